@@ -57,7 +57,6 @@ class TokenRows:
 def tokenize_rows(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, max_seq_length: int
 ) -> TokenRows:
-    """Tokenizes texts and cuts what is longer than `max_seq_length` tokens, specials included."""
     parts = [
         _tokenize(tokenizer, texts[begin : begin + _BATCH_TEXTS], max_seq_length - _SPECIALS)
         for begin in range(0, max(1, len(texts)), _BATCH_TEXTS)
@@ -170,7 +169,7 @@ class Embedder:
         return {name: values[place] for name, values in outputs.items()}
 
     def _batch_vectors(self, tokens: TokenRows, chosen: np.ndarray) -> list[np.ndarray]:
-        """Of each row the vector, or the vectors [tokens, dimensions] without the specials."""
+        """The vector of each row, or its vectors [tokens, dimensions] without the specials."""
         lengths = tokens.rows.lengths[chosen]
         batch = tokens.rows.padded(
             chosen, length=self._padded_length(lengths), pad_id=self.tokenizer.pad_id
@@ -220,7 +219,7 @@ class Embedder:
 
 
 def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
-    """See `EmbedderSettings.load`; threads can be set before TensorFlow's first operation only."""
+    """See `EmbedderSettings.load`; threads can only be set before TensorFlow's first operation."""
     if threads is not None:
         settle_threads(threads)
     return Embedder(folder, settings)

@@ -1,4 +1,4 @@
-"""Which engine computes a job, and in which precision: as asked for, or the fastest by a trial."""
+"""The engine and precision of a job: as asked for, or the fastest in a trial."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ class ChosenEngine:
 
     @property
     def name(self) -> str:
-        """The engine, and the precision of one that has several."""
+        """The engine, and the precision if it has several."""
         several = len(self.entry.precisions) > 1
         return f"{self.entry.name} {self.precision}" if several else self.entry.name
 
     def reads(self, name: str) -> bool:
-        """See `EngineEntry.reads`."""
         return self.entry.reads(name)
 
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """See `EngineEntry.load`."""
         return self.entry.load(
             folder, threads=threads, is_checked=is_checked, precision=self.precision
         )
@@ -46,15 +44,15 @@ class ChosenEngine:
 def possible_engines(
     name: str, precision: str, folder: str | Path, *, is_elsewhere: bool = False
 ) -> list[ChosenEngine]:
-    """What can compute a job, the likely fastest first.
+    """Engines and precisions that can compute a job, the likely fastest first.
 
     Args:
         name: of an engine, or `auto`.
         precision: `float32`, `bfloat16`, `int8`, or `auto`: int8 as well where the model was
             exported with it, and bfloat16 where the processor has it.
         folder: an exported folder.
-        is_elsewhere: whether other machines compute it, which may lack the extras and the
-            processor of this one: what is certain there is first.
+        is_elsewhere: whether other machines compute it, which may lack this one's extras and
+            instructions: then an engine known to be installed there comes first.
 
     Raises:
         UsageError: as `usable_engines`, or none of them has the precision.
@@ -87,10 +85,10 @@ def possible_engines(
 
 
 def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
-    """Those among which a trial is to decide.
+    """Engines to try on some rows.
 
-    An engine in float32 where it has bfloat16 too is not: it would lose. Nor is one that takes
-    texts in, unless there is no other: TensorFlow takes longer to start than the trial.
+    Those that have bfloat16 are not tried in float32, which is slower. TensorFlow takes longer to
+    start than the trial, so an engine that takes texts is only tried if there is no other.
     """
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
@@ -105,18 +103,7 @@ def measured_speeds(
     batch_tokens: int,
     threads: int | None = None,
 ) -> list[float]:
-    """Rows per second of each engine in about a second of work on the same rows.
-
-    Args:
-        engines: to compare.
-        folder: the model.
-        columns: rows by the names of its inputs.
-        batch_tokens: as of `Engine.predict`.
-        threads: as of `EngineLoader.load`.
-
-    Raises:
-        UsageError, InputError: as `EngineEntry.load`.
-    """
+    """Rows per second of each engine in about a second of work on the same rows."""
     rows = len(next(iter(columns.values())))
     parts = [
         {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}

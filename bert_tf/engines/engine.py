@@ -1,4 +1,4 @@
-"""What every engine offers, whatever library runs the model."""
+"""The interface of engines, and the part that all share: calls with rows of similar size."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 
 
 class EngineLoader(Protocol):
-    """What a job knows of an engine before it is loaded.
+    """An engine as a job knows it before it is loaded.
 
     Attributes:
-        name: which engine and what it is set to; part of a job's identity.
+        name: engine and settings; part of a job's identity.
     """
 
     @property
@@ -46,9 +46,8 @@ class Engine(Protocol):
     """An exported model, loaded to predict rows of texts.
 
     Its module has a function `load(folder: Path, *, threads: int | None, precision: str) ->
-    Engine`: from an exported folder, with that many threads (None: all cores), in one of the
-    precisions that its `EngineEntry` lists. It raises UsageError where the folder is not of
-    this tool, and InputError where the model is damaged.
+    Engine`, with threads None for all cores, and a precision of its `EngineEntry`. It raises
+    UsageError for folders of other tools, and InputError for damaged models.
 
     Attributes:
         input_names: the columns of texts that `predict` needs, as the task names them.
@@ -64,7 +63,7 @@ class Engine(Protocol):
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predicts rows; `bert_tf.engines.engine` has the part that no engine does alone.
+        """Predicts rows; see `predict_in_calls`.
 
         Args:
             columns: by the names of `input_names` a text per row, or a list of texts; all of one
@@ -105,13 +104,13 @@ def predict_in_calls(
     Args:
         columns: by input name a text per row, or a list of texts; all of one length.
         call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
-            ones) to outputs [n, …] by name; or from what `prepare` makes of the texts.
+            ones), or from the result of `prepare` on these, to outputs [n, …] by name.
         model: for messages.
         on_rows: called with the number of rows after each call.
         list_inputs: names of the inputs that are lists.
-        prepare: what is done to the texts of a call while the call before it runs.
+        prepare: called with the texts of a call while the call before it runs.
         dealt_among: see `similar_rows`.
-        calls_at_once: how many calls are made at the same time, each in a thread.
+        calls_at_once: number of calls made at the same time, each in a thread.
 
     Raises:
         InputError: outputs of floating point are not all finite.
@@ -144,13 +143,10 @@ def predict_in_calls(
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Finds equal rows.
+    """First row of each kind of equal rows, int64 [kinds], and the kind of each row, int64 [rows].
 
     Args:
         columns: bytes objects [rows] or [rows, texts].
-
-    Returns:
-        The first row of each kind, int64 [kinds], and the kind of each row, int64 [rows].
     """
     keys = zip(*(column.tolist() for column in columns), strict=True)
     kinds: dict[Any, int] = {}
@@ -165,12 +161,11 @@ def _hashable(value: Any) -> Any:
 
 
 def encoded_texts(texts: Sequence[str]) -> np.ndarray:
-    """UTF-8, bytes objects [rows]."""
     return np.array([text.encode() for text in texts], object)
 
 
 def decoded_texts(values: np.ndarray) -> np.ndarray:
-    """UTF-8 as text, str objects [rows]; values of another kind as they are."""
+    """UTF-8 as text, str objects [rows]; other dtypes unchanged."""
     if values.dtype != object:
         return values
     return np.array([text.decode() for text in values], object)
@@ -199,15 +194,12 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
-    """Partitions rows of similar size into calls of a model, the biggest first.
+    """Row numbers of each call, int64; rows of similar size together, the biggest first.
 
     Args:
         sizes: int64 [rows], bytes.
-        dealt_among: among how many calls neighbors in the order of size are dealt like cards, so
-            that calls side by side have equal work and end together.
-
-    Returns:
-        int64 row numbers of each call; one call without rows if there are none.
+        dealt_among: number of calls among which neighbors in the order of size are dealt like
+            cards, so that calls side by side have equal work and end together.
     """
     groups = budgeted_batches(
         sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL
@@ -217,11 +209,6 @@ def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]
 
 
 def check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
-    """Checks the outputs of a model.
-
-    Raises:
-        InputError: numbers of floating point are not all finite.
-    """
     for name, values in outputs.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise InputError(

@@ -32,7 +32,7 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
 
     Args:
         folder: of `bert-pipeline export`.
-        engine: what runs it, as of `--engine`.
+        engine: as of `--engine`.
         threads: of one operation; None for all cores.
 
     Raises:
@@ -58,9 +58,9 @@ class Predictor:
 
     Attributes:
         folder: the model's.
-        engine_name: which engine runs it.
+        engine_name: of the engine that runs it.
         engine: the same, loaded.
-        declared: what its task takes and gives.
+        declared: inputs and predictions of its task.
         task: content of its `task.json`.
     """
 
@@ -138,7 +138,6 @@ class Predictor:
         return found
 
     def _inputs(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
-        """The model's inputs by name, a value for each row."""
         columns = self.columns
         inputs: dict[str, list[Any]] = {name: [] for name in columns}
         for number, row in enumerate(rows):
@@ -204,11 +203,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows of columns of one length.
-
-    Raises:
-        UsageError: the columns have different lengths.
-    """
+    """Rows of columns of one length; raises UsageError for others."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"columns of different lengths: {lengths}; give one value for each row")

@@ -1,4 +1,4 @@
-"""Every engine by its name on the command line; an engine is imported when it is loaded."""
+"""Engines by their names on the command line; an engine is imported when it is loaded."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ class EngineEntry:
     Attributes:
         name: on the command line and in manifests.
         module: with the function `load`; see `Engine`.
-        packages: what must be importable for it.
-        model_file: name of the file that makes an exported folder one that it loads.
-        other_models: names of files that do so as well, read or not.
-        needed_files: names of files that must be there too.
-        other_files: what else it reads there: names, and folders with a slash at the end.
+        packages: that it imports.
+        model_file: a folder with this file, and `needed_files`, is one that it loads.
+        other_models: files that do as well, read or not.
+        needed_files: that must be there too.
+        other_files: further files that it reads, and folders with a slash at the end.
         precisions: that it computes in, the most exact first.
-        int8_file: name of the file with a graph of 8-bit integers, which `export --precision int8`
-            writes; without it a model has no such precision.
-        takes_token_ids: whether its graph does, and TensorFlow need not be imported for it.
+        int8_file: graph of 8-bit integers, written by `export --precision int8`.
+        takes_token_ids: whether its graph does, so that TensorFlow is not needed.
         is_extra: whether its packages are an extra, which other machines may be without.
-        model_fault: `module:function`, from an exported folder and this entry to why the engine
-            cannot run the model, or None; None where it runs all.
+        model_fault: `module:function`, from an exported folder and this entry to the reason why the
+            engine cannot run the model, or None; None where it runs all.
     """
 
     name: str
@@ -57,15 +56,10 @@ class EngineEntry:
     model_fault: str | None = None
 
     def is_installed(self) -> bool:
-        """Whether its packages are there; imports none of them."""
         return are_installed(self.packages)
 
     def check_installed(self) -> None:
-        """Checks that its packages are there; imports none of them.
-
-        Raises:
-            UsageError: one is missing.
-        """
+        """Raises UsageError if a package is missing; imports none."""
         check_packages(
             f"--engine {self.name}",
             self.packages,
@@ -81,7 +75,7 @@ class EngineEntry:
         )
 
     def precisions_of(self, folder: Path) -> tuple[str, ...]:
-        """Those of its precisions in which it can run a model."""
+        """Precisions in which it can run a model."""
         has_int8 = self.int8_file is not None and (folder / self.int8_file).is_file()
         return tuple(each for each in self.precisions if each != INT8 or has_int8)
 
@@ -94,7 +88,6 @@ class EngineEntry:
         return found
 
     def reads(self, name: str) -> bool:
-        """Whether it reads a file, named by its path in an exported folder."""
         folders = tuple(other for other in self.other_files if other.endswith("/"))
         files = (self.model_file, self.int8_file, *self.needed_files, *self.other_files)
         return name in files or name.startswith(folders)
@@ -107,18 +100,11 @@ class EngineEntry:
         is_checked: bool = False,
         precision: str = FLOAT32,
     ) -> Engine:
-        """Imports the engine and loads a model.
-
-        Args:
-            folder: an exported folder.
-            threads: that the process has for the engine; None leaves them to the engine.
-            is_checked: whether the files that the engine reads have been compared with the
-                folder's `SHA256SUMS` already.
-            precision: one of `precisions`.
+        """Imports the engine and loads a model; see `EngineLoader.load`.
 
         Raises:
-            UsageError, InputError: as `Engine`.
-            InputError: a file that it reads is not the one that `SHA256SUMS` vouches for.
+            InputError: as `Engine`, or a file has another SHA-256 than in `SHA256SUMS`.
+            UsageError: as `Engine`.
         """
         check_is_exported(folder)
         if not is_checked:
@@ -140,12 +126,10 @@ def _token_ids_engine(
     """An engine whose graph takes token ids, of a library of the same name.
 
     Args:
-        name: the engine's.
-        module: see `EngineEntry`.
-        graphs: files with a graph that it loads, its own format first. Where there is none of
-            them, it makes the graph of the weights.
-        beside: what else it reads of a graph.
-        precisions, int8_file: see `EngineEntry`.
+        name, module, precisions, int8_file: see `EngineEntry`.
+        graphs: files with a graph that it loads, its own format first. Without any of them, it
+            makes the graph from the weights.
+        beside: further files of a graph.
     """
     others = [file for file in ("openvino_model.xml", "model.onnx") if file != graphs[0]]
     return EngineEntry(
@@ -200,7 +184,7 @@ ENGINES: dict[str, EngineEntry] = {
 
 
 class EngineChoices(Collection[str]):
-    """The values of a config key `engine`: `auto` and what is registered whenever it is asked."""
+    """Values of a config key `engine`: `auto` and all engines registered at that time."""
 
     def __contains__(self, name: object) -> bool:
         return name == AUTO or name in ENGINES
@@ -218,7 +202,7 @@ def is_exported(folder: str | Path) -> bool:
 
 
 def exported_folder(path: str | Path) -> Path:
-    """The folder with the model: of one for TensorFlow Serving that of its newest version."""
+    """The model's folder: for TensorFlow Serving that of the newest version."""
     folder = Path(path)
     if is_exported(folder) or not folder.is_dir():
         return folder
@@ -229,11 +213,7 @@ def exported_folder(path: str | Path) -> Path:
 
 
 def check_is_exported(folder: str | Path) -> None:
-    """Checks that a folder is an exported model.
-
-    Raises:
-        UsageError: there is no such folder, or no engine's format is in it.
-    """
+    """Raises UsageError for a folder that is missing or in no engine's format."""
     path = Path(folder)
     if not path.is_dir():
         raise no_folder(path, "model directory")
@@ -252,15 +232,7 @@ def check_is_exported(folder: str | Path) -> None:
 
 
 def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
-    """The engine that runs a model: the one asked for, or the first of `usable_engines`.
-
-    Args:
-        name: of an engine, or `auto`.
-        folder: an exported folder.
-
-    Raises:
-        UsageError: as `usable_engines`.
-    """
+    """The engine asked for, or the first of `usable_engines`."""
     return usable_engines(name, folder)[0]
 
 

@@ -31,7 +31,7 @@ from bert_tf.training.arithmetic import has_accelerator
 
 
 def lay_out_weights_once() -> None:
-    """Has TensorFlow's matrix products lay out their weights once where these are frozen.
+    """Has TensorFlow's matrix products lay out their weights once if they are declared frozen.
 
     oneDNN computes from blocks of a weight matrix, and TensorFlow makes the blocks for every batch
     unless it knows that weights stay: a twentieth of the time in bfloat16, whose results are equal
@@ -55,12 +55,8 @@ class SavedModelEngine:
 
     Args:
         path: the exported folder.
-        precision: of matrix products and most of what is between them.
-        calls_at_once: how many calls of the graph run side by side.
-
-    Attributes:
-        path: as given.
-        input_names: columns of texts that `predict` needs.
+        precision: of matrix products and most operations between them.
+        calls_at_once: number of calls of the graph side by side.
 
     Raises:
         UsageError: the SavedModel is not one of this tool.
@@ -97,7 +93,6 @@ class SavedModelEngine:
         self._list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
 
     def signature(self, name: str) -> Any:
-        """A function of the SavedModel."""
         return self._loaded.signatures[name]
 
     def predict(
@@ -108,7 +103,6 @@ class SavedModelEngine:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """See `Engine.predict`."""
         budget = tf.constant(batch_tokens, tf.int32)
         counting = threading.Lock()
 
@@ -142,7 +136,7 @@ class SavedModelEngine:
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
-    """See `Engine`; threads can be set before TensorFlow's first operation only."""
+    """See `Engine`; threads can only be set before TensorFlow's first operation."""
     if precision == BFLOAT16:
         lay_out_weights_once()
     calls_at_once = 1 if threads is None else _divide_threads(threads)
@@ -150,7 +144,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngi
 
 
 def _divide_threads(threads: int) -> int:
-    """Settles how TensorFlow uses a process that is the engine's; returns the calls at once.
+    """Settles how TensorFlow uses a process that belongs to the engine; returns the calls at once.
 
     Two calls, each with half of the threads, are faster than the operations of one call on all: a
     tenth on two cores, in float32 and in bfloat16.
@@ -161,10 +155,10 @@ def _divide_threads(threads: int) -> int:
 
 
 class _Rewriting:
-    """Has TensorFlow's graph optimizer rewrite to bfloat16 what is called inside.
+    """Has TensorFlow's graph optimizer rewrite to bfloat16 whatever is called inside.
 
-    The option is one of the process, and is off again when the last thread leaves: what is trained
-    after scoring is not to have it. TensorFlow reads it when a thread sets it.
+    The option is one of the process, and is off again when the last thread leaves, so that training
+    after scoring does not have it. TensorFlow reads it when a thread sets it.
     """
 
     def __init__(self) -> None:

@@ -41,12 +41,6 @@ class TokenIdsEngine:
     Args:
         folder: an exported folder.
         run: runs the graph on a batch.
-
-    Attributes:
-        input_names: see `Engine`.
-
-    Raises:
-        UsageError: the model's task is not one that `model_fault` passes.
     """
 
     def __init__(self, folder: Path, run: RunGraph):
@@ -67,8 +61,6 @@ class TokenIdsEngine:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """See `Engine.predict`."""
-
         def call(prepared: tuple[dict[str, Any], HostRows]) -> dict[str, np.ndarray]:
             texts, rows = prepared
             reduced = self._reduced(rows, batch_tokens, on_tokens)
@@ -86,11 +78,7 @@ class TokenIdsEngine:
         )
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
-        """What the graph is given for rows, each sequence alone; for calibration.
-
-        Args:
-            columns: as of `predict`.
-        """
+        """Inputs of the graph for rows of `predict`, each sequence alone; for calibration."""
         given: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -116,7 +104,7 @@ class TokenIdsEngine:
         batch_tokens: int,
         on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
-        """What the task keeps of the outputs of all sequences."""
+        """Results of `HostTask.reduce` for all sequences."""
         sequences, more = rows.sequences, rows.inputs
         if not len(sequences):
             return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
@@ -142,7 +130,7 @@ class TokenIdsEngine:
         return outputs
 
     def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs [0, …], which a graph has only as those of a sequence: one of padding."""
+        """Outputs [0, …]: those of a sequence of padding, cut."""
         padding = np.zeros((1, LENGTH_MULTIPLE), np.int64)
         inputs = dict.fromkeys(IDS_INPUTS, padding)
         inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more.items()}
@@ -176,7 +164,7 @@ def graph_of(
     Args:
         folder: an exported folder.
         names: of files with a graph that the engine loads, in the order of preference.
-        faults: what its library raises for a damaged graph.
+        faults: exceptions of its library for a damaged graph.
 
     Raises:
         InputError: the graph or the weights are damaged.
@@ -199,7 +187,7 @@ def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]])
 
     Args:
         inputs: names of its inputs.
-        outputs: of each output all names that it has.
+        outputs: all names of each output.
 
     Raises:
         ValueError: the graph is not one of `onnx_model`.

@@ -16,11 +16,9 @@ class ModelGardenFormat:
     """A `ModelFormat`; heads of tasks are left out."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         return write_model_garden_checkpoint(output, **model_contents(trained))
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         activation = ['    activation="relu",'] if config.hidden_act == "relu" else []
         return [
             "With TF Model Garden (TensorFlow 2, package `tf-models-official`):",
@@ -48,11 +46,9 @@ class GoogleFormat:
     """A `ModelFormat`."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         return write_google_checkpoint(output, **model_contents(trained))
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         if card.google_script is None:
             return [
                 "With google-research/bert (TensorFlow 1): none of its scripts has this head;",
@@ -73,14 +69,12 @@ class KerasHubFormat:
     """A `ModelFormat`; heads other than a classifier's are left out."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         longest = trained.directory.config.max_position_embeddings
         if trained.task is not None and trained.task.card().is_keras_hub_task:
             longest = trained.task.max_seq_length
         return write_keras_hub_preset(output, **model_contents(trained), max_seq_length=longest)
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         return [
             "With KerasHub:",
             "```python",

@@ -104,11 +104,7 @@ def _save_openvino(model: Any, file: Path) -> None:
 
 
 def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
-    """The graph of a model in memory.
-
-    Raises:
-        UsageError: as `onnx_model`.
-    """
+    """The graph of a model in memory; raises UsageError as `onnx_model`."""
     model = trained.model
     # Without a task the graph gives vectors, whatever heads of pretraining the model has.
     architecture = "BertModel" if trained.task is None else model.huggingface_class
@@ -118,7 +114,6 @@ def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
 
 
 def graph_notes(trained: TrainedModel) -> list[str]:
-    """What the graph lacks."""
     notes = []
     if trained.task is None and trained.model is not trained.encoder:
         notes.append(_ENCODER_ALONE)

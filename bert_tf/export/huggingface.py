@@ -15,15 +15,13 @@ from bert_tf.weights.model_directory import write_model_directory
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HuggingFaceFormat:
-    """A `ModelFormat`; nothing is lost, since model directories are such folders."""
+    """A `ModelFormat` without loss, since model directories are such folders."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         write_folder(trained, output)
         return []
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         auto_class = card.transformers_class
         return [
             "With transformers:",
@@ -49,10 +47,9 @@ def write_folder(trained: TrainedModel, output: Path, *, with_weights: bool = Tr
 
 
 class SentenceTransformersFormat:
-    """A `ModelFormat`; heads are left out, of which no vector is made."""
+    """A `ModelFormat` of the encoder; heads are left out."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         directory = trained.directory
         longest = directory.config.max_position_embeddings
         recipe = (directory.recipe or EmbeddingRecipe(max_seq_length=longest)).changed(
@@ -74,7 +71,6 @@ class SentenceTransformersFormat:
         return notes
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         return [
             "With sentence-transformers:",
             "```python",

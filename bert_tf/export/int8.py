@@ -32,13 +32,13 @@ CALIBRATION_ROWS = 300
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Int8Comparison:
-    """What a metric is with either graph of a model.
+    """A metric of either graph of a model.
 
     Attributes:
         metric: its name.
-        float32, int8: its value.
-        rows: that it was measured on.
-        calibration_rows: of these, those that the graph was calibrated with.
+        float32, int8: its values.
+        rows: number that it was measured on.
+        calibration_rows: number of these that the graph was calibrated with.
         source: the file of the rows.
     """
 
@@ -51,18 +51,13 @@ class Int8Comparison:
 
     @property
     def drop(self) -> float:
-        """By how much the metric is worse in int8."""
         before, after = (
             rank({self.metric: value}, self.metric)[0] for value in (self.float32, self.int8)
         )
         return before - after
 
     def check(self, max_drop: float) -> None:
-        """Checks that the metric does not fall by more.
-
-        Raises:
-            InputError: it does.
-        """
+        """Raises InputError if the metric falls by more than `max_drop`."""
         if not self.drop <= max_drop:  # also if either is not a number
             raise InputError(
                 f"--precision int8: {self}, more than --max-metric-drop {max_drop:g}; nothing was "
@@ -80,8 +75,8 @@ def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
     """Checks that a model can have an int8 graph here.
 
     Raises:
-        UsageError: it was not fine-tuned, its task runs on TensorFlow alone, or a package that
-            makes or runs the graph is not installed.
+        UsageError: it was not fine-tuned, only TensorFlow runs its task, or a package that makes or
+            runs the graph is not installed.
     """
     task_from_settings(directory.task, str(directory.path))
     if host_task_from_settings(directory.task, str(directory.path)) is None:
@@ -108,8 +103,7 @@ def add_int8_graph(
         entry: the format of the folder.
         folder: with the float32 graph.
         task: the model's.
-        rows: to calibrate with, `CALIBRATION_ROWS` of them from all over the file, and to measure
-            on, all of them.
+        rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
         metric: to compare; None, or one that engines do not measure, for the task's first.
         console: shows progress.
     """
@@ -136,7 +130,6 @@ def add_int8_graph(
 
 
 def _engine_of(entry: FormatEntry) -> EngineEntry:
-    """What runs the graphs of a format."""
     return next(engine for engine in ENGINES.values() if engine.model_file == entry.model_file)
 
 
@@ -145,7 +138,7 @@ def _chosen(texts: dict[str, list[Any]], rows: np.ndarray) -> dict[str, list[Any
 
 
 def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:
-    """A graph whose matrix products are of 8-bit integers.
+    """A copy of an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
 
     The scale of each tensor is set once, from the batches, so that the scores of a row do not
     depend on the rows beside it, as those of dynamic quantization do. Outliers of activations go
@@ -153,7 +146,7 @@ def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> 
     VNNI would overflow, and biases are corrected for the error of the products before them.
 
     Args:
-        model: an `openvino.Model`; it stays as it is.
+        model: the float32 graph.
         batches: inputs of the graph by name, a sequence each.
     """
     os.environ.setdefault("NNCF_CI", "1")  # else it reports its use over the network
@@ -177,7 +170,7 @@ def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> 
 def write_quantized_onnx(
     source: Path, target: Path, batches: Sequence[dict[str, np.ndarray]]
 ) -> None:
-    """Writes an ONNX graph whose matrix products are of 8-bit integers.
+    """Writes an ONNX graph with matrix products of 8-bit integers.
 
     As in `quantized_openvino`, scales are set once from the batches. Weights have a scale for each
     column, and half of the range: processors without VNNI would overflow with all of it.

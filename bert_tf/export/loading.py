@@ -36,11 +36,11 @@ class TrainedModel:
 
     Attributes:
         directory: where it was read.
-        task: what it predicts; None for a pretrained model that gives vectors.
+        task: None for a pretrained model that gives vectors.
         model: the Keras model, float32.
         tokenizer: the model's.
-        pooling, normalize: how vectors of texts are to be made, for formats that state it; None
-            where the model's folder decides (see `EmbeddingRecipe`).
+        pooling, normalize: of vectors of texts, for formats that state it; None for the recipe of
+            the model's folder.
     """
 
     directory: ModelDirectory
@@ -52,7 +52,7 @@ class TrainedModel:
 
     @property
     def recipe(self) -> EmbeddingRecipe | None:
-        """How vectors of texts are made, of a model without a task; None where nothing says it."""
+        """Recipe of text vectors of a model without a task; None without any."""
         recipe = self.directory.recipe if self.task is None else None
         if recipe is None:
             return None
@@ -60,12 +60,10 @@ class TrainedModel:
 
     @property
     def encoder(self) -> Any:
-        """The Keras encoder."""
         return getattr(self.model, "encoder", self.model)
 
     @property
     def has_head(self) -> bool:
-        """Whether the model has weights beside its encoder's."""
         return len(self.model.weights) > len(self.encoder.weights)
 
 
@@ -110,7 +108,7 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
 
 
 def unread_heads(trained: TrainedModel) -> list[str]:
-    """Names of the tensors that the directory has besides the encoder's and the model has not."""
+    """Names of the directory's tensors that neither the encoder nor the model's head has."""
     read = {name for binding in model_bindings(trained.model) for name in binding.names}
     return sorted(
         name
@@ -131,7 +129,7 @@ def _pretrained_model(directory: ModelDirectory) -> Any:
 
 
 def model_contents(trained: TrainedModel) -> dict[str, Any]:
-    """Config, vocabulary, casing and tensors, by the parameters of the writers in `weights`."""
+    """Config, vocabulary, casing and tensors, as keyword arguments of the writers in `weights`."""
     directory = trained.directory
     return {
         "config": directory.config,
@@ -142,10 +140,7 @@ def model_contents(trained: TrainedModel) -> dict[str, Any]:
 
 
 class ModelFormat(Protocol):
-    """How a trained model is written for a library, and how that library loads it.
-
-    Its module has one as `FORMAT`.
-    """
+    """A way to write a trained model for a library, and the library's way to load it."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         """Writes a model.
@@ -156,11 +151,11 @@ class ModelFormat(Protocol):
             console: for progress.
 
         Returns:
-            What the format lacks, or its library computes otherwise, a sentence each.
+            Differences between the folder and the model, or its library's results, a sentence each.
 
         Raises:
             UsageError: the library has no such model.
-            BertPipelineError: what was written computes something else.
+            BertPipelineError: the written model computes something else.
         """
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
@@ -177,9 +172,4 @@ class QuantizableFormat(ModelFormat, Protocol):
     """A format with a graph of token ids, which can have one of 8-bit integers beside it."""
 
     def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
-        """Writes the int8 graph.
-
-        Args:
-            folder: with the float32 graph.
-            batches: inputs to calibrate with, see `quantized`.
-        """
+        """Writes the int8 graph beside the float32 graph; `batches` are for calibration."""

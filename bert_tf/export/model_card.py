@@ -1,4 +1,4 @@
-"""The text of a model card: what a model is, from what, how good it is, how to load it."""
+"""Model cards: the text, and the metadata that the Hugging Face Hub reads at its head."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def model_card(
         lowercase: whether texts are lower-cased.
         manifest: the run's, empty if it has none.
         written: the format that was exported.
-        notes: what that format lacks, or its library computes otherwise.
+        notes: of `ModelFormat.write`.
         comparison: of the int8 graph with the float32 one, if the former is there.
     """
     letters = "lower-cased" if lowercase else "cased"
@@ -206,7 +206,7 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
 
 
 def _seeds(metrics: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-    """How much the results of a series of runs depend on the seed, of which the best was chosen."""
+    """How much the results of a series of runs depend on the seed."""
     deviation = {
         name: value for name, value in metrics.get("deviation", {}).items() if value is not None
     }
@@ -236,14 +236,14 @@ _CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def front_matter(metadata: Mapping[str, Any]) -> str:
-    """Metadata as the head of a card; keys whose value is empty are left out."""
+    """Metadata as the head of a card, without empty values."""
     ordered = {key: metadata[key] for key in _KEYS if metadata.get(key)}
     text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n\n"
 
 
 def read_front_matter(folder: Path) -> dict[str, Any]:
-    """The metadata of a folder's card; {} where it has no card, or one that the Hub cannot read."""
+    """Metadata of a folder's card; {} without a card, or if the Hub cannot read it."""
     card = folder / CARD
     if not card.is_file():
         return {}
@@ -264,10 +264,11 @@ def hub_metadata(
     source: Path,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The metadata of a model that is exported.
+    """Metadata of an exported model, by the keys of
+    https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
 
-    A run's model has no card yet, and a license and languages of its own; of a folder that is
-    written in another format they are those of its card.
+    A run's model has no card yet; a folder that is written in another format keeps its card's
+    license and languages.
 
     Args:
         card: of the model's task.
@@ -295,7 +296,7 @@ def hub_metadata(
 
 
 def _base_model(manifest: Mapping[str, Any], source: Path) -> str | None:
-    """The Hub's id of the weights that a run started from, or that are exported as they are."""
+    """The Hub's id of the weights that a run started from, or that are exported unchanged."""
     inputs = manifest.get("inputs", [])
     starts = [each["path"] for each in inputs if each.get("key") in ("init", "source")]
     for path in map(Path, starts or [source]):
@@ -328,7 +329,7 @@ def _model_index(
 
 
 def _evaluation_data(manifest: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """The files that may hold the rows that a run was evaluated on, the likeliest first."""
+    """Files that may hold the evaluation rows of a run, the likeliest first."""
     for key in ("eval", "train", "data"):
         for each in manifest.get("inputs", []):
             if each.get("key", "").partition("[")[0] == key:

@@ -1,4 +1,4 @@
-"""Every format of exported models by its name on the command line; imported when it is used."""
+"""Formats of exported models by their names on the command line; imported when used."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ class FormatEntry:
     Attributes:
         name: on the command line and in manifests.
         implementation: `module:class` of its `ModelFormat`.
-        title: what it writes, for help and for reports on a folder.
-        model_file: name of the file that, with `config_file`, makes a folder one of this format.
-        config_file: name of the file with the model's shape.
-        packages: what must be importable to write it, beyond what this package requires; the first
-            has the name of the extra that installs them.
+        title: for help and for reports on a folder.
+        model_file: a folder with this file and `config_file` is of this format.
+        config_file: with the model's shape.
+        packages: that it imports beyond this package's; the first names the extra with them.
         options: keys of `ExportConfig` that it follows and other formats do not have.
         has_pooling: whether it states how the vector of a text is made.
-        quantizer: the package that makes graphs of 8-bit integers, see `QuantizableFormat`; None of
-            formats that have none.
-        library_name: the library that the Hub shows such a model under, None where it knows none.
+        quantizer: package that makes graphs of 8-bit integers, see `QuantizableFormat`.
+        library_name: of the Hub, None if it knows none.
         tags: by which the Hub finds such models.
-        keeps_head: whether the head of a task is written, from the part of the model card about it.
+        keeps_head: whether the head of a task is written, from its card.
         encoder_pipeline_tag: the Hub's pipeline tag of a model without its head.
     """
 
@@ -56,11 +54,7 @@ class FormatEntry:
     encoder_pipeline_tag: str = "feature-extraction"
 
     def check_installed(self) -> None:
-        """Checks that its packages are installed; imports none.
-
-        Raises:
-            UsageError: one is missing.
-        """
+        """Raises UsageError if a package is missing; imports none."""
         if self.packages:
             check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
 

@@ -42,14 +42,13 @@ class TextEmbedder(TextModule):
 
     Outputs, float32 [n, hidden]: `mean_embedding`, the mean of the last layer over all tokens,
     [CLS] and [SEP] included (Reimers and Gurevych 2019, section 3); of an encoder with a pooler its
-    `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`, made by
-    it.
+    `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`.
 
     Args:
         encoder: built `BertEncoder` with its weights, float32.
         tokenizer: the model's.
-        max_seq_length: tokens kept of a text, [CLS] and [SEP] included, where no recipe says it.
-        recipe: how the model's folder makes vectors of texts; None where it does not say.
+        max_seq_length: tokens kept of a text, [CLS] and [SEP] included, without a recipe.
+        recipe: of text vectors; None without one.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -72,7 +71,6 @@ class TextEmbedder(TextModule):
         )
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        """See `TextModule.predict`."""
         word_ids, type_ids = pack_pairs(
             self.tokenizer.tokenize(self._prepared(texts["text"])),
             None,
@@ -96,7 +94,6 @@ class TextEmbedder(TextModule):
         return dict(zip(self._vectors, vectors, strict=True))
 
     def _prepared(self, texts: tf.Tensor) -> tf.Tensor:
-        """See `prepared_texts`."""
         if self._recipe is None:
             return texts
         texts = tf.strings.join([self._recipe.prompt(), texts])
@@ -149,18 +146,17 @@ _SERVER = "http://localhost:8501/v1/models/bert:predict"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SavedModelFormat(HuggingFaceFormat):
-    """A `ModelFormat`: what HuggingFace's libraries load, and the graph beside it.
+    """A `ModelFormat`: a HuggingFace folder, and the graph beside it.
 
     Attributes:
-        layout, inputs: see `ExportConfig`. In the layout for serving, what is written is the folder
-            of a version, which has no weights but the graph's.
+        layout, inputs: see `ExportConfig`. The layout for serving is the folder of a version, which
+            has no weights but the graph's.
     """
 
     layout: str = FOLDER
     inputs: str = TEXT
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """See `ModelFormat.write`."""
         write_folder(trained, output, with_weights=self.layout == FOLDER)
         console.progress(Advance("tracing the model"))
         if self.inputs == IDS:
@@ -170,7 +166,6 @@ class SavedModelFormat(HuggingFaceFormat):
         return _serving_notes(output) if self.layout == SERVING else []
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """See `ModelFormat.loading`."""
         if self.layout == SERVING:
             return [
                 *self._with_tensorflow(card, f"THIS_FOLDER/{SERVING_VERSION}"),
@@ -255,10 +250,6 @@ def _serving_notes(folder: Path) -> list[str]:
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
     """Writes a SavedModel that takes texts, loads it again and compares it with its model.
 
-    Args:
-        trained: the model.
-        output: folder, made if it is missing; other files in it stay.
-
     Raises:
         BertPipelineError: the SavedModel gives other results; its graph is removed again.
     """
@@ -295,8 +286,7 @@ def _check_difference(difference: float, trained: TrainedModel, output: Path) ->
 
 
 def identify_by_content(path: Path) -> None:
-    """Makes the random `uuid` of a SavedModel's fingerprint one that follows from its hashes, so
-    that equal models are equal files."""
+    """Derives a fingerprint's random `uuid` from its hashes, so that equal models are equal."""
     fingerprint = FingerprintDef.FromString(path.read_bytes())
     fingerprint.ClearField("uuid")
     digest = hashlib.sha256(fingerprint.SerializeToString(deterministic=True)).digest()
@@ -317,7 +307,7 @@ def text_module(trained: TrainedModel) -> TextModule:
 
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
-    """How far the results of a SavedModel are from the Keras model's, on a few texts."""
+    """Largest difference between a SavedModel and the Keras model, on a few texts."""
     trial_value = same_text if trained.task is None else trained.task.declaration.trial_value
     values = {
         name: [trial_value(name, text) for text in _TRIAL_TEXTS] for name in exported.input_names
@@ -331,7 +321,7 @@ def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> flo
 
 
 def ids_difference(module: TextModule, signature: Any) -> float:
-    """How far the outputs of a signature that takes ids are from the Keras model's."""
+    """Largest difference between a signature that takes ids and the Keras model."""
     mask = np.arange(max(_TRIAL_LENGTHS)) < np.array(_TRIAL_LENGTHS)[:, None]
     numbers = np.arange(mask.size).reshape(mask.shape)
     rows = {
@@ -363,11 +353,7 @@ _FIRST_SERVING = {
 
 
 def text_operations(saved_model: Path) -> list[str]:
-    """The operations of tensorflow_text in the graphs of a SavedModel, sorted.
-
-    Args:
-        saved_model: its `saved_model.pb`.
-    """
+    """Operations of tensorflow_text in the graphs of a `saved_model.pb`, sorted."""
     graphs = SavedModel.FromString(saved_model.read_bytes()).meta_graphs
     used = {
         operation.name for graph in graphs for operation in graph.meta_info_def.stripped_op_list.op
@@ -376,7 +362,7 @@ def text_operations(saved_model: Path) -> list[str]:
 
 
 def first_serving_release(operations: list[str]) -> str | None:
-    """The first TensorFlow Serving with all of some operations; None if that is not known here."""
+    """First TensorFlow Serving with all of some operations; None if unknown."""
     if not all(name in _FIRST_SERVING for name in operations):
         return None
     return ".".join(map(str, max(_FIRST_SERVING[name] for name in operations)))

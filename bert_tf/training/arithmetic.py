@@ -21,12 +21,12 @@ _BFLOAT16_CAPABILITY = (8, 0)
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPolicy:
-    """How the step is computed.
+    """Arithmetic of the layers, and the compiler of the step.
 
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
-        use_xla: whether the step is compiled by XLA.
-        use_kernels: whether its layers use those of `bert_tf.cpu.kernels`.
+        use_xla: whether XLA compiles the step.
+        use_kernels: whether layers use the CPU kernels.
     """
 
     policy: str
@@ -71,18 +71,11 @@ def choose_precision(
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> PrecisionPolicy:
-    """Resolves what the config leaves to "auto", and reports the choice.
+    """Resolves "auto" in the config, and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
     AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are
     static. On processors oneDNN's products and fused kernels are faster.
-
-    Args:
-        precision: "auto", "float32", "bfloat16" or "float16".
-        xla: "auto", "on" or "off".
-        static_shapes: whether all batches have one shape; each new one costs a compilation.
-        strategy: of the run.
-        console: where the choice is reported.
     """
     device, is_fast = _device(strategy)
     if precision == "auto":
@@ -102,7 +95,7 @@ def has_accelerator() -> bool:
 
 
 def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
-    """The kind of device and whether it is fast in bfloat16; TensorFlow does not start for that."""
+    """Kind of device, and whether it is fast in bfloat16; does not start TensorFlow."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if is_tpu or tf.config.list_physical_devices("TPU"):
         return "TPU", True
@@ -123,9 +116,9 @@ class BatchRows:
     """The rows of a batch, as far as they decide in how many parts it may be computed.
 
     Attributes:
-        batch: rows; they are filled up to whole parts where `is_filled_up`.
-        micro_batches: that the batch is computed in, one after the other.
-        is_filled_up: whether rows without weight may be added.
+        batch: number of rows.
+        micro_batches: number of micro-batches.
+        is_filled_up: whether rows without weight may be added to fill up the parts.
     """
 
     batch: int
@@ -163,8 +156,8 @@ def settle_arithmetic(
         static_shapes: whether all batches have one shape.
         strategy: of the run.
         console: where the decision is reported.
-        trial: measures a step on processors, where the config leaves precision and XLA open; None
-            for the way that is the fastest by the processor's instructions.
+        trial: times a step on processors where the config leaves precision and XLA open; None to
+            decide by the processor's instructions.
     """
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
@@ -196,7 +189,7 @@ def settle_arithmetic(
 
 
 def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
-    """Writes the decision into the directory of a run on one device, when it has something to keep.
+    """Writes the decision into the directory of a run on one device.
 
     Other instructions would change a resumed run's losses and, where rows are packed, its batches.
     """
@@ -209,11 +202,7 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
 
 
 def candidate_ways(*, shards: int) -> list[Arithmetic]:
-    """The ways that a trial compares on processors, for batches of one shape.
-
-    Args:
-        shards: parts of a batch in those without XLA.
-    """
+    """The ways that a trial compares on processors; those without XLA in `shards` parts."""
     return [
         Arithmetic(
             precision=PrecisionPolicy(policy, use_xla, use_kernels=not use_xla),

@@ -1,4 +1,4 @@
-"""Keeps the best model of a run in `best/`, and describes which one that is and why."""
+"""The best model of a run in `best/`, why it is the best, and early stopping."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BestModel:
 
     Attributes:
         step: steps it was trained for.
-        epoch: passes over the training rows it was trained for; None where runs have steps alone.
+        epoch: passes over the training rows; None where runs only have steps.
         phase: of a run of several, from 1; the metric is compared within it.
-        metric: the name of what chose it; None where nothing is evaluated and it is the last model.
+        metric: that chose it; None for the last model, where nothing is evaluated.
         value: of the metric.
     """
 
@@ -36,13 +36,7 @@ class BestModel:
     def of_notes(
         cls, best: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
     ) -> Self:
-        """Reads the notes of a training loop.
-
-        Args:
-            best: `notes["best"]`.
-            metric: what models are chosen by where it is known.
-            steps_per_epoch: None leaves epochs out.
-        """
+        """Reads `notes["best"]` of a training loop; without `steps_per_epoch` no epochs."""
         return cls(
             step=best["step"],
             epoch=round(best["step"] / steps_per_epoch, 4) if steps_per_epoch else None,
@@ -53,7 +47,7 @@ class BestModel:
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
-        """What the manifest of a run, or of a model that was exported from it, says."""
+        """Reads the manifest of a run or of a model exported from it."""
         values = manifest.get("best_model")
         return None if values is None else cls(**values)
 
@@ -80,7 +74,7 @@ class BestModelKeeper:
     Args:
         path: the model directory.
         model: a built model of `bert_tf.models`.
-        metric: what models are chosen by: the lowest of a loss, the highest of anything else.
+        metric: the lowest of a loss is best, the highest of anything else.
         vocab, lowercase: of its tokenizer.
         writes: False for workers that only train along.
         restore: puts back what the model was built without.
@@ -115,18 +109,15 @@ class BestModelKeeper:
     ) -> bool:
         """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
 
-        The task of the best model is kept in `notes["task"]`. Where a run that resumes no longer
-        has the model of its notes, which was being published when the process was killed, the first
-        that comes up is the best; all workers look at once, so that their notes stay the same.
+        The task of the best model is kept in `notes["task"]`. A resumed run lacks the
+        model of its notes if it was killed while publishing it: then the next one is the best. All
+        workers look at once, so that their notes stay the same.
 
         Args:
             found: `step`, and in a run of several phases `phase`.
-            metrics: of the evaluation, the one that decides among them; empty without evaluation.
+            metrics: of the evaluation; empty without evaluation.
             notes: of the loop.
             task: content of `task.json`; None for a pretrained model.
-
-        Returns:
-            Whether this model is the best so far.
         """
         best = None if self._is_first and not self._path.is_dir() else notes.get("best")
         self._is_first = False
@@ -167,8 +158,7 @@ class BestModelKeeper:
 
 
 def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
-    """What orders models from worse to better: the metric, and the loss among equals. One that is
-    not a number is worse than any number."""
+    """Sort key of models from worse to better: the metric, then the loss; NaN is the worst."""
     value = metrics[metric]
     value = -value if _is_lower_better(metric) else value
     return _ranked(value), _ranked(-metrics.get("loss", 0.0))
@@ -189,19 +179,19 @@ _NOTE = "evaluations_since_best"
 
 
 class EarlyStop:
-    """Counts evaluations since the last that improved, in the notes that checkpoints keep.
+    """Counts evaluations since the last improvement, in the notes that checkpoints keep.
 
-    A model whose metric is perfect already and whose loss falls on is no improvement.
+    A lower loss with a metric that is perfect already is no improvement.
 
     Args:
-        evaluations: so many without a better one end the run; 0 never does.
+        evaluations: that may pass without a better one; 0 never stops.
     """
 
     def __init__(self, evaluations: int):
         self._limit = evaluations
 
     def count(self, step: int, notes: dict[str, Any]) -> None:
-        """Takes note of an evaluation after `step` steps; `notes["best"]` is up to date."""
+        """Counts an evaluation after `step` steps; `notes["best"]` is up to date."""
         if self._limit:
             notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
 

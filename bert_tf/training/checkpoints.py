@@ -32,7 +32,7 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds: tensors by variable name, and the plain values of `state.json`."""
+    """Tensors by variable name, and the other values of `state.json`."""
 
     path: Path
     step: int
@@ -43,14 +43,7 @@ class Checkpoint:
 def write_checkpoint(
     path: Path, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
 ) -> None:
-    """Writes a checkpoint folder, which appears whole or not at all.
-
-    Args:
-        path: the folder.
-        step: steps done.
-        tensors: by variable name.
-        state: JSON values.
-    """
+    """Writes a checkpoint folder, which appears whole or not at all."""
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
         document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
@@ -58,10 +51,10 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads a checkpoint folder and checks it.
+    """Reads and checks a checkpoint folder.
 
     Raises:
-        InputError: a file is missing, cannot be parsed or is not what was written.
+        InputError: a file is missing, cannot be parsed or has been changed.
     """
     try:
         state = read_sealed(path / STATE_FILE)
@@ -73,14 +66,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def saved_progress(directory: Path) -> tuple[int, int] | None:
-    """How far the newest checkpoint is; its tensors are not read.
-
-    Args:
-        directory: `RUN/checkpoints`.
-
-    Returns:
-        Steps done and steps in all; None if no checkpoint says so.
-    """
+    """Steps done and in all, of the newest checkpoint in `RUN/checkpoints`; None without one."""
     for step, path in _folders(directory):
         state = read_if_sound(path / STATE_FILE)
         if state is not None and "total_steps" in state:
@@ -93,8 +79,8 @@ class CheckpointStore:
 
     Args:
         directory: `RUN/checkpoints`.
-        keep: newest checkpoints kept.
-        writes: True for one process of the run, which alone changes anything in the directory.
+        keep: number of the newest checkpoints kept.
+        writes: True for the one process of the run that may change the directory.
         console: where damaged checkpoints are reported.
     """
 
@@ -113,13 +99,13 @@ class CheckpointStore:
         return path
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; None where there is none.
+        """The newest whole checkpoint; None where there is none.
 
         Newer ones are damaged: they are named, and the process that writes moves them to
         `damaged-step-…` so that they are not in the way.
 
         Raises:
-            InputError: there are checkpoints, and all are damaged; they stay where they are.
+            InputError: all checkpoints are damaged; they stay where they are.
         """
         folders = self._folders()
         damaged = []
@@ -163,8 +149,7 @@ def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
     """Variables as `group/number`; Keras' own names count what else the process has built.
 
     Args:
-        variables: by group ("model", "optimizer", …), Keras or TensorFlow variables in an order
-            that the code fixes.
+        variables: by group ("model", "optimizer", …), in an order that the code fixes.
     """
     return {
         f"{group}/{number:04d}": variable
@@ -174,12 +159,12 @@ def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def read_values(variables: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The values of variables, by name; of mirrored variables the first copy."""
+    """Values of variables by name; of mirrored variables the first copy."""
     return {name: _value(variable) for name, variable in variables.items()}
 
 
 def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
-    """Puts a checkpoint's tensors into variables of the same names and shapes.
+    """Assigns a checkpoint's tensors to variables of the same names and shapes.
 
     Raises:
         UsageError: the checkpoint is of another model or optimizer.

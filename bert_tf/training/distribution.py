@@ -1,4 +1,4 @@
-"""Which tf.distribute strategy a run uses."""
+"""Strategies of `tf.distribute`, agreement among workers, and batches for replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
         name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
             devices), "multi-worker" (the workers named in the environment variable TF_CONFIG) or
             "tpu".
-        tpu_address: name or grpc address of the TPU; only for "tpu".
+        tpu_address: name or grpc address of the TPU.
         console: where the number of replicas is reported.
 
     Raises:
@@ -41,7 +41,6 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
 
 
 def _cluster(strategy: tf.distribute.Strategy) -> str:
-    """The cluster as a worker sees it."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return ""
     resolver = strategy.cluster_resolver
@@ -55,14 +54,14 @@ def _cluster(strategy: tf.distribute.Strategy) -> str:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes checkpoints, metrics and models; of several workers one does."""
+    """Whether this process writes checkpoints, metrics and models; only one worker does."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return True
     return _is_chief_task(strategy.cluster_resolver)
 
 
 def is_chief_process(name: str) -> bool:
-    """The same for a strategy that is not made yet, by its name.
+    """As `is_chief`, by the name of a strategy that is not made yet.
 
     Raises:
         UsageError: TF_CONFIG is missing or not JSON.
@@ -81,7 +80,7 @@ def _is_chief_task(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> 
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
-    """Processes that train together."""
+    """Number of processes that train together."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         resolver = strategy.cluster_resolver
         return max(1, sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values()))
@@ -152,7 +151,7 @@ _LOST = (
 
 @contextmanager
 def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Says what happened where a step ends because another worker is gone.
+    """Explains the failure of a step when another worker is gone.
 
     Raises:
         RunnerFailed: instead of TensorFlow's errors.
@@ -169,26 +168,25 @@ def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 class WorkerSync:
-    """Means over the workers of a strategy."""
+    """Measurements that all workers must agree on before they branch: means over the workers."""
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
 
     def mean(self, numbers: list[float]) -> list[float]:
-        """The mean of each number; every worker calls this at the same point of its loop."""
+        """Mean of each number; every worker calls this at the same point of its loop."""
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
     def clock(
         self, timer: StepTimer, *, step: int, stop: Signals | None
     ) -> tuple[float, Signals | None]:
-        """Elapsed seconds and the signal to stop for, the same on all workers, as then is the
-        speed in `timer`.
+        """Elapsed seconds and the signal to stop for; agrees on both, and on the speed in `timer`.
 
         Args:
             timer: this worker's.
             step: steps done.
-            stop: the signal that asked this worker to stop, if one did; SIGTERM goes before others.
+            stop: the signal that this worker received; SIGTERM takes precedence.
 
         Raises:
             InputError: the workers are at different steps.
@@ -224,13 +222,13 @@ class WorkerSync:
 def distributed_iterator(
     strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset]
 ) -> Iterator[Batch]:
-    """An iterator whose elements `strategy.run` takes, from a dataset of global batches.
+    """An iterator of elements for `strategy.run`, from a dataset of global batches.
 
-    Every worker reads whole batches and keeps its own rows, so that the rows of a batch do not
-    depend on the number of workers or replicas.
+    Replica r gets the r-th run of rows of every batch. Every worker reads whole batches and keeps
+    its own rows, so that the rows of a batch do not depend on the number of workers or replicas.
 
     Args:
-        strategy: what the batches are spread over.
+        strategy: over which batches are spread.
         make_dataset: called once a worker; its batches' rows are a multiple of the replicas.
     """
     replicas = strategy.num_replicas_in_sync

@@ -1,4 +1,4 @@
-"""The loss and metrics of a model over a data set, with the loss that trained it."""
+"""Loss and metrics of a model over a data set, by the loss that trained it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Evaluation:
 
     Args:
         model: a built Keras model.
-        loss: the task's loss.
-        strategy: what the batches are spread over.
+        loss: the task's.
+        strategy: over which batches are spread.
         make_dataset: opens the data set; the rows of its batches are a multiple of the replicas.
     """
 
@@ -37,7 +37,7 @@ class Evaluation:
         self._make_dataset = make_dataset
 
     def run(self) -> dict[str, float]:
-        """`loss`, the loss terms and the metrics; {} if there is not a single row."""
+        """`loss`, the loss terms and the metrics; {} without rows."""
         totals: dict[str, tuple[float, float]] = {}
         for sums in self._sums():
             for name, (total, weight) in sums.items():

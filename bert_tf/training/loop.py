@@ -70,9 +70,9 @@ class TrainingResult:
         resumed_from: step of the checkpoint this process resumed from; 0 for a fresh start.
         train: the last train line of metrics.jsonl.
         eval: the last eval line, None without evaluation.
-        extended_from: steps after which the run was given more steps than it was planned with.
+        extended_from: steps after which the number of steps was raised.
         stopped_early: why the run ended before its last step; None if it did not.
-        notes: what `evaluate` kept in its notes.
+        notes: kept by `evaluate`.
     """
 
     step: int
@@ -95,15 +95,15 @@ class TrainingLoop:
         inputs: training batches, addressed by the step number.
         strategy: model and optimizer were made inside its scope.
         settings: how long, how fast, how carefully.
-        run_directory: gets `metrics.jsonl`, `checkpoints/` and what trackers keep there; None
-            writes nothing.
+        run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers; None writes
+            nothing.
         arithmetic: how steps are computed, see `TrainingStep`.
         console: progress and warnings.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
-            phase, on every worker, while the model has its averaged weights if any; what it returns
-            is logged as an eval line ({} logs nothing). `notes` is a dict of JSON values that is
-            saved in checkpoints and restored with them: the place to remember the best result so
-            far, whose step `early_stop_evals` takes from `notes["best"]["step"]`.
+            phase, on every worker, while the model has its averaged weights if any; returns the
+            numbers of an eval line ({} logs nothing). `notes` is a dict of JSON values, saved in
+            checkpoints: the place to remember the best result so far, whose step
+            `early_stop_evals` takes from `notes["best"]["step"]`.
         mirror: where the run is kept, if `run_directory` is not that place.
     """
 
@@ -190,8 +190,7 @@ class TrainingLoop:
             RunnerFailed: another worker is gone; all have to be started again.
             StoppedEarly: SIGTERM, Ctrl-C or `request_stop`; a checkpoint has been saved.
             InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
-            UsageError: the checkpoint belongs to another model or to other data, or has more steps
-                than the run.
+            UsageError: the checkpoint is of another model or other data, or has more steps.
         """
         self._step, elapsed_before = self._state.restore()
         resumed_from = self._step
@@ -338,10 +337,10 @@ class TrainingLoop:
 
 @contextmanager
 def on_stop_signal(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Calls `stop` with the signal at the first SIGTERM or SIGINT inside the block.
+    """Calls `stop` with the first SIGTERM or SIGINT inside the block.
 
-    A second SIGTERM ends the process at once, a second SIGINT acts as if nothing had been set up.
-    Outside the main thread, where Python takes no signals, nothing is done.
+    A second SIGTERM ends the process at once; a second SIGINT has its former effect. Outside the
+    main thread, where Python takes no signals, nothing is done.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -21,8 +21,8 @@ class Memory:
     """Memory in bytes.
 
     Attributes:
-        total: what this process and others may use together.
-        available: what is free of it or can be made so, and what this process has already.
+        total: for this process and others together.
+        available: free, or can be made so, or used by this process already.
     """
 
     total: int
@@ -33,10 +33,10 @@ class Memory:
 
 
 def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> Memory:
-    """The memory of the machine, or that of the control group (container) that is least.
+    """The memory of the machine, or of the control group (container) that has least.
 
     Args:
-        process: what the system says of this process.
+        process: the system's files on this process.
         cgroups: where control groups are mounted, of version 1 or 2.
     """
     page = os.sysconf("SC_PAGE_SIZE")
@@ -59,7 +59,7 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
 
 
 def gpu_bytes() -> int | None:
-    """The memory of the GPU that has least, by `nvidia-smi`; None where it says nothing."""
+    """Memory of the smallest GPU, by `nvidia-smi`; None if unknown."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -73,7 +73,7 @@ def gpu_bytes() -> int | None:
 
 
 def memory_and_swap() -> int:
-    """Bytes of memory, and of the disk that it may be moved to; a container's swap is not known."""
+    """Bytes of memory and of its swap; a container's swap is not known."""
     total = machine_memory().total
     if total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         with suppress(OSError, KeyError, ValueError):
@@ -82,7 +82,7 @@ def memory_and_swap() -> int:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had since its program began.
+    """Most memory that this process has had since its program began.
 
     On Linux `getrusage` would count that of the process it was forked from.
     """
@@ -92,7 +92,7 @@ def peak_bytes() -> int:
 
 
 def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
-    """The folders of the process's control group and of those that hold it."""
+    """Folders of the process's control group and of those that hold it."""
     try:
         lines = (process / "cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -107,7 +107,7 @@ def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
 
 
 def _limit_and_use(group: Path) -> tuple[int, int]:
-    """Bytes; pages of files that nobody has read for a while do not count as used."""
+    """Bytes; file pages that nobody has read for a while do not count as used."""
     is_second = (group / "memory.max").exists()
     names = ("max", "current") if is_second else ("limit_in_bytes", "usage_in_bytes")
     limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in names)
@@ -124,7 +124,7 @@ def _numbers(path: Path) -> dict[str, int]:
 
 
 def memory_for_steps() -> Memory | None:
-    """The memory of this machine, or of a GPU; None where it is not known, as on TPUs."""
+    """Memory of this machine, or of a GPU; None where it is not known, as on TPUs."""
     from bert_tf.training.arithmetic import has_accelerator  # loads TensorFlow
 
     if not has_accelerator():
@@ -134,7 +134,7 @@ def memory_for_steps() -> Memory | None:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether TensorFlow had no memory for a tensor; its full disks are of the same type."""
+    """Whether TensorFlow had no memory for a tensor; its full disks raise the same type."""
     import tensorflow as tf
 
     message = str(error)

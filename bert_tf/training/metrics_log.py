@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run, and the trackers that get its lines."""
+"""metrics.jsonl of a run, written and read, and the trackers that get its lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Line = dict[str, Any]
 
 
 def read_metrics(path: Path) -> list[Line]:
-    """The lines of a metrics.jsonl; [] where there is none. A half-written last line is left out.
+    """Lines of a metrics.jsonl; [] where there is none. A half-written last line is left out.
 
     Raises:
         InputError: another line is not a JSON object with `step` and `split`.
@@ -49,12 +49,11 @@ class MetricsLog:
 
     Args:
         run_directory: where `metrics.jsonl` is.
-        keep_until: the newest step of each split whose lines stay; those of later steps, of splits
-            that it does not name, and a last line that was cut off by a crash are removed.
+        keep_until: the newest step of each split whose lines stay; later ones, other splits, and a
+            last line that was cut off by a crash are removed.
         warn: called when a tracker fails.
         trackers: names of `TRACKERS`.
-        name: of the run, for trackers.
-        settings: of the run, for trackers.
+        name, settings: of the run, for trackers.
 
     Raises:
         InputError: a line in the middle of metrics.jsonl is damaged.
@@ -87,7 +86,6 @@ class MetricsLog:
         ]
 
     def write(self, line: Line) -> None:
-        """Adds one line."""
         with naming_file(self._path):
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
@@ -95,11 +93,7 @@ class MetricsLog:
             tracker.write(line)
 
     def close(self, *, is_finished: bool = True) -> None:
-        """Flushes and closes the file, and ends what trackers do.
-
-        Args:
-            is_finished: whether the run has all its steps.
-        """
+        """Closes the file and ends trackers; `is_finished`: whether the run has all its steps."""
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
             self._stream.close()

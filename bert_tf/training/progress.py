@@ -1,4 +1,4 @@
-"""The log of a run: lines collected from its steps, written to its files and to the console."""
+"""The log of a run: lines of metrics.jsonl and of the console from the numbers of its steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LineBuilder:
         self._fastest = 0.0
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Takes the numbers of some steps, float [n] by name (see `TrainingStep.run`)."""
+        """Adds float [n] numbers of some steps by name (see `TrainingStep.run`)."""
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
@@ -38,14 +38,13 @@ class LineBuilder:
         """The line for all steps since the last one; None if all of them overflowed.
 
         Losses and metrics are means over the steps, the learning rate and the loss scale are
-        the last step's.
+        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
 
         Args:
             step: steps done in all.
             elapsed: seconds since the start of the run.
-            seconds: seconds these steps took.
-            peak_flops: operations per second of the machine at its peak, which the steps' `flops`
-                are divided by; where steps were faster, their rate is the peak.
+            seconds: that these steps took.
+            peak_flops: of the machine; None leaves MFU out.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -76,7 +75,6 @@ class LineBuilder:
 
 
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
-    """One train line for the console: how far, how good, how fast, how long."""
     mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
@@ -87,25 +85,14 @@ def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
 
 
 def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
-    """One eval line for the console.
-
-    Args:
-        line: as in metrics.jsonl.
-        shown: the metrics to name, in this order, those that the line lacks left out; () for all.
-    """
+    """One eval line for the console, with the metrics of `shown`, in this order; () for all."""
     names = shown or [name for name in line if name not in ("step", "split", "time")]
     numbers = [f"{name} {line[name]:.4f}" for name in names if name in line]
     return f"step {line['step']}, eval: " + "  ".join(numbers)
 
 
 class ProgressLog:
-    """Train and eval lines, the newest of which are kept.
-
-    Args:
-        settings: of the run.
-        timeline: for the time left.
-        files: receive the lines.
-        console: shows them.
+    """Writes train and eval lines to the files of a run and to the console.
 
     Attributes:
         lines: the newest line of each split that has one.
@@ -128,15 +115,13 @@ class ProgressLog:
         return bool(self._builder.pending)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes, JSON values: numbers not yet logged, and the newest lines."""
+        """JSON values for `restore`: numbers not yet logged, and the newest lines."""
         return {"pending": self._builder.pending, "lines": self.lines}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resumes from a `state`; other keys in it are ignored."""
         self._builder, self.lines = LineBuilder(state["pending"]), state["lines"]
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Takes the numbers of some steps, see `LineBuilder.add`."""
         self._builder.add(results)
 
     def write_training(self, step: int, timer: StepTimer) -> None:
@@ -166,7 +151,6 @@ class ProgressLog:
         self._console.end_progress(self._unshown)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
-        """Logs the metrics of an evaluation."""
         line = {"step": step, "split": "eval", "time": round(timer.elapsed(), 3), **metrics}
         self._write(line)
         self._console.info(evaluation_text(line, self._settings.shown_metrics))

@@ -1,4 +1,4 @@
-"""What a task hands to the training loop: a loss, and input with an exact position."""
+"""The interface of a task to the training loop: a loss, and input with an exact position."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ class TaskLoss(Protocol):
     """
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The weight of each loss term in a batch, float32 [], without running the model.
+        """Divisor of each summed loss term of a batch, float32 [], without running the model.
 
-        It is the number that the term's summed loss is divided by: the sum of the masked
-        positions' weights for the masked-LM loss, the number of rows for a mean over rows. Rows
-        that only fill up a batch weigh 0.
+        The sum of the masked positions' weights for the masked-LM loss, the number of rows for a
+        mean over rows. Rows that only fill up a batch weigh 0.
         """
         ...
 
@@ -55,8 +54,8 @@ class TaskLoss(Protocol):
             model: the Keras model.
             batch: tensors whose first axis is the row.
             training: whether dropout is on.
-            dropout_key: int32 [2], another one for every (seed, step, micro-batch, replica);
-                None when `training` is False. Pass it to the model.
+            dropout_key: int32 [2] for the model, another one for every (seed, step, micro-batch,
+                replica); None when `training` is False.
         """
         ...
 

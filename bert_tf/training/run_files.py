@@ -1,4 +1,4 @@
-"""What a running loop keeps in its run directory: checkpoints and metrics."""
+"""The files of a run: checkpoints, metrics, and other storage that mirrors them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class RunMirror(Protocol):
         """The run there, for messages."""
 
     def fetch(self) -> None:
-        """Fills the run directory of this machine with what is there, once in a process.
+        """Fills the run directory of this machine from there, once in a process.
 
         Called when all workers train together, so none sees what another is about to remove.
         """
 
     def publish(self) -> None:
-        """Brings there what has changed in the run directory; on workers that write alone.
+        """Copies changes of the run directory there; called on workers that write.
 
-        A checkpoint is there as a whole or not at all, and what is newer than the newest one is
-        what a run that resumes from that would make again. May be called again after a failure.
+        A checkpoint is there as a whole or not at all; a run that resumes from the newest one would
+        make again whatever is newer. May be called again after a failure.
 
         Raises:
             OSError: the storage cannot be written.
@@ -45,12 +45,11 @@ class RunFiles:
 
     Args:
         directory: the run directory; None keeps nothing.
-        writes: False for workers that only read, as all but the chief do.
-        keep_checkpoints: newest checkpoints kept.
+        writes: False for workers other than the chief.
+        keep_checkpoints: number of the newest checkpoints kept.
         console: where damaged checkpoints and failures to publish are reported.
         mirror: where the run is kept, if that is not the directory.
-        trackers: names of those that get the lines of metrics.jsonl.
-        settings: of the run, for trackers.
+        trackers, settings: see `MetricsLog`.
     """
 
     def __init__(
@@ -82,19 +81,18 @@ class RunFiles:
 
     @property
     def writes(self) -> bool:
-        """Whether anything is written."""
         return self._writes
 
     @property
     def place(self) -> Path | None:
-        """Where the run is kept; None if nothing is."""
+        """Where the run is kept; None if it is not."""
         return self._mirror.place if self._mirror is not None else self.directory
 
     def newest_checkpoint(self) -> Checkpoint | None:
         """See `CheckpointStore.newest`.
 
-        The process that writes first removes what a killed one left of folders it was writing:
-        checkpoints, states in `failed/`, and the model in `best/`.
+        The process that writes first removes folders that a killed one was writing: checkpoints,
+        states in `failed/`, and the model in `best/`.
         """
         if self._mirror is not None:
             self._mirror.fetch()
@@ -104,7 +102,6 @@ class RunFiles:
         return self._store.newest() if self._store is not None else None
 
     def open_log(self, *, keep_until: Mapping[str, int]) -> None:
-        """Opens the metrics log, without lines of later steps; see `MetricsLog`."""
         if self._writes and self.directory is not None:
             self._log = MetricsLog(
                 self.directory,
@@ -116,12 +113,10 @@ class RunFiles:
             )
 
     def write_line(self, line: Line) -> None:
-        """Adds a line to the metrics."""
         if self._log is not None:
             self._log.write(line)
 
     def close_log(self, *, is_finished: bool) -> None:
-        """Closes the metrics log of a run that has all its steps or not."""
         if self._log is not None:
             self._log.close(is_finished=is_finished)
 
@@ -139,7 +134,7 @@ class RunFiles:
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
-        """Publishes what could not be, before the process ends.
+        """Publishes before the process ends what could not be published before.
 
         Raises:
             OSError: it still cannot be.

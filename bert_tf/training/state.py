@@ -22,7 +22,7 @@ class RunState:
         variables: by the names they have in checkpoints.
         inputs: give the position of a step.
         seed: of the run, for people.
-        total_steps: that the run is to have.
+        total_steps: of the run.
         log: whose unwritten numbers and newest lines are saved.
         files: hold the checkpoints.
         console: where the checkpoint that the run resumes from is reported.
@@ -60,10 +60,6 @@ class RunState:
         """Writes a checkpoint after `step` steps, unless the last one holds all there is.
 
         An evaluation and a line written after the last checkpoint count as something new.
-
-        Args:
-            step: steps done.
-            elapsed: seconds of training.
         """
         if self._saved == self._progress(step):
             return
@@ -75,7 +71,7 @@ class RunState:
         )
 
     def save_aside(self, step: int, elapsed: float) -> Path | None:
-        """Writes one where no run resumes from; its path, None if nothing is kept."""
+        """Writes a checkpoint where no run resumes from; returns its path, None if not kept."""
         return self._files.save_aside(
             step=step, tensors=read_values(self._variables), state=self._state(step, elapsed)
         )
@@ -84,8 +80,7 @@ class RunState:
         """Resumes from the newest checkpoint, if any; returns its step and elapsed seconds.
 
         Raises:
-            UsageError: the checkpoint belongs to another model or to other data, or has more steps
-                than the run is to have.
+            UsageError: the checkpoint is of another model or other data, or has more steps.
             InputError: all checkpoints are damaged.
         """
         checkpoint = self._files.newest_checkpoint()
@@ -123,7 +118,7 @@ class RunState:
         )
 
     def _progress(self, step: int) -> tuple[int | None, ...]:
-        """What grows whenever something happens that a checkpoint keeps."""
+        """Grows whenever something happens that a checkpoint keeps."""
         return (step, self.evaluated_step, *(line["step"] for line in self._log.lines.values()))
 
     def _state(self, step: int, elapsed: float) -> dict[str, Any]:

@@ -18,16 +18,13 @@ BUSY = 0.1  # fraction of the cores; while others take more, no peak can be meas
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """What `ModelFlops.flops` takes, counted in a batch, padded or packed; float32 [] each.
+    """Counts in a batch, padded or packed, the arguments of `ModelFlops.flops`; float32 [] each.
 
     Sequences of 3 and 2 tokens, with 2 targets and 1, in two rows or in one:
 
     | `tokens` | `examples` | `squared_lengths` | `predictions` |
     |----------|------------|-------------------|---------------|
     | 5        | 2          | 9 + 4             | 3             |
-
-    Args:
-        batch: see `bert_tf.training.protocols.TrainingInputs.batches`.
     """
     mask = tf.cast(batch["input_mask"], tf.float32)
     lengths = tf.reduce_sum(mask, axis=-1)
@@ -50,15 +47,14 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
     """Operations per second of large matrix products, on all devices of the run.
 
-    Takes less than a second. Replicas on GPUs are taken to be alike; those on processors share one.
+    Takes less than a second. Assumes that GPUs are alike, and that replicas on CPUs share one.
 
     Args:
         policy: Keras dtype policy, whose compute dtype is measured.
         strategy: of the run.
 
     Returns:
-        None on TPUs, where single operations are no measure, and on processors that other work
-        keeps busy.
+        None on TPUs, where single operations are no measure, and on busy processors.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None

@@ -1,4 +1,4 @@
-"""The timeline of a run: progress, learning rates, and when to log, evaluate and save."""
+"""The timeline of a run: settings, progress, learning rates, clock, and when to log and save."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class PhaseSettings:
     Attributes:
         steps: of the phase.
         accumulation_steps: micro-batches that each batch is computed in, one after the other.
-        peak_learning_rate: the learning rate after a warm-up that starts with the phase; None
-            continues the schedule of the phase before.
+        peak_learning_rate: after a warm-up that starts with the phase; None continues the schedule
+            of the phase before.
         warmup_steps: of that warm-up.
         work: of the model on the phase's sequences; None where it is not known.
-        relative_work: how much a step computes, in any unit; an estimate until steps are timed.
+        relative_work: of a step, in any unit; an estimate until steps are timed.
     """
 
     steps: int
@@ -45,26 +45,24 @@ class LoopSettings:
 
     Attributes:
         phases: of the run, one at least; the first has a peak learning rate.
-        schedule: decay after warm-up, see `bert_tf.training.timeline`.
+        schedule: decay after warm-up, see `make_schedule`.
         cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
         ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without a better one that end the run; 0 never does.
         gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
-        seed: seed of dropout.
+        seed: of dropout.
         log_every: steps between train lines of metrics.jsonl.
-        eval_every: steps between calls of `evaluate`; 0 calls it only at the end of a phase.
+        eval_every: steps between calls of `evaluate`; 0 only calls it at the end of a phase.
         checkpoint_every: steps between checkpoints; 0 leaves it to `checkpoint_minutes`.
         checkpoint_minutes: minutes between checkpoints; 0 leaves it to `checkpoint_every`.
-        keep_checkpoints: newest checkpoints kept.
+        keep_checkpoints: number of the newest checkpoints kept.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
             the learning rate has decayed when the time is over; a warm-up takes the same fraction
-            of the time. Such a run depends on the machine's speed and cannot be repeated bit
-            for bit.
+            of the time. Such a run cannot be repeated bit for bit.
         peak_flops: operations per second of the machine at its peak; None leaves MFU out.
-        steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
-            number that takes about a second.
-        shown_metrics: names of what the console shows of an evaluation; () for everything.
+        steps_per_call: steps inside one call of the compiled function; 0 for about a second.
+        shown_metrics: of an evaluation, on the console; () for all.
         report_to: names of the trackers that get the lines of metrics.jsonl.
         reported: values of the config by key, for trackers.
     """
@@ -90,7 +88,6 @@ class LoopSettings:
 
     @property
     def total_steps(self) -> int:
-        """Steps in all."""
         return sum(phase.steps for phase in self.phases)
 
     @classmethod
@@ -105,7 +102,7 @@ class LoopSettings:
         steps_per_call: int = 0,
         shown_metrics: tuple[str, ...] = (),
     ) -> LoopSettings:
-        """Takes what every training section has from `config`, the rest from the task."""
+        """Takes the keys that every training section has from `config`, the rest from the task."""
         return cls(
             phases=phases,
             schedule=config.schedule,
@@ -129,7 +126,7 @@ class LoopSettings:
 
 
 class Timeline:
-    """What follows from the settings, the step and the clock alone."""
+    """All that follows from the settings, the step and the clock."""
 
     def __init__(self, settings: LoopSettings):
         self._settings = settings
@@ -138,11 +135,10 @@ class Timeline:
         self._spans = _spans(settings, self._ends)
 
     def phase_number(self, step: int) -> int:
-        """The phase, from 0, that the step after `step` steps belongs to."""
+        """Phase, from 0, of the step after `step` steps."""
         return phase_of(self._ends, step)
 
     def phase(self, step: int) -> PhaseSettings:
-        """The settings of that phase."""
         return self._settings.phases[self.phase_number(step)]
 
     def progress(self, step: int, elapsed: float) -> float:
@@ -153,7 +149,7 @@ class Timeline:
     def learning_rates(
         self, step: int, count: int, *, elapsed: float, seconds_per_step: float
     ) -> np.ndarray:
-        """The rates of steps `step` … `step + count - 1` of one phase, float64 [count]."""
+        """Rates of steps `step` … `step + count - 1` of one phase, float64 [count]."""
         span = self._spans[self.phase_number(step)]
         numbers = np.arange(count)
         progress = (step - span.start + numbers) / (span.end - span.start)
@@ -172,12 +168,11 @@ class Timeline:
         )
 
     def evaluation_is_due(self, step: int) -> bool:
-        """Whether to evaluate after `step` steps: by the period, and where a phase has ended."""
+        """Whether to evaluate after `step` steps: by the period, or at the end of a phase."""
         every = self._settings.eval_every
         return bool(every and step % every == 0) or step in self._ends[:-1]
 
     def checkpoint_is_due(self, step: int, seconds_since_last: float) -> bool:
-        """Whether the step or the time asks for a checkpoint."""
         every, minutes = self._settings.checkpoint_every, self._settings.checkpoint_minutes
         return bool(every and step % every == 0) or bool(
             minutes and seconds_since_last >= 60 * minutes
@@ -197,26 +192,24 @@ class Timeline:
 
 
 def phase_ends(steps: list[int]) -> list[int]:
-    """The number of steps after which each phase is over."""
+    """Number of steps after which each phase is over."""
     return list(itertools.accumulate(steps))
 
 
 def phase_of(ends: list[int], step: int) -> int:
-    """The phase, from 0, of the step after `step` steps; the last one at the end."""
+    """Phase, from 0, of the step after `step` steps; the last one at the end."""
     return min(bisect.bisect_right(ends, step), len(ends) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Span:
-    """Steps that share a schedule."""
-
     start: int
     end: int
     schedule: Schedule
 
 
 def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
-    """The span of each phase; phases without a peak of their own are in that of the one before."""
+    """Span of each phase; phases without a peak of their own share that of the one before."""
     starts = [0, *ends[:-1]]
     start_phases = [
         n for n, phase in enumerate(settings.phases) if phase.peak_learning_rate is not None
@@ -255,9 +248,9 @@ def make_schedule(
             power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
             0 (warm-up, stable, decay).
         peak: the rate at the end of the warm-up.
-        warmup_fraction: fraction of the run spent on warm-up, 0 to 1.
-        cooldown_fraction: fraction of the run of the trapezoidal schedule's decay, 0 to 1; no more
-            than what the warm-up leaves is used.
+        warmup_fraction: of the run, 0 to 1.
+        cooldown_fraction: of the run, 0 to 1, of the trapezoidal schedule's decay; at most the rest
+            after the warm-up.
 
     Returns:
         A function from progress, float [n] from 0 to 1, to learning rates, float64 [n].
@@ -276,7 +269,7 @@ def make_schedule(
 
 
 def _trapezoid(cooldown: float) -> Schedule:
-    """1, then linear to 0 over the last `cooldown`, of which 1 is all there is."""
+    """1, then linear to 0 over the last `cooldown`, a fraction of the decay."""
     if cooldown == 0.0:
         return _DECAYS["constant"]
     return lambda done: np.clip((1.0 - done) / min(cooldown, 1.0), 0.0, 1.0)
@@ -302,8 +295,7 @@ class StepTimer:
         steps_per_call: fixed number of steps per call; 0 aims at one call per second.
 
     Attributes:
-        seconds_per_step: as measured by the last calls; 0 before the second call, since the first
-            one compiles.
+        seconds_per_step: of the last calls; 0 before the second call, since the first one compiles.
     """
 
     def __init__(self, elapsed_before: float, steps_per_call: int):
@@ -315,7 +307,7 @@ class StepTimer:
         self.seconds_per_step = 0.0
 
     def expect_compilation(self) -> None:
-        """The next call compiles again, so the speed measured so far no longer applies."""
+        """Discards the speed measured so far: the next call compiles again."""
         self._calls = 0
         self.seconds_per_step = 0.0
 
@@ -334,7 +326,6 @@ class StepTimer:
 
     @contextmanager
     def call(self, steps: int) -> Iterator[None]:
-        """Times a call of `steps` steps."""
         start = time.monotonic()
         yield
         seconds = time.monotonic() - start
@@ -346,14 +337,12 @@ class StepTimer:
             self.seconds_per_step = 0.5 * old + 0.5 * new
 
     def seconds_since_line(self) -> float:
-        """Seconds spent in calls since this was asked last, for the speeds of a log line."""
+        """Seconds spent in calls since the last log line."""
         seconds, self._line_seconds = self._line_seconds, 0.0
         return max(seconds, 1e-9)
 
     def seconds_since_checkpoint(self) -> float:
-        """Seconds since `checkpoint_done`, or since the start."""
         return time.monotonic() - self._last_checkpoint
 
     def checkpoint_done(self) -> None:
-        """Starts the time to the next checkpoint."""
         self._last_checkpoint = time.monotonic()

@@ -1,4 +1,4 @@
-"""Checkpoints of google-research/bert (TensorFlow 1), in and out; TensorFlow 2 ones, in."""
+"""Checkpoints of google-research/bert (TensorFlow 1) and TF Model Garden (2), in and out."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def write_google_checkpoint(
     """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
 
     Its scripts take them as `--bert_config_file`, `--vocab_file` and `--init_checkpoint`. Kernels
-    are [input, output]; heads are called as the script of their task calls them. The casing, which
-    these scripts take as a flag, is kept in HuggingFace's `tokenizer_config.json`.
+    are [input, output]; heads have the names of their task's script. The casing, a flag of these
+    scripts, is kept in HuggingFace's `tokenizer_config.json`.
 
     Args:
         folder: to write to; made if it is missing.
@@ -122,7 +122,7 @@ def write_google_checkpoint(
         tensors: float32 by HuggingFace's name.
 
     Returns:
-        What the checkpoint lacks or the reference computes otherwise, a sentence each.
+        Differences between the checkpoint and the model, a sentence each.
     """
     folder = Path(folder)
     write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
@@ -144,10 +144,7 @@ def write_google_checkpoint(
 def write_config_and_vocabulary(
     folder: Path, config: BertConfig, vocab: list[str], *, lowercase: Lowercase
 ) -> None:
-    """Writes `bert_config.json`, which knows neither epsilons nor kinds of GELU, and `vocab.txt`.
-
-    See `write_google_checkpoint`.
-    """
+    """Writes `bert_config.json`, which has neither epsilons nor kinds of GELU, and `vocab.txt`."""
     fields = config.fields()
     del fields["layer_norm_eps"]
     fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
@@ -190,7 +187,7 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
             self._names = {name: key for key, name in names.items() if name is not None}
 
     def count_numbers(self) -> int:
-        """Numbers in all tensors, which are not read for that."""
+        """Numbers in all tensors, without reading them."""
         shapes = self._reader.get_variable_to_shape_map()
         return sum(math.prod(shapes[key]) for key in self._names.values())
 
@@ -249,17 +246,7 @@ def write_model_garden_checkpoint(
     `tf.train.Checkpoint(encoder=…).read(…)` fills a `BertEncoder` or `BertEncoderV2`, and
     `tf.train.Checkpoint(model=…)` a `BertPretrainerV2` with a next-sentence head; fine-tuning tasks
     take it as their `init_checkpoint`. Encoder and pooler have the keys of the published
-    checkpoints. The casing is kept in HuggingFace's `tokenizer_config.json`.
-
-    Args:
-        folder: to write to; made if it is missing.
-        config: the model's.
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
-        tensors: float32 by HuggingFace's name.
-
-    Returns:
-        What the checkpoint lacks or its library computes otherwise than the model, a sentence each.
+    checkpoints. Arguments and result are those of `write_google_checkpoint`.
     """
     folder = Path(folder)
     write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
@@ -287,7 +274,7 @@ def write_model_garden_checkpoint(
 def _object_graph(
     variables: Mapping[str, tf.Variable], further: Mapping[str, str]
 ) -> tf.train.Checkpoint:
-    """Objects nested as in the paths, some of them reached by a further path as well."""
+    """Objects nested as in the paths, some of them also at a further path."""
     root = tf.train.Checkpoint()
     objects: dict[str, object] = {"": root}
 

@@ -49,7 +49,7 @@ def read_source(source: str | Path) -> ModelDirectory:
 
     Raises:
         UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
-        InputError: a file is damaged, or not the one that its `SHA256SUMS` vouches for.
+        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -70,8 +70,9 @@ def read_source(source: str | Path) -> ModelDirectory:
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """HuggingFace's class for the weights: the one that `config.json` names, or by the heads, also
-    where the weights lack one of those that the class has."""
+    """HuggingFace's class for the weights: the one in `config.json` if they have its head, else by
+    their heads.
+    """
     for name in directory.document.get("architectures") or ():
         name = str(name).removeprefix("TF").removeprefix("Flax")
         if all(tensor in directory.tensors for tensor in _HEADS.get(name, ())):
@@ -111,11 +112,10 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 
 
 def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
-    """What the classifier of the weights is for.
+    """Purpose of the classifier, by `config.json`; else one logit is a number, and several are
+    labels of which one is chosen, as in HuggingFace's loss.
 
-    `config.json` names it; where it does not, one logit is a number and several are labels of which
-    one is chosen, as HuggingFace's loss has it. None without a classifier, and for a problem that
-    does not fit the number of logits.
+    None without a classifier, and for a problem that does not fit the number of logits.
     """
     number = len(classifier_labels(directory))
     if architecture(directory) != _CLASSIFIER or not number:
@@ -136,7 +136,7 @@ def write_imported(
     """Writes a model directory with the encoder and all known heads, float32.
 
     Args:
-        directory: what `read_source` returned.
+        directory: of `read_source`.
         output: model directory to write; see `write_model_directory`.
         task: content of `task.json`; None keeps the source's, if it has one.
     """

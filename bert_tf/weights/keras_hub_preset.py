@@ -45,7 +45,6 @@ _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
 
 
 def is_keras_hub_preset(folder: Path) -> bool:
-    """Whether the folder's `config.json` describes an object of KerasHub."""
     path = folder / CONFIG
     return path.is_file() and "registered_name" in read_json_object(path)
 
@@ -53,8 +52,8 @@ def is_keras_hub_preset(folder: Path) -> bool:
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     """The encoder, vocabulary and casing of a preset, under HuggingFace's names.
 
-    KerasHub's BERT computes the tanh approximation of GELU, LayerNorm epsilon 1e-12, and has no
-    other choice. Of the task presets the head of a `BertTextClassifier` is read.
+    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Of the
+    task presets the head of a `BertTextClassifier` is read.
 
     Raises:
         UsageError: a preset of another model, or without weights or vocabulary.
@@ -123,7 +122,7 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 
 
 def count_numbers(path: Path) -> int:
-    """Numbers in the arrays of an HDF5 file, which are not read for that.
+    """Numbers in the arrays of an HDF5 file, without reading them.
 
     Raises:
         InputError: it is damaged, or its arrays are larger than the file, as compressed ones are.
@@ -167,10 +166,10 @@ def write_keras_hub_preset(
     tensors: Mapping[str, np.ndarray],
     max_seq_length: int,
 ) -> list[str]:
-    """Writes a preset as KerasHub's own `save_to_preset` lays it out.
+    """Writes a preset in the layout of KerasHub's own `save_to_preset`.
 
-    Encoder and vocabulary are what `BertBackbone.from_preset` and `BertTokenizer.from_preset`
-    load. A classifier of whole texts becomes a `BertTextClassifier`. Other heads are left out:
+    `BertBackbone.from_preset` and `BertTokenizer.from_preset` load the encoder and the vocabulary.
+    A classifier of whole texts becomes a `BertTextClassifier`. Other heads are left out:
     KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon than BERT's.
 
     Args:
@@ -179,10 +178,10 @@ def write_keras_hub_preset(
         vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         tensors: float32 by HuggingFace's name.
-        max_seq_length: to which the classifier's preprocessor cuts rows.
+        max_seq_length: of the classifier's preprocessor.
 
     Returns:
-        What the preset lacks or computes otherwise than the model, a sentence each.
+        Differences between the preset and the model, a sentence each.
 
     Raises:
         UsageError: the activation is not GELU, which KerasHub's BERT always has.
@@ -241,14 +240,12 @@ def write_keras_hub_preset(
 
 
 def _size_of_preset(tensors: Mapping[str, np.ndarray], vocab: list[str]) -> int:
-    """Bytes that a preset takes at most."""
     numbers = sum(tensor.nbytes + _LAYOUT_BYTES for tensor in tensors.values())
     return numbers + sum(len(piece.encode()) + 1 for piece in vocab) + _SETTINGS_BYTES
 
 
 def _drop_time(metadata: Path) -> None:
-    """Removes when the preset was saved, which KerasHub never reads, so that equal models are equal
-    files."""
+    """Removes the time of saving, which KerasHub never reads, so that equal models are equal."""
     document = json.loads(metadata.read_text(encoding="utf-8"))
     del document["date_saved"]
     write_text_atomically(metadata, json.dumps(document, indent=4))

@@ -50,7 +50,7 @@ Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelDirectory:
-    """What a model directory holds.
+    """An opened model directory.
 
     Attributes:
         path: where it is.
@@ -59,7 +59,7 @@ class ModelDirectory:
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
-        notes: what the model leaves out of the folder, and what was decided, a sentence each.
+        notes: on parts left out of the model, and on guesses, a sentence each.
 
     Raises:
         UsageError: vocabulary and config disagree on the number of entries.
@@ -75,11 +75,7 @@ class ModelDirectory:
 
     @functools.cached_property
     def recipe(self) -> EmbeddingRecipe | None:
-        """How vectors of texts are made, which a folder of sentence-transformers says.
-
-        Raises:
-            UsageError, InputError: see `read_recipe`.
-        """
+        """Recipe of text vectors in a folder of sentence-transformers, see `read_recipe`."""
         return read_recipe(self.path, max_positions=self.config.max_position_embeddings)
 
     @functools.cached_property
@@ -103,7 +99,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     Raises:
         UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary,
             config and weights disagree.
-        InputError: a file is damaged, or not the one that its `SHA256SUMS` vouches for.
+        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
     """
     folder = model_folder(path)
     if not folder.is_dir():
@@ -133,13 +129,8 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
     """Checks, before a model is built, that its size is that of the weights in its files.
 
-    Args:
-        path: the model's.
-        config: the shape of its encoder.
-        numbers: that the files hold.
-
     Raises:
-        UsageError: the encoder needs more than twice as many.
+        UsageError: the encoder needs more than twice the numbers in the files.
     """
     if config.encoder_parameters > 2 * numbers:
         raise UsageError(
@@ -235,7 +226,7 @@ def write_model_directory(
 
     The folder appears or is replaced whole. One that holds other files already (a job's output
     directory with its `config.yaml`) is filled instead, file by file, the weights last but for
-    `SHA256SUMS`, which vouches for all of them.
+    `SHA256SUMS`.
 
     Args:
         path: folder to write.
@@ -243,10 +234,10 @@ def write_model_directory(
         vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
-        recipe: how vectors of texts are made, which makes the folder one of sentence-transformers;
-            None for that of a model that has one.
+        recipe: of text vectors, which makes the folder one of sentence-transformers; None for the
+            model's own, if it has one.
         restore: puts back what the model was built without.
-        with_weights: False writes the other files alone, for a folder with the weights elsewhere.
+        with_weights: False writes all other files, for a folder with the weights elsewhere.
 
     Raises:
         UsageError: the vocabulary is not of the model's size.
@@ -308,10 +299,9 @@ def write_directory(
 
     Args:
         architecture: HuggingFace's class, for its automatic loading.
-        problem_type: HuggingFace's name of what a classifier is for; None for its default.
+        problem_type: HuggingFace's name of the classifier's purpose; None for its default.
         labels: names of the classifier's logits; empty if there is none.
         tensors: float32 by HuggingFace name; None leaves the file of the weights out.
-        recipe: how vectors of texts are made; None where the folder does not say.
     """
     path = Path(path)
     if len(vocab) != config.vocab_size:

@@ -22,12 +22,7 @@ _LAYER_NORM_EPS = 1e-12
 
 
 def departures(config: BertConfig, library: str) -> list[str]:
-    """How the original BERT differs from this model, one sentence per difference.
-
-    Args:
-        config: the model's.
-        library: its name, for the sentences.
-    """
+    """How the original BERT of a library differs from the model, a sentence per difference."""
     found = []
     if config.hidden_act == "gelu":
         found.append(
@@ -43,7 +38,7 @@ def departures(config: BertConfig, library: str) -> list[str]:
 
 
 def fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
-    """A new pooler for a model without one, by HuggingFace's names; the same every time."""
+    """A new pooler for a model without one, by HuggingFace's names; always the same."""
     width = config.hidden_size
     kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
     return {
@@ -88,14 +83,11 @@ _HEAD_VARIABLES = {
 
 
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
-    """The key of each tensor in a checkpoint, by HuggingFace's name.
+    """Key of each tensor in a checkpoint with an object graph, by HuggingFace's name.
 
     Optimizers' variables, counters and heads of other tasks are left out. Of two poolers the
     next-sentence head's is taken: TF Model Garden's pretraining leaves the encoder's as it began.
-
-    Args:
-        keys: of a checkpoint with an object graph.
-        num_hidden_layers: blocks of the encoder; the numbered layer after them is the pooler.
+    The numbered layer after the blocks is the pooler.
     """
     keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
     # Other tasks, too, keep their head as a model's first one.
@@ -114,9 +106,6 @@ def pretraining_paths(num_hidden_layers: int) -> Iterator[tuple[str, str]]:
 
     Paths are from the root, their parts escaped as in keys. The pooler comes twice, as the
     encoder's and as the next-sentence head's; both are loaded, by different tasks.
-
-    Args:
-        num_hidden_layers: blocks of the encoder.
     """
     for number, (called, layer) in enumerate(_encoder_layers(num_hidden_layers).items()):
         path = f"encoder/layer_with_weights-{number}"
@@ -131,11 +120,7 @@ def pretraining_paths(num_hidden_layers: int) -> Iterator[tuple[str, str]]:
 
 
 def further_paths(num_hidden_layers: int) -> dict[str, str]:
-    """Second paths to objects of `pretraining_paths`, with the first; some classes know them alone.
-
-    Args:
-        num_hidden_layers: blocks of the encoder.
-    """
+    """Second paths to objects of `pretraining_paths`, with the first; some classes need these."""
     return {
         **{
             f"encoder/{called}": f"encoder/layer_with_weights-{number}"
@@ -149,7 +134,7 @@ def further_paths(num_hidden_layers: int) -> dict[str, str]:
 
 
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
-    """A variable's value as HuggingFace keeps it: heads joined, kernels as [output, input].
+    """A variable's value in HuggingFace's shape: heads joined, kernels as [output, input].
 
     Args:
         name: HuggingFace's.
@@ -167,13 +152,7 @@ def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
 
 
 def object_array(name: str, tensor: np.ndarray, num_attention_heads: int) -> np.ndarray:
-    """A tensor as TF Model Garden keeps it: the inverse of `huggingface_array`.
-
-    Args:
-        name: HuggingFace's.
-        tensor: HuggingFace's, kernels [output, input].
-        num_attention_heads: into which attention's axes are split.
-    """
+    """A tensor in TF Model Garden's shape: the inverse of `huggingface_array`."""
     value = tensor if tensor.ndim < 2 or "embeddings" in name else tensor.T
     if ".attention.self." in name:
         return value.reshape(*value.shape[:-1], num_attention_heads, -1)
@@ -195,7 +174,7 @@ def _encoder_layers(blocks: int) -> dict[str, str]:
 
 
 def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
-    """HuggingFace's name of a key, given `_encoder_layers`; None if it is no such variable."""
+    """HuggingFace's name of a key, given `_encoder_layers`; None for others."""
     if not key.endswith(_VALUE) or ".OPTIMIZER_SLOT" in key or "optimizer" in key.split("/")[0]:
         return None
     path = key.removesuffix(_VALUE)

@@ -39,8 +39,8 @@ def onnx_model(
     - `BertForTokenClassification`: `logits` [batch, length, labels].
     - `BertForMultipleChoice`: `logits` [batch], a sequence of each choice being in the batch.
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
-    - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at `masked_lm_positions`, an input
-      more, int64 [batch, predictions].
+    - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at the additional input
+      `masked_lm_positions`, int64 [batch, predictions].
     - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
       is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
 
@@ -48,7 +48,7 @@ def onnx_model(
         architecture: HuggingFace's name of the class, as `architectures` of `config.json`.
         config: shape of the encoder.
         tensors: float32 by HuggingFace's names.
-        recipe: how vectors of texts are made; None where nothing says it.
+        recipe: of text vectors; None for none.
 
     Raises:
         UsageError: the architecture is not known, or the weights do not fit into one ONNX file.
@@ -86,14 +86,12 @@ class _Graph:
         return names[0] if outputs == 1 else names
 
     def weight(self, name: str, value: np.ndarray) -> str:
-        """Adds a constant by a name of its own."""
         if name not in self._weights:
             array = np.asarray(value, order="C")
             self._weights[name] = numpy_helper.from_array(array, name)
         return name
 
     def number(self, value: float) -> str:
-        """A float32 scalar."""
         return self.weight(f"number {value!r}", np.array(value, np.float32))
 
     def axis(self, *values: int) -> str:
@@ -101,7 +99,7 @@ class _Graph:
         return self.weight(f"axes {values}", np.array(values, np.int64))
 
     def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
-        """A linear layer, and an activation by the name of a BERT config."""
+        """A linear layer and an activation."""
         kernel = self.weight(f"{name}.weight", self.tensors[f"{name}.weight"].T)
         bias = self.weight(f"{name}.bias", self.tensors[f"{name}.bias"])
         outputs = self.add("Add", self.add("MatMul", inputs, kernel), bias)
@@ -133,14 +131,10 @@ class _Graph:
         return self.weight(full, self.tensors[full])
 
     def encode(self, *, first_only: bool = False) -> str:
-        """The encoder.
+        """The last layer's output, [batch, length, hidden]; [batch, 1, hidden] if `first_only`.
 
-        Args:
-            first_only: whether only the first token is read of the last layer, which then computes
-                no query, output projection or feed-forward network of the others.
-
-        Returns:
-            The last layer's output, [batch, length, hidden]; [batch, 1, hidden] if `first_only`.
+        With `first_only` the last layer computes no query, output projection or feed-forward
+        network of tokens other than the first.
         """
         words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
         types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
@@ -161,7 +155,7 @@ class _Graph:
         return hidden
 
     def _block(self, read: str, hidden: str, bias: str, prefix: str) -> str:
-        """A layer's output for the tokens that are read of it, which attend to all."""
+        """Output of a layer for the tokens of `read`, which attend to all."""
         attended = self.dense(
             self._attend(read, hidden, bias, prefix), f"{prefix}.attention.output.dense"
         )
@@ -191,7 +185,6 @@ class _Graph:
         return self.add("Reshape", context, self.axis(0, 0, heads * width))
 
     def pooled(self, hidden: str) -> str:
-        """The pooler's output, [batch, hidden]."""
         first = self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
         return self.dense(first, "bert.pooler.dense", "tanh")
 
@@ -221,12 +214,7 @@ class _Graph:
     def model(
         self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
     ) -> onnx.ModelProto:
-        """The finished model.
-
-        Args:
-            architecture: names the graph.
-            outputs: of each by its name the node's output, and its axes.
-        """
+        """The finished model; `outputs`: the node's output and the axes of each, by name."""
         public = {node: name for name, (node, _) in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):

@@ -1,10 +1,10 @@
 """Reads the pickles of `torch.save` as descriptions of tensors, in bounded memory.
 
-No pickle machine runs: Python's own imports and calls what a pickle names, and sets aside whatever
-lengths and numbers of memo entries a few of its bytes ask for. The opcodes here are those of
-state dicts (as in PyTorch's `torch/_weights_only_unpickler.py`, and protocol 4's for the same
-values). Each allocates in proportion to the bytes it takes, so the length of a pickle bounds the
-memory, and keys are texts, since hashing shared tuples inside each other takes exponential time.
+No pickle machine runs: Python's own imports and calls any name in a pickle, and allocates lengths
+and memo sizes that a few of its bytes ask for. The opcodes here are those of state dicts (as in
+PyTorch's `torch/_weights_only_unpickler.py`, and protocol 4's for the same values). Each allocates
+in proportion to the bytes it takes, so the length of a pickle bounds the memory, and keys are
+texts, since hashing shared tuples inside each other takes exponential time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PickleError(ValueError):
 
 
 class ForeignNameError(Exception):
-    """The pickle names something that is no part of a state dict; the argument is the name."""
+    """The pickle names something that no state dict has; the argument is the name."""
 
 
 class Storage(NamedTuple):
@@ -57,14 +57,11 @@ class Tensor(NamedTuple):
 
 
 def read_pickle(content: bytes) -> Any:
-    """The value of a pickle, with a `Tensor` for each tensor.
-
-    Args:
-        content: at most LONGEST_PICKLE_BYTES.
+    """The value of a pickle of at most LONGEST_PICKLE_BYTES, with a `Tensor` for each tensor.
 
     Raises:
-        PickleError: it is cut short, too long, or holds what no state dict has.
-        ForeignNameError: it names anything but tensors and what they consist of.
+        PickleError: it is cut short, too long, or not of a state dict.
+        ForeignNameError: it names anything but tensors and their parts.
     """
     if len(content) > LONGEST_PICKLE_BYTES:
         raise PickleError(

@@ -1,4 +1,4 @@
-"""Adds positions or vocabulary entries to imported models, and takes some of their layers."""
+"""Changes of a model's size: more positions or vocabulary entries, fewer layers or entries."""
 
 from __future__ import annotations
 
@@ -25,18 +25,13 @@ _LAYER = re.compile(r"(bert\.encoder\.layer\.)(\d+)(\..+)")
 
 
 def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
-    """The model with a longer table of positions.
+    """The model with a longer table of positions, which needs some training on long sequences.
 
     The old rows are spread evenly over the new table, the first and the last staying at its ends,
-    and rows between them are interpolated linearly. A model changed so needs some training on long
-    sequences.
-
-    Args:
-        directory: the model.
-        positions: rows of the new table.
+    and rows between them are interpolated linearly.
 
     Raises:
-        UsageError: fewer than the model has.
+        UsageError: fewer positions than the model has.
     """
     old = directory.config.max_position_embeddings
     if positions < old:
@@ -58,11 +53,11 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
 
 
 def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirectory:
-    """The model with some of its layers alone, a start for a student (Sanh et al. 2019, section 3).
+    """The model with only some layers, a start for a student (Sanh et al. 2019, section 3).
 
     Args:
         directory: the model.
-        layers: which, counted from 0, in ascending order.
+        layers: numbers from 0, in ascending order.
 
     Raises:
         UsageError: the model has no such layer.
@@ -91,13 +86,13 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
     """The model with an extended vocabulary.
 
     A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
-    cannot split, from the normal distribution that a fresh model starts from, drawn by the piece
-    alone. Its bias in the masked-LM head is 0.
+    cannot split, from the normal distribution of a fresh model, drawn by the piece alone. Its bias
+    in the masked-LM head is 0.
 
     Args:
         directory: the model.
-        path: vocabulary that begins with the model's own pieces in their order; those that only
-            name unused rows at the end of its embeddings may be left out.
+        path: vocabulary that begins with the model's own pieces in their order; names of unused
+            rows at the end of its embeddings may be left out.
 
     Raises:
         UsageError: the file is no vocabulary, or an old piece has another id there.
@@ -141,15 +136,14 @@ def _new_row(
 
 
 class VocabularySubset:
-    """Some entries of a vocabulary, numbered anew in the same order.
+    """Some entries of a vocabulary, renumbered in the same order.
 
     Args:
         directory: the whole model.
-        ids: int arrays of any shape with the ids that must be there; those of the special tokens
-            are too.
+        ids: int arrays of any shape with ids to keep, beside those of the special tokens.
 
     Attributes:
-        directory: the model with these entries alone.
+        directory: the model with only these entries.
     """
 
     def __init__(self, directory: ModelDirectory, ids: Iterable[np.ndarray]):
@@ -182,12 +176,7 @@ class VocabularySubset:
     def whole(
         self, config: BertConfig, tensors: Mapping[str, np.ndarray]
     ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-        """A trained model's config and tensors with all entries of the vocabulary again.
-
-        Args:
-            config: with the `vocab_size` of the subset.
-            tensors: float32 by HuggingFace's names.
-        """
+        """Config and float32 tensors of the trained subset, with the whole vocabulary again."""
         trained = tensors[WORD_EMBEDDINGS]
         words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
         words[self._is_kept] = trained

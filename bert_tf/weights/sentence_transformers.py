@@ -1,4 +1,4 @@
-"""The files by which a folder of sentence-transformers says how its vectors are made.
+"""The files of a sentence-transformers folder that describe how its vectors are made.
 
 `modules.json` lists the steps: a Transformer, a Pooling, optionally a Normalize. Releases 2 to 5
 name a pooling by a key for each mode, release 6 by one key; both are read, the former is written,
@@ -33,7 +33,7 @@ _STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Where the encoder's files are: in the folder itself, or in the first module's folder."""
+    """Folder of the encoder's files: the folder itself, or the first module's."""
     path = str(_read_modules(folder)[0].get("path", "")) if (folder / MODULES).is_file() else ""
     return folder / path if path and (folder / path).is_dir() else folder
 
@@ -46,8 +46,8 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
         max_positions: the longest sequence of the encoder.
 
     Raises:
-        UsageError: the folder's modules or their settings are others than `embed` computes.
-        InputError: a file is damaged, or not the one that `SHA256SUMS` vouches for.
+        UsageError: `embed` does not compute these modules or settings.
+        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
     """
     if not (folder / MODULES).is_file():
         return None
@@ -157,7 +157,7 @@ def _read_if_there(path: Path) -> dict[str, Any]:
 
 
 def _read_prompts(path: Path, settings: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    """Prompts by name, and the name of the one that every text gets."""
+    """Prompts by name, and the name of the default prompt."""
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise InputError(f"{path}: damaged; expected prompts to be texts by name")

@@ -144,7 +144,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
         return len(self._readers)
 
     def count_numbers(self) -> int:
-        """Numbers in all tensors, which are not read for that."""
+        """Numbers in all tensors, without reading them."""
         return sum(map(math.prod, self._shapes.values()))
 
     def leave_out(self, prefix: str) -> None:
@@ -172,11 +172,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
 
 
 def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ...]:
-    """Leaves out a masked-LM head that scores with other embeddings than the model's.
-
-    Returns:
-        That it is left out, as a sentence, if it is.
-    """
+    """Leaves out a masked-LM head with embeddings of its own; returns that as a sentence, if so."""
     if _DECODER not in tensors or WORD_EMBEDDINGS not in tensors:
         return ()
     if np.array_equal(tensors[_DECODER], tensors[WORD_EMBEDDINGS]):
@@ -240,7 +236,7 @@ _KNOWN = (
 
 
 def describe_folder(folder: Path) -> str:
-    """What a folder holds in place of a model, and what to do, for a message."""
+    """Contents of a folder without a readable model, and the next step, for a message."""
     models = _models_inside(folder)
     if models:
         more = ", …" if len(models) > _FOLDERS_NAMED else ""

@@ -1,4 +1,4 @@
-"""Which HuggingFace tensors a model's variables are made of."""
+"""The HuggingFace tensors that a model's variables consist of."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TensorBinding:
         variable: of the model.
         names: HuggingFace's names; several are joined along the variable's last axis.
         is_transposed: PyTorch keeps kernels as [output, input].
-        is_required: a model directory without it is of no use; heads and the pooler may be absent.
+        is_required: a model directory without it is useless; heads and the pooler may be absent.
     """
 
     variable: keras.Variable
@@ -64,12 +64,10 @@ class ScaledBinding(TensorBinding):
     offset: float
 
     def join(self, tensors: list[np.ndarray]) -> np.ndarray:
-        """See `TensorBinding.join`."""
         value = super().join(tensors).astype(np.float64)
         return ((value - self.offset) / self.scale).astype(np.float32)
 
     def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """See `TensorBinding.split`."""
         return super().split(value.astype(np.float64) * self.scale + self.offset)
 
 
@@ -77,8 +75,8 @@ def canonical_name(name: str) -> str:
     """HuggingFace's present name of a tensor, with the prefix that task models have.
 
     Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 have
-    `LayerNorm.gamma` and `LayerNorm.beta`; models saved inside `DataParallel`, `torch.compile` or
-    another module have that one's prefix.
+    `LayerNorm.gamma` and `LayerNorm.beta`; `DataParallel`, `torch.compile` and other modules around
+    the model add a prefix.
     """
     name = _WRAPPED.sub("", name)
     if _UNPREFIXED_ENCODER.match(name):
@@ -90,7 +88,7 @@ def model_bindings(model: Any) -> list[TensorBinding]:
     """A binding for every weight of a built model, the encoder's first.
 
     Raises:
-        TypeError: the model is of no class that HuggingFace has an equivalent of.
+        TypeError: HuggingFace has no equivalent of the model's class.
     """
     if isinstance(model, BertEncoder):
         return list(_encoder_bindings(model))
@@ -130,7 +128,7 @@ def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
 
 @functools.singledispatch
 def head_bindings(model: Any) -> Iterator[TensorBinding]:
-    """A binding for every weight that a model has beside its encoder; each class registers its own.
+    """A binding for every weight beside the encoder's; each class registers its own.
 
     Raises:
         TypeError: none is registered for the model's class.

@@ -40,7 +40,6 @@ class AdamW(StepOptimizer):
         self._has_moments: dict[int, tf.Variable] = {}
 
     def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
-        """See `StepOptimizer.update_in_place`."""
         super().update_in_place(copies)
         self._has_moments = {
             index: tf.Variable(tf.zeros(variable.shape[0], tf.bool), trainable=False)
@@ -49,12 +48,10 @@ class AdamW(StepOptimizer):
         }
 
     def takes_rows(self, index: int) -> bool:
-        """See `StepOptimizer.takes_rows`."""
         rank = len(self._trainable_variables[index].shape)
         return self.is_in_place(index) and rank == 2 and index not in self.copies
 
     def take_memory(self) -> None:
-        """See `StepOptimizer.take_memory`."""
         super().take_memory()
         for index, has_moments in self._has_moments.items():
             moments = self._momentums[index].value, self._velocities[index].value
@@ -63,7 +60,6 @@ class AdamW(StepOptimizer):
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
-        """See `StepOptimizer.update_variable`."""
         rate = self.rate(index, scalars)
         decay = self.decay * rate if self.decay and self._decays[index] else None
         m, v = self._momentums[index].value, self._velocities[index].value

@@ -32,7 +32,6 @@ class Lamb(StepOptimizer):
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
-        """See `StepOptimizer.update_variable`."""
         gradient = scaled(summed(gradient), scalars.gradient_factor)
         m, v = self._momentums[index].value, self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)

@@ -58,7 +58,6 @@ class MlflowRun:
             self._client.log_batch(self._id, params=params[start : start + _PARAMS_PER_CALL])
 
     def newest_steps(self) -> Mapping[str, int]:
-        """See `Tracker`; asks the store."""
         newest: dict[str, int] = {}
         for name in self._names:
             split = name.partition("/")[0]
@@ -67,7 +66,6 @@ class MlflowRun:
         return newest
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        """See `Tracker`."""
         self._client.log_batch(
             self._id,
             metrics=[
@@ -77,7 +75,6 @@ class MlflowRun:
         )
 
     def close(self, *, is_finished: bool) -> None:
-        """See `Tracker`."""
         self._client.set_terminated(self._id, "FINISHED" if is_finished else "KILLED")
 
     def _experiment(self) -> str:

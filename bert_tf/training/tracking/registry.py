@@ -1,4 +1,4 @@
-"""Every tracker by its name in a config; it is imported when a run reports to it."""
+"""Trackers by their names in a config; one is imported when a run reports to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TrackerEntry:
     Attributes:
         name: in configs, and of the extra with its packages.
         module: with the function `open_tracker`, from a `TrackedRun` to its `Tracker`.
-        packages: what must be importable for it.
+        packages: that it imports.
     """
 
     name: str
@@ -28,7 +28,6 @@ class TrackerEntry:
     packages: tuple[str, ...] = ()
 
     def load(self) -> Callable[[TrackedRun], Tracker]:
-        """The function that opens it; see `Tracker`."""
         opening: Callable[[TrackedRun], Tracker]
         opening = importlib.import_module(self.module).open_tracker
         return opening

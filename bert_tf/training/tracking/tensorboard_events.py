@@ -15,14 +15,10 @@ Scalar = tuple[int, str]
 
 
 def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
-    """Removes the scalars of other steps from the event files of a directory.
+    """Removes the scalars of other steps from the event files of one writer's directory.
 
-    A file that has none of them stays as it is; one that is left without any scalar goes, and so
+    A file without such scalars stays as it is; one that is left without any scalar goes, and so
     does an event that a killed process wrote in part.
-
-    Args:
-        directory: one of a run's, with the files of one writer after the other.
-        steps: whose scalars stay.
 
     Returns:
         (step, name) of the scalars that are left.
@@ -67,8 +63,8 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 class EventFiles:
     """A `Tracker`.
 
-    Numbers of lines that the run does not resume after are removed from event files, which are not
-    touched otherwise; what a killed process had no time to write there is written again.
+    Event files are only touched to remove numbers of lines that the run does not resume after;
+    numbers that a killed process had no time to write are written again.
     """
 
     def __init__(self, run: TrackedRun):
@@ -88,15 +84,12 @@ class EventFiles:
         self._newest = {split: max(each) for split, each in steps.items() if each}
 
     def newest_steps(self) -> Mapping[str, int]:
-        """See `Tracker`."""
         return self._newest
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        """See `Tracker`; TensorFlow's writer takes the time for itself."""
         self._write(line)
 
     def close(self, *, is_finished: bool) -> None:
-        """See `Tracker`."""
         with naming_file(self._folder):
             for writer in self._writers.values():
                 writer.close()

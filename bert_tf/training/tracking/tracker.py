@@ -1,4 +1,4 @@
-"""What a tracker gets of a run, and what it does with it."""
+"""The interface of trackers, and a thread that sends them lines while training continues."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class TrackedRun:
 
     @property
     def folder(self) -> Path:
-        """Where trackers keep what they need to continue, and files of their own."""
+        """Where trackers keep their state and files."""
         return self.directory / FOLDER
 
     def read_state(self, tracker: str) -> dict[str, Any]:
-        """What `write_state` wrote last; {} where nothing is."""
+        """JSON values that `write_state` wrote last; {} if it has not."""
         path = self._state_path(tracker)
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -58,7 +58,7 @@ class TrackedRun:
 class Tracker(Protocol):
     """An open run of a tracker.
 
-    The module of one has a function `open_tracker(run: TrackedRun) -> Tracker`, which continues the
+    Its module has a function `open_tracker(run: TrackedRun) -> Tracker`, which continues the
     tracker's run that it opened for the same directory before. Any exception means that the tracker
     cannot be reached, and the same is tried again later.
     """
@@ -67,24 +67,19 @@ class Tracker(Protocol):
         """The newest step that it has of each split; lines up to there are not written again."""
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        """Adds the numbers of a line of metrics.jsonl.
-
-        Args:
-            line: with `step`, `split` ("train" or "eval") and numbers by name.
-            seconds: since 1970, when the line was logged.
-        """
+        """Adds the numbers of a line of metrics.jsonl, logged `seconds` after 1970."""
 
     def close(self, *, is_finished: bool) -> None:
         """Ends the process's work on the run, whether or not it has all its steps."""
 
 
 def numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    """What a line measures, by name."""
+    """Measurements of a line, by name."""
     return {name: value for name, value in line.items() if name not in _NOT_NUMBERS}
 
 
 def named_by_split(line: Mapping[str, Any]) -> dict[str, float]:
-    """The same as `train/loss`, `eval/loss`, for trackers that keep splits apart by names."""
+    """Measurements as `train/loss`, `eval/loss`, for trackers that keep splits apart by names."""
     return {f"{line['split']}/{name}": value for name, value in numbers(line).items()}
 
 
@@ -102,15 +97,15 @@ class _End:
 class TrackerSender:
     """Sends lines from a thread of its own.
 
-    What cannot be sent is kept and tried again with a later line, a minute after the failure at the
-    earliest, and when the run ends.
+    Lines that cannot be sent are kept and tried again with a later line, a minute after the failure
+    at the earliest, and when the run ends.
 
     Args:
         name: of the tracker.
         open_tracker: called in the thread.
         lines: that the run resumes after; those that the tracker lacks are sent first.
-        warn: called once when the tracker fails, and at the end for what it lacks; by `write`
-            and `close` alone, in their thread.
+        warn: called once when the tracker fails, and at the end for missing lines; only by `write`
+            and `close`, in their thread.
         retry_seconds: between a failure and the next attempt.
         closing_seconds: that `close` waits at most.
     """
@@ -141,16 +136,12 @@ class TrackerSender:
         self._thread.start()
 
     def write(self, line: Line) -> None:
-        """Sends one line; returns at once."""
+        """Queues one line; returns at once."""
         self._given.put((line, time.time()))
         self._warn_of_failure()
 
     def close(self, *, is_finished: bool) -> None:
-        """Waits until everything is sent, for a bounded time.
-
-        Args:
-            is_finished: whether the run has all its steps.
-        """
+        """Waits until everything is sent, for a bounded time."""
         self._given.put(_End(is_finished))
         self._thread.join(self._closing_seconds)
         self._warn_of_failure()
@@ -183,7 +174,7 @@ class TrackerSender:
             self._try(functools.partial(self._tracker.close, is_finished=end.is_finished))
 
     def _take(self, until: float) -> _End | None:
-        """Takes lines until something may be sent, one at least; the end comes at any time."""
+        """Takes at least one line, until something may be sent; the end comes at any time."""
         while True:
             given = self._given.get()
             if isinstance(given, _End):

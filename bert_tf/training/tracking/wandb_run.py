@@ -18,8 +18,7 @@ _PROJECT = "bert-pipeline"
 class WandbRun:
     """A `Tracker`: metrics as `train/loss` and `eval/loss` over `train/step` and `eval/step`.
 
-    A run that is kept offline cannot be asked what it has, so the steps that are given to it are
-    noted before they are.
+    An offline run cannot be asked for its steps, so steps are noted before they are given to it.
     """
 
     def __init__(self, run: TrackedRun):
@@ -44,20 +43,17 @@ class WandbRun:
             self._wandb.define_metric(f"{split}/*", step_metric=f"{split}/step")
 
     def newest_steps(self) -> Mapping[str, int]:
-        """See `Tracker`."""
         noted = self._state["steps"]
         there = {split: self._wandb.summary.get(f"{split}/step") for split in SPLITS}
         return {split: max(noted.get(split, -1), there[split] or -1) for split in SPLITS}
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        """See `Tracker`; Weights & Biases takes the time for itself."""
         split, step = line["split"], line["step"]
         self._state["steps"][split] = step
         self._run.write_state("wandb", self._state)
         self._wandb.log({f"{split}/step": step, **named_by_split(line)})
 
     def close(self, *, is_finished: bool) -> None:
-        """See `Tracker`."""
         self._wandb.finish(exit_code=0 if is_finished else 1)
 
 
