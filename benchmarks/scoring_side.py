@@ -22,8 +22,7 @@ from side import take_turns
 
 from bert_tf.base.processor import usable_cores
 from bert_tf.data.rows.encoded_rows import budgeted_batches
-from bert_tf.engines.registry import ENGINES
-from bert_tf.engines.saved_model import declare_frozen_weights
+from bert_tf.engines.registry import ENGINES, declare_frozen_weights
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from pipeline.cli.startup import keep_freed_memory
 
