@@ -8,14 +8,9 @@ import numpy as np
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where things of these lengths begin and end when laid end to end: int64 [n + 1].
+    """Return where things of these lengths begin and end when laid end to end: int64 [n + 1].
 
-    | lengths | offsets      |
-    |---------|--------------|
-    | 2, 0, 3 | 0, 2, 2, 5   |
-
-    Args:
-        lengths: whole numbers or bool [n], none negative.
+    `offsets_of([2, 0, 3])` is `[0, 2, 2, 5]`.
     """
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -23,16 +18,9 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
 
 
 def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers start, start + 1, … of every range, one range after the other.
+    """Return start, start + 1, … of every range, one range after the other: int64 [sum of lengths].
 
     `flat_ranges([5, 0], [2, 3])` is `[5, 6, 0, 1, 2]`.
-
-    Args:
-        starts: int [n].
-        lengths: int [n], none negative.
-
-    Returns:
-        int64 [sum of lengths].
     """
     starts = np.asarray(starts, np.int64)
     lengths = np.asarray(lengths, np.int64)
@@ -43,15 +31,14 @@ def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def group_means(
     arrays: Mapping[str, np.ndarray], owners: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The mean over consecutive rows of one owner.
+    """Average consecutive rows of one owner.
 
     Args:
         arrays: floating point [rows, …] by name.
         owners: integers [rows], the rows of an owner being consecutive.
 
     Returns:
-        The first row of each owner, int64 [owners], and the means [owners, …] by name, of the
-        dtypes of `arrays`.
+        First row of each owner, int64 [owners], and means [owners, …] by name.
     """
     if not len(owners):
         return np.zeros(0, np.int64), dict(arrays)
@@ -66,17 +53,10 @@ def group_means(
 
 
 def unsigned_seed(seed: int, bits: int) -> int:
-    """The lowest bits of a seed, in two's complement, from 0 to below 2 ** bits.
-
-    32 bits for `keras.utils.set_random_seed` and NumPy's legacy generator, 64 for hashes. A seed
-    that fits stays what it is.
-    """
+    """Lowest bits of a seed, in two's complement: a seed that fits stays what it is."""
     return seed % 2**bits
 
 
 def int32_seed(seed: int) -> int:
-    """The lowest 32 bits of a seed as a signed number, for TensorFlow's stateless generators.
-
-    A seed from -2 ** 31 to below 2 ** 31 stays what it is.
-    """
+    """Lowest 32 bits of a seed as a signed number, for TensorFlow's stateless generators."""
     return (seed + 2**31) % 2**32 - 2**31

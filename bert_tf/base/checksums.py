@@ -26,23 +26,17 @@ def file_sha256(path: str | Path) -> str:
 
 
 class HashingStream:
-    """A file to write to that hashes what goes through, so that it need not be read again.
-
-    Args:
-        file: opened to write bytes.
-    """
+    """Hash what is written to a binary file, so that it need not be read again."""
 
     def __init__(self, file: BinaryIO):
         self._file = file
         self._digest = hashlib.sha256()
 
     def write(self, data: bytes | memoryview) -> int:
-        """Writes bytes; how many there were."""
         self._digest.update(data)
         return self._file.write(data)
 
     def flush(self) -> None:
-        """As of the file."""
         self._file.flush()
 
     def sha256(self) -> str:
@@ -51,12 +45,7 @@ class HashingStream:
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Adds files of a folder to its `SHA256SUMS`, or replaces their checksums.
-
-    Args:
-        folder: with the files.
-        names: paths relative to it.
-    """
+    """Add files of a folder, by relative path, to its `SHA256SUMS`, or replace their checksums."""
     sums = {**read_sums(folder), **{name: file_sha256(folder / name) for name in names}}
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     write_text_atomically(folder / SUMS, text)
@@ -96,12 +85,12 @@ def check_sums(
     *,
     known: Mapping[str, str] | None = None,
 ) -> None:
-    """Compares files of a folder with its `SHA256SUMS`; passes a folder that has none.
+    """Compare files of a folder with its `SHA256SUMS`; pass a folder that has none.
 
     Args:
         folder: with the files.
         is_read: which of the listed paths matter.
-        known: SHA-256 by relative path of files that have just been hashed; the others are read.
+        known: SHA-256 by relative path of files that were just hashed; the others are read.
 
     Raises:
         InputError: a listed file is missing or is not what was written.

@@ -16,52 +16,37 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Advance:
-    """How far some work is.
+    """How far some work is."""
 
-    Attributes:
-        text: in words, as a log shows it.
-        fraction: of the work that is done, 0 to 1; None where that cannot be known.
-        says_time_left: whether the text says how long the rest takes. Where it does not, a terminal
-            adds an estimate from the speed of the last half minute.
-    """
-
-    text: str
+    text: str  # in words, as a log shows it
+    # of the work that is done, 0 to 1; None where that cannot be known
     fraction: float | None = None
+    # whether the text says how long the rest takes. Where it does not, a terminal adds an estimate
+    # from the speed of the last half minute.
     says_time_left: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closing:
-    """What a job says at its end.
+    """What a job says at its end."""
 
-    Attributes:
-        command: its name.
-        made: paths, with a word on each.
-        counts: numbers worth a look, by name.
-        seconds: that it took.
-        next_command: what to run next; None for nothing.
-    """
-
-    command: str
-    made: Sequence[tuple[str, str]]
-    counts: Sequence[tuple[str, str]]
-    seconds: float
-    next_command: str | None
+    command: str  # its name
+    made: Sequence[tuple[str, str]]  # paths, with a word on each
+    counts: Sequence[tuple[str, str]]  # numbers worth a look, by name
+    seconds: float  # that it took
+    next_command: str | None  # what to run next; None for nothing
 
 
 _NO_TERMINALS = ("dumb", "unknown")
 
 
 class Console:
-    """Prints lines and shows how far the work is.
-
-    On a terminal, that is a bar at the bottom; in a log a line at most every `log_seconds`, and
-    once more at the end.
+    """Print lines and show progress: a bar on a terminal, a line every `log_seconds` in a log.
 
     Args:
-        stream: where lines go; stderr by default.
+        stream: stderr by default.
         log_seconds: between two lines of progress in a log.
-        quiet: show warnings alone.
+        quiet: only show warnings.
         journal: takes every line that a log would show, also those that `quiet` leaves out.
     """
 
@@ -114,11 +99,7 @@ class Console:
         return is_due and not self._is_live
 
     def end_progress(self, advance: Advance | None) -> None:
-        """Prints the final progress if it was not printed yet.
-
-        Args:
-            advance: what `progress` would show now; None if a log has that line.
-        """
+        """Print the final progress if it was not printed yet; None if a log has that line."""
         if self._terminal is not None:
             self._terminal.forget()
         if self._has_progress and advance is not None:
@@ -132,10 +113,7 @@ class Console:
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:
-        """Shows on a terminal what is being waited for, and takes it away at the end.
-
-        It is there at once, with no library loaded for it.
-        """
+        """Show on a terminal, with no library loaded, what is being waited for; then remove it."""
         if self._is_live:
             print(f"\r{line}", end="", file=self._stream, flush=True)
             self._first_words = line
@@ -146,8 +124,7 @@ class Console:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Shows on a terminal what is being done, and for how long, until something tells how far
-        it is; nothing of it remains at the end."""
+        """Show on a terminal what is being done and for how long, until `progress` is called."""
         if not self._is_live:
             yield
             return
@@ -156,7 +133,7 @@ class Console:
             yield
 
     def close(self, closing: Closing) -> None:
-        """Says what a job has made, and what to run next: as a table on a terminal."""
+        """Print what a job made and what to run next: a table on a terminal."""
         for path, meaning in closing.made:
             self._note(f"  {path}  {meaning}")
         if self._is_live:

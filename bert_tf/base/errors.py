@@ -19,21 +19,17 @@ class InputError(BertPipelineError):
 
 
 class NoRowsError(InputError):
-    """A table has no rows, though it may name its columns (exit code 1).
+    """A table has no rows, though it may name its columns (exit code 1)."""
 
-    Attributes:
-        header, columns: of the table, as of a `TableBlock`.
-    """
-
-    header: Any = None
-    columns: tuple[str, ...] = ()
+    header: Any = None  # of the table, as of a `TableBlock`
+    columns: tuple[str, ...] = ()  # of the table, as of a `TableBlock`
 
 
 class RowsRejected(InputError):
-    """What is left of a file cannot be used, and rows of it were rejected (exit code 1).
+    """The rest of a file cannot be used after rows of it were rejected (exit code 1).
 
     Args:
-        message: begins with the reasons for which rows were rejected.
+        message: begins with the reasons of the rejects.
         rejects: all of them, for the file of rejects; none where they were not kept.
     """
 
@@ -43,31 +39,23 @@ class RowsRejected(InputError):
 
 
 class UsageError(BertPipelineError):
-    """The command was asked for something impossible: a missing file, a wrong column or flag,
-    an output made with another configuration (exit code 2)."""
+    """The request cannot be met: a missing file, a wrong flag, another config (exit code 2)."""
 
     exit_code = 2
 
 
 class RunnerFailed(BertPipelineError):
-    """What a job runs on failed, not the job: a lost worker, memory, shared storage (exit code 1).
-    Work that was finished is kept."""
+    """The runner failed, not the job: workers, memory, storage; work is kept (exit code 1)."""
 
 
 class GraphWritten(BertPipelineError):
-    """The graph of a job was written for somebody else to submit; the job itself is not done (exit
-    code 0). Work that is finished by then is found by the command that finishes the job."""
+    """The job's graph was written for others to submit; the job is not done (exit code 0)."""
 
     exit_code = 0
 
 
 def no_folder(path: str | Path, what: str) -> UsageError:
-    """The error for a path that is not the folder it should be.
-
-    Args:
-        path: as it was given.
-        what: what was expected, in the singular: `model directory`.
-    """
+    """Make the error for a path that is not the folder it should be, a `model directory` say."""
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")
     return UsageError(f"{path}: no such {what}; check the path")
@@ -79,7 +67,7 @@ def are_installed(packages: Iterable[str]) -> bool:
 
 
 def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
-    """Checks that packages are there, before a job begins; imports none of them.
+    """Check, importing none, that packages are installed.
 
     Args:
         asked: what needs them, as it was asked for: `--engine openvino`.
@@ -97,11 +85,7 @@ def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: 
 
 
 class ConfigError(UsageError):
-    """One or more faults in a configuration, all reported at once.
-
-    Args:
-        faults: one line per fault, each naming its place, what is allowed and what to do.
-    """
+    """Faults of a configuration, one line each, all reported at once."""
 
     def __init__(self, faults: list[str]):
         self.faults = list(faults)
@@ -109,8 +93,7 @@ class ConfigError(UsageError):
 
 
 class TooManyRejects(BertPipelineError):
-    """More rows were rejected than the user allows, so the job ended before its work (exit code
-    3)."""
+    """More rows were rejected than allowed, so the job ended before its work (exit code 3)."""
 
     exit_code = 3
 
@@ -118,12 +101,8 @@ class TooManyRejects(BertPipelineError):
 class StoppedEarly(BertPipelineError):
     """A signal stopped the job and the work so far is saved; the message says how to resume.
 
-    The exit code is the one that shells give to processes that such a signal ended, 130 for Ctrl-C
-    and 143 for SIGTERM, so that `train && finetune` does not continue with half a model.
-
-    Args:
-        message: for the user.
-        signal_number: of the signal.
+    The exit code is that of shells, 130 for Ctrl-C and 143 for SIGTERM, so that `train && finetune`
+    does not continue with half a model.
     """
 
     def __init__(self, message: str, signal_number: int):

@@ -24,9 +24,9 @@ _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 class RemotePath(PosixPath):
     """`scheme://bucket/folder/file`; subclasses know how such files are read and written.
 
-    Code that uses nothing but a path's own methods works on files here and there, as with `epath`
-    and `cloudpathlib`. `os`, `open` and libraries that take names of files refuse it with a
-    TypeError, so that nothing is written to a folder named `scheme:` by mistake.
+    A path's own methods work on files here and there, as with `epath` and `cloudpathlib`. `os`,
+    `open` and libraries that take file names get a TypeError, so that nothing is written to a
+    folder `scheme:`.
     """
 
     def __str__(self) -> str:
@@ -37,23 +37,16 @@ class RemotePath(PosixPath):
         raise TypeError(f"{self}: is not on a file system of this machine")
 
     def absolute(self) -> Self:
-        """The path itself: there is no working folder."""
         return self
 
     def resolve(self, strict: bool = False) -> Self:
-        """The path itself: there are no links."""
         return self
 
     def is_symlink(self) -> bool:
-        """False: there are no links."""
         return False
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Bytes of the file; fewer at its end.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
+        """Read bytes of the file, fewer at its end; raise FileNotFoundError if there is none."""
         raise NotImplementedError
 
     def remove_tree(self) -> None:
@@ -62,20 +55,16 @@ class RemotePath(PosixPath):
 
 
 def as_path(path: str | Path) -> Path:
-    """A `Path` of a name; one that is a path already, of whatever storage, as it is."""
     return path if isinstance(path, Path) else Path(path)
 
 
 @contextmanager
 def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
-    """Yields a path beside `path` to write to; it takes the place of `path` if nothing is raised.
-
-    The parent folders are made. On an exception the partial file is removed.
+    """Yield a path beside `path` to write to; it replaces `path` if nothing is raised.
 
     Args:
-        path: the file. On remote storage, the path that is yielded is remote as well.
-        lasting: whether content and name are on disk when this returns, which takes some
-            milliseconds. False for what is of no use once the machine has stopped.
+        path: the file, local or remote; its parent folders are made.
+        lasting: whether content and name are synced to disk, which takes some milliseconds.
     """
     target = as_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,10 +91,7 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def replacing_directory(path: str | Path) -> Iterator[Path]:
-    """Yields an empty folder beside `path`; it takes the place of `path` if nothing is raised.
-
-    All of it is on disk before it has that place.
-    """
+    """Yield an empty folder beside `path`; synced, it replaces `path` if nothing is raised."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside, before = _beside(target, "partial"), _beside(target, "before")
@@ -126,13 +112,7 @@ def replacing_directory(path: str | Path) -> Iterator[Path]:
 
 
 def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) -> None:
-    """Writes UTF-8 text so that readers see the old file or the whole new one.
-
-    Args:
-        path: the file.
-        text: its content.
-        lasting: as in `replacing_file`.
-    """
+    """Write UTF-8 text; readers see the old file or the whole new one; see `replacing_file`."""
     with replacing_file(path, lasting=lasting) as aside:
         aside.write_text(text, encoding="utf-8")
 
@@ -147,7 +127,7 @@ def sync_tree(folder: str | Path) -> None:
 
 
 def remove(path: str | Path) -> None:
-    """Removes a file, a link (never what it leads to) or a folder with all in it, if it exists."""
+    """Remove a file, a link (never its target) or a folder tree, if it exists."""
     path = as_path(path)
     if isinstance(path, RemotePath):
         path.remove_tree()
@@ -158,10 +138,10 @@ def remove(path: str | Path) -> None:
 
 
 def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Removes what killed processes left beside the files and folders they were replacing.
+    """Remove what killed processes left beside the files and folders they were replacing.
 
-    Where one was killed between the two renames of a folder, the old folder is put back. Only for
-    what no other process writes to.
+    An old folder is put back where the new one had not taken its place yet. Only for folders that
+    no other process writes to.
 
     Args:
         folder: where to look; not in the folders inside it.
@@ -204,17 +184,14 @@ _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 @contextmanager
 def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[None]:
-    """What fails in the block for lack of storage is raised as an OSError about `path`.
+    """Raise failures of the block for lack of storage as an OSError about `path`.
 
-    Python names the file on a full disk only when it opens it, not when it writes;
-    safetensors, TensorFlow and HDF5 raise errors of their own, with the system's words in them.
+    Python names the file on a full disk only when it opens it; safetensors, TensorFlow and HDF5
+    raise errors of their own, with the system's words in them.
 
     Args:
         path: what the block writes.
-        aside: where it writes that to meanwhile; an OSError about it is one about `path`.
-
-    Raises:
-        OSError: there is no storage.
+        aside: where it writes that meanwhile; an OSError about it becomes one about `path`.
     """
     try:
         yield
@@ -233,21 +210,12 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
 
 
 def check_free_space(folder: str | Path, size: int) -> None:
-    """Checks that a folder has free space, for libraries that crash where it ends, as HDF5 does.
-
-    Args:
-        folder: that exists.
-        size: bytes.
-
-    Raises:
-        OSError: there is no free space.
-    """
+    """Raise OSError unless a folder has `size` free bytes, where HDF5 and others would crash."""
     with naming_file(folder), tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _about(error: OSError, path: Path, aside: str | Path | None) -> OSError | None:
-    """The error with its file; None where it has that already, or is of another kind."""
     if isinstance(error.filename, str) and error.errno is not None:
         if aside is None or not Path(error.filename).is_relative_to(aside):
             return None
@@ -265,14 +233,11 @@ POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
 def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
-    """Checks that a file is not a Git LFS pointer.
+    """Raise InputError if a file is a Git LFS pointer.
 
     Args:
         path: the file; one that cannot be read is left to its reader.
-        head: its first bytes, if they are known already, as many as POINTER_START has.
-
-    Raises:
-        InputError: it is a pointer.
+        head: its first bytes, if known, as many as POINTER_START has.
     """
     if head is None:
         try:
@@ -292,12 +257,7 @@ _MARKS = re.compile(r"[*?\[\\]")
 
 @contextmanager
 def plain_path(folder: str | Path) -> Iterator[Path]:
-    """Yields a path to a folder that no pattern differs from: its own, or a link that is removed
-    in the end where its own has brackets, asterisks, question marks or backslashes.
-
-    Args:
-        folder: that exists.
-    """
+    """Yield a path to a folder without characters of a glob: its own, or a temporary link."""
     if not _MARKS.search(str(folder)):
         yield Path(folder)
         return

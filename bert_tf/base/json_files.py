@@ -15,11 +15,10 @@ LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entrie
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
-    """The object that a JSON file holds.
+    """Read a file that holds a JSON object.
 
     Raises:
-        UsageError: the file cannot be read.
-        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON object.
+        UsageError, InputError: as `read_json`; it is no object.
     """
     document = read_json(path)
     if not isinstance(document, dict):
@@ -28,7 +27,7 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
 
 
 def read_json(path: str | Path) -> Any:
-    """The value that a JSON file holds.
+    """Read a JSON file.
 
     Raises:
         UsageError: the file cannot be read.
@@ -56,14 +55,14 @@ _SEAL = "checksum"
 
 
 def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
-    """The document as a line or lines of JSON, with the key `checksum` after its own."""
+    """The document as JSON, with the key `checksum` after its own."""
     return (
         json.dumps({**document, _SEAL: _digest(document)}, indent=indent, ensure_ascii=False) + "\n"
     )
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What `sealed` made text of, without the checksum. A file that has none is not checked.
+    """Read what `sealed` wrote, without the checksum, which old files lack.
 
     Raises:
         OSError: the file cannot be read.
@@ -73,11 +72,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def read_if_sound(path: Path) -> dict[str, Any] | None:
-    """What `read_sealed` reads; None if there is no such file or it is damaged.
-
-    For files that are written last and record which work is finished: work that is not known to be
-    finished is done again.
-    """
+    """Read what `sealed` wrote; None if missing or damaged: then its work is done again."""
     try:
         return read_sealed(path)
     except (FileNotFoundError, ValueError):
@@ -85,11 +80,7 @@ def read_if_sound(path: Path) -> dict[str, Any] | None:
 
 
 def unsealed(content: bytes) -> dict[str, Any]:
-    """What `sealed` made text of, given as UTF-8; see `read_sealed`.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """What `sealed` made text of, given as UTF-8; see `read_sealed`."""
     document = json.loads(content.decode("utf-8"))
     if not isinstance(document, dict):
         raise ValueError("expected a JSON object")
@@ -102,24 +93,20 @@ def unsealed(content: bytes) -> dict[str, Any]:
 def note_finished(
     note: Path, path: Path, *, sha256: str | None = None, made_from: str = ""
 ) -> None:
-    """Records that a file is finished.
+    """Record that a file is finished.
 
     Args:
-        note: where; replaced if it is there.
-        path: the file, written.
-        sha256: of its bytes, if known; otherwise it is read.
-        made_from: a checksum of what the file depends on.
+        note: the file of the record.
+        path: the finished file.
+        sha256: of its bytes, if known.
+        made_from: checksum of what the file depends on.
     """
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
     write_text_atomically(note, sealed(document))
 
 
 def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | None:
-    """SHA-256 of a file that is finished, as `note_finished` recorded it.
-
-    None if there is no such record, if it or the file is damaged, or if the file was made from
-    something else.
-    """
+    """SHA-256 of a finished file as recorded; None if it, its record or its origin differs."""
     recorded = read_if_sound(note)
     if recorded is None or recorded.get("made_from") != made_from or not path.is_file():
         return None

@@ -1,8 +1,8 @@
-"""Compiled helpers that kernels of several modules use: ranges, characters, 64-bit hashes.
+"""Compiled helpers of several kernels: ranges, characters, 64-bit hashes, random numbers by key.
 
-Orders, splits and random choices of jobs follow from the hashes, so no function here may change
-its results. Numba renews a cached kernel only when the file of the kernel itself changes: after an
-edit here, delete the `__pycache__` folders.
+Orders, splits and random choices of jobs follow from these functions, so none may change its
+results. Numba renews a cached kernel only when its own file changes: after an edit here, delete the
+`__pycache__` folders.
 """
 
 from __future__ import annotations
@@ -24,16 +24,9 @@ _SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 
 @numba.njit(cache=True, nogil=True)
 def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The values of several ranges, one range after the other, without an index per value.
+    """Copy several ranges of `values`, one after the other, without an index per value.
 
-    | values        | starts | lengths | taken   |
-    |---------------|--------|---------|---------|
-    | 5, 6, 7, 8, 9 | 3, 0   | 2, 1    | 8, 9, 5 |
-
-    Args:
-        values: any dtype, one axis.
-        starts: int [n].
-        lengths: int [n], none negative; ranges are not checked to lie inside `values`.
+    Lengths are not negative; ranges are not checked to lie inside `values`.
     """
     taken = np.empty(lengths.sum(), values.dtype)
     at = 0
@@ -45,12 +38,7 @@ def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> 
 
 @numba.njit(cache=True, nogil=True)
 def count_characters(data: np.ndarray, start: int, stop: int) -> int:
-    """Characters of UTF-8: bytes that are not inside one; of other bytes, each but 0x80 to 0xBF.
-
-    Args:
-        data: uint8.
-        start, stop: the range.
-    """
+    """Characters of UTF-8: bytes that are not inside one; of other bytes, each but 0x80 to 0xBF."""
     count = 0
     for place in range(start, stop):
         count += data[place] & 0xC0 != 0x80
@@ -65,12 +53,7 @@ def fnv1a_step(value: np.uint64, unit: int) -> np.uint64:
 
 @numba.njit(cache=True, inline="always")
 def fnv1a(units: np.ndarray, start: int, stop: int) -> np.uint64:
-    """The FNV-1a hash (64 bits) of `units[start:stop]`.
-
-    Args:
-        units: uint8 for the published function; of wider ones each is taken in as a whole.
-        start, stop: the range.
-    """
+    """The FNV-1a hash (64 bits) of `units[start:stop]`; units may be wider than uint8."""
     value = FNV_OFFSET_BASIS
     for place in range(start, stop):
         value = fnv1a_step(value, units[place])
@@ -100,10 +83,7 @@ def seed_key(seed: int, purpose: str) -> np.uint64:
 
 
 def combine_keys(keys: np.ndarray, values: np.ndarray | np.uint64) -> np.ndarray:
-    """New keys uint64 [n] from keys uint64 [n] and a number for all or one for each.
-
-    The order of combinations matters: (key, 1, 2) is not (key, 2, 1).
-    """
+    """New keys uint64 [n] from keys uint64 [n] and a number for all or each, in that order."""
     numbers = np.broadcast_to(np.asarray(values, np.uint64), keys.shape)
     return _combine_keys(np.ascontiguousarray(keys), np.ascontiguousarray(numbers))
 

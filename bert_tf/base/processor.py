@@ -26,17 +26,12 @@ def usable_cores() -> int:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CoreTimes:
-    """The time so far, for measuring how busy others keep the cores that this process may use.
+    """The time so far, for measuring how busy others keep the cores that this process may use."""
 
-    Attributes:
-        now: seconds of a clock.
-        busy: seconds that these cores worked or were taken away; None where that is not known.
-        own: seconds of it for this process.
-    """
-
-    now: float
+    now: float  # seconds of a clock
+    # seconds that these cores worked or were taken away; None where that is not known
     busy: float | None
-    own: float
+    own: float  # seconds of it for this process
 
     @classmethod
     def read(cls) -> Self:
@@ -115,17 +110,15 @@ def map_ahead(
     threads: int | None = None,
     depth: int | None = None,
 ) -> Iterator[Result]:
-    """Yields `function` of every item in order.
+    """Yield `function` of every item in order, computed ahead in threads.
 
-    Pays off where `function` or the consumer spends its time outside Python (TensorFlow, compiled
-    loops).
+    Pays off where `function` or the consumer spends its time outside Python.
 
     Args:
         function: called in a thread.
         items: what it is called with.
-        threads: how many items are mapped at once; None for one per core.
-        depth: how many items are mapped, or wait for the consumer, beside the one that it has;
-            None for two per thread.
+        threads: items mapped at once; None for one per core.
+        depth: items mapped, or waiting for the consumer; None for two per thread.
     """
     threads = usable_cores() if threads is None else threads
     depth = 2 * threads if depth is None else depth

@@ -50,12 +50,7 @@ class _TimeColumn(ProgressColumn):
 
 
 class Terminal:
-    """One bar at the bottom of a terminal, lines above it.
-
-    Args:
-        stream: of the terminal.
-        clock: seconds, as `time.monotonic` gives them.
-    """
+    """One bar at the bottom of a terminal, lines above it."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -66,8 +61,7 @@ class Terminal:
         atexit.register(self._stop)  # the cursor is hidden while a bar is shown
 
     def print(self, line: str) -> None:
-        """Prints a line above the bar; long ones are broken by the terminal, so that they can be
-        copied."""
+        """Print a line above the bar; the terminal breaks long ones, so that they can be copied."""
         self._rich.print(line, soft_wrap=True)
 
     def show(self, advance: Advance) -> None:

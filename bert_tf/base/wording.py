@@ -7,13 +7,7 @@ from typing import Any
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
-    """A count and its noun: `1 row`, `1,200 rows`, `0 entries`.
-
-    Args:
-        number: how many there are.
-        noun: what one of them is called, adjectives before it.
-        plural: for nouns whose plural does not follow the rules of spelling.
-    """
+    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`."""
     return f"{number:,} {noun if number == 1 else plural or _plural(noun)}"
 
 
@@ -51,10 +45,7 @@ def shown_setting(value: Any) -> str:
 
 
 def shown_number(value: Any) -> str:
-    """A count or a measured number to read: `12,345`, `6.4312`, `0.0001235`, `1e-12`.
-
-    Beyond whole numbers it is rounded to four decimals, below 1 to four significant digits.
-    """
+    """Write a number to read, rounded to four digits: `12,345`, `6.4312`, `0.0001235`, `1e-12`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if isinstance(value, int):

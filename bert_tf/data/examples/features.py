@@ -17,19 +17,10 @@ def pack_segments(
     sep_id: int,
     pad_id: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lays pairs out as `[CLS] first [SEP] second [SEP]`, padded.
-
-    Where the second segment is empty, as `[CLS] first [SEP]`.
-
-    Args:
-        tokens: int32 [tokens] ids that the pairs refer to.
-        pairs: array of `segments.PAIR` [rows].
-        max_seq_length: row length.
-        cls_id, sep_id, pad_id: ids of the specials.
+    """Lay pairs out as `[CLS] first [SEP] second [SEP]`, the second part if there is one.
 
     Returns:
-        ids int32 [rows, max_seq_length], and the types: 0 up to the first [SEP] and in the
-        padding, 1 after it.
+        ids and types, int32 [rows, max_seq_length].
     """
     ids = np.full((len(pairs), max_seq_length), pad_id, np.int32)
     types = np.zeros_like(ids)
@@ -72,11 +63,12 @@ def unmasked_features(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, np.ndarray]:
-    """The features of the pairs' records that are masked when they are read.
+    """Features of the pairs' records that are masked when they are read.
 
     Args:
-        tokens, pairs: see `pack_segments`.
-        begins_word: bool [vocabulary], false for tokens that belong to the word before them.
+        tokens: int32 [tokens] that the pairs refer to.
+        pairs: array of `segments.PAIR` [rows].
+        begins_word: bool [vocabulary], false for tokens that continue a word.
         max_seq_length: width.
         cls_id, sep_id, pad_id: ids of the specials.
 
@@ -105,18 +97,12 @@ def pretraining_features(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, np.ndarray]:
-    """The features of the pairs' records, under TF Model Garden's names.
-
-    Args:
-        tokens, pairs: see `pack_segments`.
-        rules: see `masking.masking_rules`.
-        max_seq_length, max_predictions_per_seq: widths.
-        cls_id, sep_id, pad_id: ids of the specials.
+    """Features of the pairs' records, under TF Model Garden's names; see `unmasked_features`.
 
     Returns:
         int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
         max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
-        masked_lm_weights; int32 [rows, 1] next_sentence_labels, the pairs' labels.
+        masked_lm_weights; int32 [rows, 1] next_sentence_labels.
     """
     ids, types = pack_segments(
         tokens, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id

@@ -13,17 +13,11 @@ from bert_tf.base.kernels import take_ranges
 
 @dataclasses.dataclass(frozen=True)
 class FlatDocuments:
-    """Documents one after the other.
+    """Documents one after the other."""
 
-    Attributes:
-        tokens: int32 [tokens] ids of all sentences.
-        sentence_offsets: int64 [sentences + 1] into `tokens`.
-        document_offsets: int64 [documents + 1] into the sentences.
-    """
-
-    tokens: np.ndarray
-    sentence_offsets: np.ndarray
-    document_offsets: np.ndarray
+    tokens: np.ndarray  # int32 [tokens] ids of all sentences
+    sentence_offsets: np.ndarray  # int64 [sentences + 1] into `tokens`
+    document_offsets: np.ndarray  # int64 [documents + 1] into the sentences
 
     def __len__(self) -> int:
         return len(self.document_offsets) - 1
@@ -71,22 +65,19 @@ _PARTS_OF_PAIR = 4  # a pair holds about as many parts as it holds ordinary sent
 def cut_long_sentences(
     documents: FlatDocuments, begins_word: np.ndarray, *, max_seq_length: int
 ) -> tuple[FlatDocuments, int]:
-    """Cuts long sentences into consecutive parts of about equal length, between words.
+    """Cut long sentences between words into parts of about equal length, so that no word is lost.
 
-    A pair that is too long is cut down from both ends, so the ends of a sentence that fills it
-    alone are in no example, whatever the number of passes. A sentence is cut if it has more than
-    the `max_seq_length - 3` tokens of a pair, or more than half of them in a document that has most
-    of its tokens in such sentences, or that is alone, so that its pairs begin at the same places in
-    every pass. Other sentences stay as they are.
+    Pairs are cut down from both ends, so the ends of a sentence that fills one alone are in no
+    example. A sentence is cut if it has more than the `max_seq_length - 3` tokens of a pair, or
+    more than half of them in a document that has most of its tokens in such sentences, or that is
+    the only document.
 
-    Sentences of 9, 2 | 5, 4 tokens in two documents of whole words, capacity for 8 tokens:
-
-    | sentence | parts         | why                                          |
-    |----------|---------------|----------------------------------------------|
-    | 9        | 1, 2, 2, 2, 2 | longer than a pair                           |
-    | 2        | 2             |                                              |
-    | 5        | 1, 2, 2       | longer than half a pair, as most of document |
-    | 4        | 4             | not longer than half a pair                  |
+    | sentences of 9, 2 and 5, 4 tokens | parts for 8   | why                                      |
+    |-----------------------------------|---------------|------------------------------------------|
+    | 9                                 | 1, 2, 2, 2, 2 | longer than a pair                       |
+    | 2                                 | 2             |                                          |
+    | 5                                 | 1, 2, 2       | longer than half, as most of document    |
+    | 4                                 | 4             | not longer than half a pair              |
 
     Args:
         documents: at least one token per sentence.
@@ -94,7 +85,7 @@ def cut_long_sentences(
         max_seq_length: tokens in a row, with [CLS] and two [SEP].
 
     Returns:
-        The documents with their sentences cut, and how many sentences were.
+        The documents with their sentences cut, and the number of sentences that were.
     """
     capacity = max_seq_length - 3
     lengths = np.diff(documents.sentence_offsets)

@@ -17,30 +17,20 @@ _MASK_OR_RANDOM_FRACTION = 0.9
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    """The rules of masking, from the vocabulary and the config.
+    """The rules of masking, from the vocabulary and the config."""
 
-    Attributes:
-        masking: "token", "ngram" or "span", see `mask_rows`.
-        max_ngram_size: words of the longest n-gram.
-        by_words: whether the tokens of a word are masked together.
-        mask_id: id of [MASK].
-        never_masked: bool [vocabulary], true for tokens that are no target ([CLS], [SEP], [PAD]).
-        begins_word: bool [vocabulary], false for tokens that belong to the word before them.
-        replacements: int32 ids that a target may be replaced with: all but the specials.
-        replacement_totals: int64 [replacements], running sums of their weights; empty where all
-            weigh the same.
-        predictions: int32 [row length + 1], targets of a row of each length.
-    """
-
-    masking: str
-    max_ngram_size: int
-    by_words: bool
-    mask_id: int
+    masking: str  # "token", "ngram" or "span", see `mask_rows`
+    max_ngram_size: int  # words of the longest n-gram
+    by_words: bool  # whether the tokens of a word are masked together
+    mask_id: int  # id of [MASK]
+    # bool [vocabulary], true for tokens that are no target ([CLS], [SEP], [PAD])
     never_masked: np.ndarray
+    # bool [vocabulary], false for tokens that belong to the word before them
     begins_word: np.ndarray
-    replacements: np.ndarray
+    replacements: np.ndarray  # int32 ids that a target may be replaced with: all but the specials
+    # int64 [replacements], running sums of their weights; empty where all weigh the same
     replacement_totals: np.ndarray
-    predictions: np.ndarray
+    predictions: np.ndarray  # int32 [row length + 1], targets of a row of each length
 
 
 def predictions_by_length(
@@ -48,14 +38,7 @@ def predictions_by_length(
 ) -> np.ndarray:
     """Targets of a row with 0, 1, … max_seq_length tokens, specials counted: int32.
 
-    min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), halves to the even number:
-
-    | length | probability | maximum | targets |
-    |--------|-------------|---------|---------|
-    | 3      | 0.15        | 20      | 1       |
-    | 30     | 0.15        | 20      | 4       |
-    | 128    | 0.15        | 20      | 19      |
-    | 128    | 0.3         | 20      | 20      |
+    min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), halves to the even number.
     """
     rounded = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob)
     return np.clip(rounded, 1, max_predictions_per_seq).astype(np.int32)
@@ -72,7 +55,7 @@ def masking_rules(
     max_ngram_size: int = 3,
     token_counts: np.ndarray | None = None,
 ) -> MaskingRules:
-    """The rules for a vocabulary with the five specials.
+    """Make the rules for a vocabulary with the five specials.
 
     Args:
         vocab: tokens in the order of their ids.
@@ -82,8 +65,7 @@ def masking_rules(
         whole_word_mask: mask words instead of tokens; n-grams and spans always consist of words.
         masking: "token", "ngram" or "span", see `mask_rows`.
         max_ngram_size: words of the longest n-gram.
-        token_counts: int64 [vocabulary], how often the corpus has each token: random replacements
-            are drawn in proportion. None draws all alike.
+        token_counts: int64 [vocabulary], weights of random replacements; None draws all alike.
     """
     specials = np.array(
         [vocab.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
@@ -113,19 +95,12 @@ def masking_rules(
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRows:
-    """Rows with targets.
+    """Rows with targets."""
 
-    Attributes:
-        ids: int32 [rows, length], with 80% of the targets as [MASK], 10% as random tokens.
-        positions: int32 [rows, targets] of the targets, rising, then zeros.
-        target_ids: int32 [rows, targets], the tokens that were there, then zeros.
-        counts: int32 [rows], targets that are no padding.
-    """
-
-    ids: np.ndarray
-    positions: np.ndarray
-    target_ids: np.ndarray
-    counts: np.ndarray
+    ids: np.ndarray  # int32 [rows, length], with 80% of the targets as [MASK], 10% as random tokens
+    positions: np.ndarray  # int32 [rows, targets] of the targets, rising, then zeros
+    target_ids: np.ndarray  # int32 [rows, targets], the tokens that were there, then zeros
+    counts: np.ndarray  # int32 [rows], targets that are no padding
 
 
 def mask_rows(
@@ -137,7 +112,7 @@ def mask_rows(
     max_predictions_per_seq: int,
     word_starts: np.ndarray | None = None,
 ) -> MaskedRows:
-    """Chooses and hides targets in rows.
+    """Choose and hide targets in rows.
 
     Targets are chosen at random until the row has as many as `rules.predictions` asks for:
     - "token": single tokens, or words; a word that would be too many is passed over.
@@ -150,17 +125,16 @@ def mask_rows(
     "token", all tokens of an n-gram alike, and all tokens of spans that touch alike.
 
     Args:
-        ids: int32 [rows, length], as they are before masking.
+        ids: int32 [rows, length], unmasked.
         lengths: int32 [rows], tokens of each row before its padding.
         keys: uint64 [rows]; all choices in a row follow from its key.
         rules: see `masking_rules`.
         max_predictions_per_seq: width of the target arrays.
         word_starts: bool [rows, length], where words begin; None to infer it from the vocabulary.
 
-    References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py,
-    whose replacements may be specials, while these may not; for n-grams that of TF Model Garden;
-    for spans Joshi et al. 2020 (SpanBERT), section 3.1, and fairseq/data/masking.py of
-    facebookresearch/SpanBERT, which may cut the last word of a row's last span.
+    References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py
+    (whose replacements may be specials); TF Model Garden for n-grams; Joshi et al. 2020 (SpanBERT),
+    section 3.1, and its fairseq/data/masking.py, which may cut the last word of a row's last span.
     """
     rows = len(ids)
     masked = MaskedRows(

@@ -60,7 +60,7 @@ def segment_pairs(
     random_next_prob: float = 0.5,
     swap_prob: float = 0.0,
 ) -> tuple[np.ndarray, int]:
-    """Cuts documents into pairs of segments, one pass over all of them.
+    """Cut documents into pairs of segments, one pass over all of them.
 
     Sentences gather in a chunk until it has `max_seq_length - 3` tokens (fewer for a document that
     falls under `short_seq_prob`); a random number of its sentences is the first segment. The rest
@@ -81,15 +81,13 @@ def segment_pairs(
         choices: where random second segments may come from.
         max_seq_length: tokens in a row, with [CLS] and two [SEP].
         short_seq_prob: probability that a document's chunks are shorter, of 2 or more tokens.
-        random_next_prob: probability that a second segment is random where a choice exists.
+        random_next_prob: probability of a random second segment where a choice exists.
         swap_prob: probability that the segments of a pair change places, which then is the
-            label; with `no_other_document` as choices that is sentence-order prediction.
+            label: sentence-order prediction, with `no_other_document` as choices.
 
     Returns:
-        An array of `PAIR` [pairs] (starts and lengths refer to `documents.tokens`; `key` is the
-        pair's own; `document` that of the first segment; `label` is true for a random second
-        segment, or for swapped ones), and the number of chunks left out because they are one
-        sentence, not the last of several, and there is no other document.
+        An array of `PAIR` [pairs], and the number of chunks left out because they are one sentence,
+        not the last of several, and there is no other document.
 
     References: create_instances_from_document in google-research/bert create_pretraining_data.py;
     for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
@@ -235,18 +233,11 @@ def full_sentences(
     short_seq_prob: float,
     shifted: bool,
 ) -> np.ndarray:
-    """Cuts documents, one after the other, into sequences of whole sentences.
+    """Cut documents, one after the other, into sequences of whole sentences.
 
-    A sequence takes sentences while they fit, and one [SEP] where a document ends inside it. A
-    sentence that is longer than a row is cut into parts that fill rows.
-
-    Sentences of 3, 2 | 2, 4 tokens in two documents, rows with capacity for 5:
-
-    | sequence             | tokens | why                                             |
-    |----------------------|--------|-------------------------------------------------|
-    | sentences 0, 1       | 5      | full                                            |
-    | sentence 2           | 2      | with sentence 3 there would be 6                |
-    | sentence 3           | 4      | the end                                         |
+    A sequence takes sentences while they fit, and one [SEP] where a document ends inside it:
+    sentences of 3, 2 | 2, 4 tokens in two documents become 5, 2, 4 in rows with capacity for 5. A
+    sentence longer than a row is cut into parts that fill rows.
 
     Args:
         documents: at least one sentence per document and one token per sentence.
@@ -259,7 +250,7 @@ def full_sentences(
 
     Returns:
         An array of `PAIR` [sequences], whose first segments are ranges of `separate_documents` and
-        whose second ones are empty; `document` is where the sequence begins.
+        whose second ones are empty.
 
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """

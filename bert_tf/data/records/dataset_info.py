@@ -56,14 +56,12 @@ def encode_records(
     *,
     lengths: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Serializes a batch of pretraining examples as framed TFRecords, ready to be appended.
+    """Serialize a batch of pretraining examples as framed TFRecords, ready to be appended.
 
     Args:
-        features: what `pretraining_rows.pretraining_features` or `unmasked_features` returns.
-        names: "reference" for those of google-research/bert create_pretraining_data.py,
-            "model-garden" for those of TF Model Garden v2.
-        lengths: int [rows], tokens of each sequence of unmasked features, which are written
-            without padding.
+        features: of `pretraining_features` or `unmasked_features`.
+        names: a key of `FEATURE_NAMES`.
+        lengths: int [rows], tokens of each sequence of unmasked features, written without padding.
 
     Returns:
         uint8 bytes of all records end to end, and where each begins: int64 [rows + 1].
@@ -78,50 +76,29 @@ def encode_records(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingData:
-    """The key `records` of the manifest that `preprocess` writes.
+    """The key `records` of the manifest that `preprocess` writes."""
 
-    Attributes:
-        directory: where the shards and `vocab.txt` are.
-        max_seq_length: tokens in a row.
-        max_predictions_per_seq: masked tokens in a row.
-        feature_names: record schema, a key of `FEATURE_NAMES`.
-        compression: "none" or "gzip".
-        vocab_size: entries of the vocabulary.
-        vocab_sha256: its fingerprint (`bert_tf.data.text.vocab_file.vocab_fingerprint`).
-        lowercase: how text was tokenized.
-        masking: how the training records are masked; "dynamic" for not at all.
-        pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing.
-        train_shards, eval_shards: file names.
-        train_examples: how many there are for training; 0 where the manifest does not say.
-        text_passes: how often these go over the text, each time with other masks.
-        notes: warnings of the health check when they were made.
-    """
-
-    directory: str
-    max_seq_length: int
-    max_predictions_per_seq: int
-    feature_names: str = "reference"
-    compression: str = "none"
-    masking: str = "token"
-    pair_task: str = "nsp"
-    vocab_size: int
-    vocab_sha256: str
-    lowercase: Lowercase
-    train_shards: tuple[str, ...]
-    eval_shards: tuple[str, ...] = ()
-    train_examples: int = 0
-    text_passes: int = 1
-    notes: tuple[str, ...] = ()
+    directory: str  # where the shards and `vocab.txt` are
+    max_seq_length: int  # tokens in a row
+    max_predictions_per_seq: int  # masked tokens in a row
+    feature_names: str = "reference"  # record schema, a key of `FEATURE_NAMES`
+    compression: str = "none"  # "none" or "gzip"
+    masking: str = "token"  # how the training records are masked; "dynamic" for not at all
+    pair_task: str = "nsp"  # what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing
+    vocab_size: int  # entries of the vocabulary
+    vocab_sha256: str  # its fingerprint (`bert_tf.data.text.vocab_file.vocab_fingerprint`)
+    lowercase: Lowercase  # how text was tokenized
+    train_shards: tuple[str, ...]  # file names
+    eval_shards: tuple[str, ...] = ()  # file names
+    train_examples: int = 0  # how many there are for training; 0 where the manifest does not say
+    text_passes: int = 1  # how often these go over the text, each time with other masks
+    notes: tuple[str, ...] = ()  # warnings of the health check when they were made
 
     @classmethod
     def from_manifest(
         cls, directory: str | Path, manifest: dict[str, Any] | None
     ) -> PretrainingData:
-        """Reads the description out of a manifest.
-
-        Raises:
-            UsageError: there is no manifest, or it is not one of pretraining data.
-        """
+        """Read the description; raise UsageError if the manifest is missing or another."""
         if manifest is None:
             raise UsageError(
                 f"{directory}: no manifest.json, so these are not finished pretraining data; "
@@ -164,15 +141,7 @@ class PretrainingData:
         return self.masking == "dynamic"
 
     def check_model(self, config: BertConfig, source: str) -> None:
-        """Checks that these records fit a model.
-
-        Args:
-            config: the model's.
-            source: what the user named the model by, for the message.
-
-        Raises:
-            UsageError: vocabulary size or length disagree; both sides are named.
-        """
+        """Raise UsageError unless vocabulary size and length fit the model that `source` names."""
         if config.vocab_size != self.vocab_size:
             raise UsageError(
                 f"{source}: vocab_size is {config.vocab_size}, but the records in "
@@ -211,11 +180,7 @@ def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
 
 
 def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
-    """What `write_token_counts` wrote, int64 [vocab_size].
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """Read int64 [vocab_size]; raise InputError if the file is damaged or missing."""
     path = as_path(directory) / TOKEN_COUNTS_FILE
     try:
         counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)

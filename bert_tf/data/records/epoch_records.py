@@ -39,13 +39,7 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
 
 
 class ShuffledRecords:
-    """Reads a block of an epoch as serialized records, which are parsed in batches.
-
-    Args:
-        blocks: of all shards.
-        records: what they hold.
-        seed: seed of the order.
-    """
+    """Read a block of an epoch as serialized records, which are parsed in batches."""
 
     def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
         self._blocks = blocks
@@ -57,11 +51,7 @@ class ShuffledRecords:
         return {"serialized": tf.TensorSpec([], tf.string)}
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The records of a block, bytes [records], in the order of an epoch.
-
-        Raises:
-            InputError: a record is damaged.
-        """
+        """The records of a block, bytes [records], in the order of an epoch."""
         records = read_records(self._blocks[block], compression=self.records.compression)
         order = row_order(self._seed, epoch, block, len(records))
         return {"serialized": np.array(records, dtype=object)[order]}
@@ -86,11 +76,7 @@ class ShuffledRecords:
         return rows
 
     def check_first(self) -> None:
-        """Checks that the data are what their manifest describes.
-
-        Raises:
-            InputError: a record of the first block cannot be parsed.
-        """
+        """Checks that the data are what their manifest describes."""
         try:
             parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
         except tf.errors.InvalidArgumentError as error:
@@ -99,15 +85,10 @@ class ShuffledRecords:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DynamicMasking:
-    """How unmasked records are masked.
+    """How unmasked records are masked."""
 
-    Attributes:
-        rules: see `bert_tf.data.examples.masking.masking_rules`.
-        sep_id: id of [SEP], after which the second segment begins.
-    """
-
-    rules: MaskingRules
-    sep_id: int
+    rules: MaskingRules  # see `bert_tf.data.examples.masking.masking_rules`
+    sep_id: int  # id of [SEP], after which the second segment begins
 
     @property
     def max_predictions(self) -> int:
@@ -116,16 +97,7 @@ class DynamicMasking:
 
 
 class DynamicRecords:
-    """Reads a block of an epoch as masked features.
-
-    The masks of a record follow from (seed, epoch, number of the record in all shards).
-
-    Args:
-        blocks: of all shards.
-        records: what they hold.
-        masking: how they are masked.
-        seed: seed of order and masks.
-    """
+    """Read a block of an epoch as features with masks that follow from seed, epoch and record."""
 
     def __init__(
         self,
@@ -142,16 +114,10 @@ class DynamicRecords:
         self._seed = seed
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """What a row of `read` is."""
         none = self._mask([], np.zeros(0, np.uint64))
         return {name: tf.TensorSpec(rows.shape[1:], rows.dtype) for name, rows in none.items()}
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The records of a block in the order of an epoch, with the features of masked ones.
-
-        Raises:
-            InputError: a record is damaged or does not match the manifest.
-        """
         records = read_records(self._blocks[block], compression=self._records.compression)
         numbers = self._firsts[block] + np.arange(len(records))
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
@@ -168,7 +134,6 @@ class DynamicRecords:
             ) from None
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The same, to be packed."""
         return self.read(epoch, block)
 
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
@@ -176,19 +141,12 @@ class DynamicRecords:
         return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What the model takes, of some rows."""
         return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
-        """Sequences in the first rows of a block in an epoch."""
         return rows
 
     def check_first(self) -> None:
-        """Checks that the data are what their manifest describes.
-
-        Raises:
-            InputError: the first block cannot be parsed.
-        """
         self.read(0, 0)
 
     def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:

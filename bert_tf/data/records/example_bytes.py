@@ -25,16 +25,12 @@ _CRC_MASK_DELTA = np.uint32(0xA282EAD8)
 def frame_examples(
     features: dict[str, np.ndarray], lengths: dict[str, np.ndarray] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Encodes a batch of examples as framed TFRecords.
-
-    The features of an example are written in the order of their names, so that equal examples have
-    equal bytes.
+    """Encode a batch of examples as framed TFRecords, features in the order of their names.
 
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
             value per row; they become Int64List and FloatList.
-        lengths: by name, int [rows], how many values of each row, from the first on, are written;
-            all of features that are not named.
+        lengths: by name, int [rows], how many values of each row are written; default all.
 
     Returns:
         The bytes uint8 of all frames end to end, and where each begins: int64 [rows + 1].
@@ -218,12 +214,7 @@ _ONE_VARINT, _ONE_FLOAT = 0x08, 0x0D
 
 
 def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
-    """Counts the values of a feature in framed records.
-
-    Args:
-        content: uint8, whole frames end to end.
-        records: how many frames there are.
-        feature: its name in the file; an Int64List or a FloatList.
+    """Count values of a feature in framed records, without parsing them.
 
     Returns:
         int32 [records, 2]: all values, and those that are not 0; both -1 where the record has no

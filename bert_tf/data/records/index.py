@@ -27,21 +27,14 @@ _HEADER, _FOOTER = 12, 4
 
 @dataclasses.dataclass(frozen=True)
 class RecordBlock:
-    """A run of records of one shard.
+    """A run of records of one shard."""
 
-    Attributes:
-        shard: the file.
-        start, end: its bytes, in the uncompressed content.
-        first_record: number of its first record in the shard.
-        records: how many there are.
-        measures: [records, …], what `index_shards` was asked to measure of them.
-    """
-
-    shard: str
-    start: int
-    end: int
-    first_record: int
-    records: int
+    shard: str  # the file
+    start: int  # its bytes, in the uncompressed content
+    end: int  # its bytes, in the uncompressed content
+    first_record: int  # number of its first record in the shard
+    records: int  # how many there are
+    # [records, …], what `index_shards` was asked to measure of them
     measures: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
 
@@ -55,20 +48,6 @@ def index_shards(
     """Finds the blocks of all shards, reading only the frames of the records.
 
     A compressed shard is one block, since it cannot be entered in the middle.
-
-    Args:
-        shards: files, local or of a file system TensorFlow knows (gs://, hdfs://).
-        compression: "none" or "gzip".
-        block_records: records of a block.
-        measure: called with the frames of a shard, uint8, and their number; gives an array
-            [records, …]. What it reads is not yet checked against the checksums.
-
-    Returns:
-        The blocks in the order of the shards. Empty shards have none.
-
-    Raises:
-        UsageError: a shard is missing.
-        InputError: a shard is cut off or not made of TFRecords.
     """
 
     def index(shard: str) -> list[RecordBlock]:
@@ -99,11 +78,7 @@ def index_shards(
 
 
 def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes]:
-    """The records of a block, each checked against its CRC.
-
-    Raises:
-        InputError: a record is damaged, or the shard has changed since it was indexed.
-    """
+    """The records of a block, each checked against its CRC."""
     if compression == "none":
         content = _byte_range(block.shard, block.start, block.end)
     else:
@@ -132,12 +107,7 @@ def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
 
 @numba.njit(nogil=True, cache=True)
 def _block_starts(content, block_records):
-    """Walks over the frames.
-
-    Returns:
-        Byte offsets of every `block_records`-th frame and of the end, int64; the number of whole
-        frames; the offset of the first frame that is not whole, -1 if all are.
-    """
+    """Offsets of every `block_records`-th frame and the end; frames; first damaged byte or -1."""
     size = content.size
     starts = [np.int64(0) for _ in range(0)]
     position = np.int64(0)

@@ -27,36 +27,20 @@ _SPARE_SEQUENCES = 4.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedShape:
-    """The capacity of a packed row.
+    """The capacity of a packed row."""
 
-    Attributes:
-        tokens: tokens, the row's length.
-        predictions: masked tokens.
-        sequences: sequences.
-    """
-
-    tokens: int
-    predictions: int
-    sequences: int
+    tokens: int  # tokens, the row's length
+    predictions: int  # masked tokens
+    sequences: int  # sequences
 
 
 def choose_packed_shape(
     lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
 ) -> PackedShape:
-    """Capacities for masks and sequences that seldom keep a row from being filled.
+    """Choose capacities for masks and sequences that seldom keep a row from being filled.
 
     A tenth more predictions than a full row of average sequences has, and four times the sequences,
     which cost next to nothing; but no more sequences than the shortest would allow.
-
-    | lengths    | predictions | max_seq_length | predictions per row | sequences per row |
-    |------------|-------------|----------------|-------------------|-----------------|
-    | 64, 64     | 10, 10      | 128            | 22                | 2               |
-    | 96, 16, 32 | 14, 2, 5    | 128            | 21                | 8               |
-
-    Args:
-        lengths: int [sequences], tokens, each from 1 to `max_seq_length`; at least one sequence.
-        predictions: int [sequences], masked tokens.
-        max_seq_length: tokens of a row.
     """
     tokens = int(lengths.sum(dtype=np.int64))
     mean_sequences = max_seq_length * len(lengths) / tokens
@@ -75,15 +59,9 @@ def choose_packed_shape(
 def assign_rows(
     lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
 ) -> tuple[np.ndarray, int]:
-    """Assigns sequences to rows, the longest first, each to an open row that it fills best.
+    """Assign sequences to rows, the longest first, each to an open row that it fills best.
 
-    Among equally long sequences with as many predictions the given order decides which row they
-    come to, but not how many rows there are: any order of the same sequences takes as many.
-
-    Args:
-        lengths: int [sequences], tokens, each from 1 to `shape.tokens`.
-        predictions: int [sequences], masked tokens, each at most `shape.predictions`.
-        shape: capacity of a row.
+    Any order of the same sequences takes as many rows; it only decides which of equal ones meet.
 
     Returns:
         The row of each sequence, int64 [sequences], and the number of rows.
@@ -151,7 +129,7 @@ def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
 def pack_features(
     features: dict[str, np.ndarray], rows: np.ndarray, count: int, shape: PackedShape
 ) -> dict[str, np.ndarray]:
-    """Lays sequences one after the other into their rows.
+    """Lay sequences one after the other into their rows, int64 [sequences].
 
     Sequences of 3 and 2 tokens with ids 7 8 9 and 5 6, rows of 6 tokens:
 
@@ -163,19 +141,10 @@ def pack_features(
     | `cls_positions`  | 0 3             |
 
     Args:
-        features: of [sequences, …]: int32 input_word_ids, input_mask (ones, then zeros),
-            input_type_ids; masked_lm_positions, masked_lm_ids int32, masked_lm_weights float32
-            (those of weight 0 are left out); next_sentence_labels int32 [sequences].
+        features: of `parse_records`; predictions of weight 0 are left out.
         rows: int64 [sequences], the row of each.
         count: number of rows.
         shape: widths of the rows; nothing may go beyond them.
-
-    Returns:
-        int32 [count, shape.tokens] input_word_ids, input_mask, input_type_ids, position_ids and
-        sequence_ids (1, 2, … for the sequences of a row, 0 for padding); [count,
-        shape.predictions] masked_lm_positions, masked_lm_ids, masked_lm_weights; [count,
-        shape.sequences] int32 cls_positions, next_sentence_labels and float32
-        next_sentence_weights (1 for a sequence). What fills up is 0.
     """
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
@@ -255,19 +224,12 @@ WORTHWHILE_SEQUENCES_PER_ROW = 1.2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackingPlan:
-    """Rows of all blocks; the same in every epoch.
+    """Rows of all blocks; the same in every epoch."""
 
-    Attributes:
-        shape: capacity of a row.
-        block_rows: int64 [blocks], rows that the sequences of each block take.
-        sequences: sequences of all blocks.
-        tokens: their tokens.
-    """
-
-    shape: PackedShape
-    block_rows: np.ndarray
-    sequences: int
-    tokens: int
+    shape: PackedShape  # capacity of a row
+    block_rows: np.ndarray  # int64 [blocks], rows that the sequences of each block take
+    sequences: int  # sequences of all blocks
+    tokens: int  # their tokens
 
     @property
     def sequences_per_row(self) -> float:
@@ -288,15 +250,7 @@ class PackingPlan:
 def measure_sequences(
     records: PretrainingData, predictions: np.ndarray | None = None
 ) -> Callable[[np.ndarray, int], np.ndarray]:
-    """What `index_shards` measures for `plan_packing`: int [records, 2], tokens and targets.
-
-    Of damaged records they are as they would be in longer records, which `plan_packing` refuses.
-
-    Args:
-        records: what the shards hold.
-        predictions: int32 [row length + 1], targets of unmasked sequences of each length; None
-            where records are masked.
-    """
+    """Make the `measure` of `index_shards`: int [records, 2], tokens and targets."""
     names = FEATURE_NAMES[records.feature_names]
     largest = np.iinfo(np.int16).max
     kind = np.int16 if records.max_seq_length < largest else np.int32
@@ -316,16 +270,7 @@ def measure_sequences(
 def plan_packing(
     blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
 ) -> PackingPlan:
-    """Assigns the sequences of each block to rows.
-
-    Args:
-        blocks: indexed with `measure_sequences`; at least one.
-        max_seq_length: tokens of the longest sequence there can be, and of a row.
-        max_predictions: targets of a sequence at most.
-
-    Raises:
-        InputError: a record has no sequence, or one that is longer than a row.
-    """
+    """Assigns the sequences of each block to rows."""
     for block in blocks:
         _check_same_lengths(block, max_seq_length, max_predictions)
     measures = np.concatenate([_measures(block) for block in blocks])
@@ -372,15 +317,10 @@ class FeatureSource(Protocol):
 
 
 class PackedRecords:
-    """Reads a block of an epoch as packed rows.
+    """Read a block of an epoch as packed rows.
 
     The epoch's order of the records decides which of equally long ones share rows, so other
     sequences meet in another epoch.
-
-    Args:
-        source: the blocks, unpacked.
-        shape: capacity of a row.
-        seed: seed of the order of the rows.
     """
 
     def __init__(self, source: FeatureSource, shape: PackedShape, *, seed: int):
@@ -389,18 +329,12 @@ class PackedRecords:
         self._seed = seed
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """What a row of `read` is."""
         return {
             name: tf.TensorSpec(rows.shape[1:], rows.dtype)
             for name, rows in empty_rows(0, self._shape).items()
         }
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The rows of a block in the order of an epoch, as `pack_features` makes them.
-
-        Raises:
-            InputError: a record is damaged.
-        """
         features = self._source.features(epoch, block)
         lengths = features["input_mask"].sum(axis=1)
         rows, count = assign_rows(lengths, self._source.most_targets(features), self._shape)
@@ -408,9 +342,7 @@ class PackedRecords:
         return pack_features(features, places[rows], count, self._shape)
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What the model takes, of some rows."""
         return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
-        """Sequences in the first rows of a block in an epoch."""
         return int(self.read(epoch, block)["next_sentence_weights"][:rows].sum()) if rows else 0

@@ -16,15 +16,7 @@ from bert_tf.data.records.index import RecordBlock, index_shards, read_records
 def unmasked_feature_spec(
     names: str = "reference",
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """The features of a record that is masked when it is read, for `tf.io.parse_example`.
-
-    Args:
-        names: schema, as in `feature_spec`.
-
-    Returns:
-        By the name in the file: ids and word_starts (1 where a word begins) int64, one for each
-        token of the sequence without padding; next_sentence_labels int64 [1].
-    """
+    """The features of a record that is masked when it is read, for `tf.io.parse_example`."""
     stored = file_names(names)
     return {
         stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
@@ -36,20 +28,7 @@ def unmasked_feature_spec(
 def feature_spec(
     max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
 ) -> dict[str, tf.io.FixedLenFeature]:
-    """The features of a pretraining record, for `tf.io.parse_example`.
-
-    Args:
-        max_seq_length: tokens in a row.
-        max_predictions_per_seq: masked tokens in a row.
-        names: "reference" for those of google-research/bert create_pretraining_data.py,
-            "model-garden" for those of TF Model Garden v2.
-
-    Returns:
-        By the name in the file: ids, mask and types int64 [max_seq_length]; positions and ids of
-        the masked int64 [max_predictions_per_seq], weights float32 of that shape;
-        next_sentence_labels int64 [1], where 1 means a random second segment (swapped segments
-        with pair_task sop; always 0 with none).
-    """
+    """The features of a pretraining record, for `tf.io.parse_example`."""
     return {
         FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
         for feature, length, dtype in (
@@ -65,7 +44,7 @@ def feature_spec(
 
 
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
-    """Records to the arrays the model takes.
+    """Parse masked records into the arrays the model takes.
 
     Args:
         serialized: string [n], `tf.train.Example` bytes.
@@ -89,34 +68,20 @@ def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, 
 
 
 class UnmaskedRows(NamedTuple):
-    """Unmasked records, padded.
+    """Unmasked records, padded."""
 
-    Attributes:
-        ids: int32 [n, max_seq_length].
-        word_starts: int32, likewise.
-        lengths: int32 [n], tokens.
-        input_mask: int32 [n, max_seq_length].
-        input_type_ids: int32, likewise.
-        labels: int32 [n], of the pair.
-    """
-
-    ids: np.ndarray
-    word_starts: np.ndarray
-    lengths: np.ndarray
-    input_mask: np.ndarray
-    input_type_ids: np.ndarray
-    labels: np.ndarray
+    ids: np.ndarray  # int32 [n, max_seq_length]
+    word_starts: np.ndarray  # int32, likewise
+    lengths: np.ndarray  # int32 [n], tokens
+    input_mask: np.ndarray  # int32 [n, max_seq_length]
+    input_type_ids: np.ndarray  # int32, likewise
+    labels: np.ndarray  # int32 [n], of the pair
 
 
 def parse_unmasked_records(
     serialized: list[bytes], records: PretrainingData, *, sep_id: int
 ) -> UnmaskedRows:
-    """Unmasked records to padded arrays.
-
-    Args:
-        serialized: `tf.train.Example` bytes.
-        records: what they hold.
-        sep_id: id of [SEP], after which the second segment begins.
+    """Parse unmasked records into padded arrays.
 
     Raises:
         ValueError: a record does not match `records`.
@@ -161,14 +126,7 @@ _TENSORFLOWS_OWN = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$
 
 
 def find_damage(shards: list[str], records: PretrainingData) -> InputError | None:
-    """The first record that is damaged or does not match the manifest; None if all are sound.
-
-    Reads everything up to that record: for shards that have failed to be read already.
-
-    Args:
-        shards: TFRecord files of masked records.
-        records: what they hold.
-    """
+    """Find the first masked record that is damaged or does not match the manifest."""
     for shard in shards:
         try:
             for block in index_shards([shard], compression=records.compression):

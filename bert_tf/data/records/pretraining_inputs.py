@@ -51,12 +51,10 @@ class PretrainingInputs:
         packing: which sequences share rows; None without packing.
         rows: rows of a batch.
         predictions: masked tokens that a row has room for.
-        failure: what went wrong while blocks were read, which TensorFlow reports to the caller as
-            an error of its own; None as long as nothing did.
+        failure: error while reading blocks, which TensorFlow reports as one of its own.
 
     Raises:
-        InputError: there is not a single record, a shard is damaged, or records are not what
-            `records` describes.
+        InputError: no record, a damaged shard, or other records than `records` describes.
         UsageError: a shard is missing.
     """
 
@@ -117,10 +115,9 @@ class PretrainingInputs:
         return int(self._block_records.sum())
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Epoch, block of that epoch's order and row of that block where a step starts.
+        """Epoch, block of its order and row of that block where a step starts.
 
-        `records` is the number of records of an epoch, and with packing `rows` that of the rows
-        they take, by which other data are recognized.
+        `records` (and with packing `rows`) of an epoch tell other data apart.
         """
         rows = int(self._block_rows.sum())
         epoch, rest = divmod(first_step * self.rows, rows)
@@ -131,11 +128,7 @@ class PretrainingInputs:
         return position if self.packing is None else position | {"rows": rows}
 
     def sequences_before(self, step: int) -> int:
-        """Sequences of all batches before a step.
-
-        Raises:
-            InputError: the block where it starts cannot be read.
-        """
+        """Sequences of all batches before a step; raise InputError if its block cannot be read."""
         position = self.position(step)
         epoch, order = position["epoch"], self._blocks_of(position["epoch"])
         whole = int(self._block_records[order[: position["block"]]].sum())
@@ -143,10 +136,7 @@ class PretrainingInputs:
         return epoch * self.record_count + whole + partial
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches from a step on.
-
-        They hold what `parse_records` gives; with packing what `pack_features` gives.
-        """
+        """Endless batches from a step on, as of `parse_records` or `pack_features`."""
         position = self.position(first_step)
         blocks = len(self._block_rows)
         first = position["epoch"] * blocks + position["block"]
@@ -193,17 +183,16 @@ class PretrainingInputs:
 def evaluation_batches(
     shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
 ) -> tf.data.Dataset:
-    """One pass over the first records of the shards, in the order of the files.
+    """Read the first records of the shards once, in the order of the files.
 
     Args:
         shards: TFRecord files.
         records: what their records hold.
-        batch_size: records of a batch; the last one is filled up with rows of zeros, whose
-            `input_mask` and `masked_lm_weights` are 0.
+        batch_size: records of a batch; the last is filled up with zeros, masks and weights too.
         limit: records read; 0 for all.
 
     Returns:
-        Batches as `parse_records` gives them.
+        Batches as of `parse_records`.
     """
     compression = "GZIP" if records.compression == "gzip" else ""
     dataset = tf.data.TFRecordDataset(shards, compression_type=compression)

@@ -12,23 +12,18 @@ from bert_tf.base.arrays import flat_ranges, offsets_of, unsigned_seed
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncodedRows:
-    """Model input before padding.
+    """Model input before padding."""
 
-    Attributes:
-        ids: int32 [tokens of all rows], specials included.
-        offsets: int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`.
-        second_starts: int32 [rows]; where in its row the second segment (type 1) begins, the row's
-            length if there is none.
-        lost_tokens: int64 [rows]; tokens of its texts that a row lacks because it would be too
-            long; None where nothing is cut.
-        owners: int64 [rows], the text that each is a part of, ascending; None where each row is one
-            text or pair.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # int32 [tokens of all rows], specials included
+    offsets: np.ndarray  # int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`
+    # int32 [rows]; where in its row the second segment (type 1) begins, the row's length if there
+    # is none
     second_starts: np.ndarray
+    # int64 [rows]; tokens of its texts that a row lacks because it would be too long; None where
+    # nothing is cut
     lost_tokens: np.ndarray | None = None
+    # int64 [rows], the text that each is a part of, ascending; None where each row is one text or
+    # pair
     owners: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -36,7 +31,6 @@ class EncodedRows:
 
     @property
     def num_sequences(self) -> int:
-        """Sequences of all rows."""
         return len(self.offsets) - 1
 
     @property
@@ -78,13 +72,13 @@ class EncodedRows:
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cuts a batch out.
+        """Cut a batch out.
 
         Args:
             rows: int [n], which rows; none is longer than `length`.
             length: tokens of every row of the batch.
             pad_id: id of [PAD].
-            batch_size: rows of the batch, rows of padding alone after the given ones (default n).
+            batch_size: rows of the batch, filled up with rows of padding; default n.
 
         Returns:
             input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
@@ -107,13 +101,9 @@ class EncodedRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupedRows(EncodedRows):
-    """Model input of rows of one or more sequences, which `ids`, `offsets`, `second_starts` are of.
+    """Rows of one or more sequences, which `ids`, `offsets` and `second_starts` are of."""
 
-    Attributes:
-        group_offsets: int64 [rows + 1]; row i has the sequences
-            `group_offsets[i]` to `group_offsets[i + 1] - 1`.
-    """
-
+    # int64 [rows + 1]; row i has the sequences `group_offsets[i]` to `group_offsets[i + 1] - 1`
     group_offsets: np.ndarray
 
     def __len__(self) -> int:
@@ -131,19 +121,12 @@ class GroupedRows(EncodedRows):
 
     @property
     def sequences_per_row(self) -> int:
-        """Sequences of the row that has most."""
         return int(self.group_sizes.max())
 
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cuts a batch out; see `EncodedRows.padded`.
-
-        Returns:
-            input_word_ids, input_mask and input_type_ids, int32 [batch_size, sequences, length],
-            where `sequences` is that of the row of the batch that has most; the other rows are
-            filled up with sequences of padding alone.
-        """
+        """Cut a batch out: int32 [batch_size, sequences, length], filled up with padding."""
         sizes = self.group_sizes[rows]
         width = int(sizes.max())
         sequences = EncodedRows(
@@ -171,12 +154,11 @@ LENGTH_MULTIPLE = 2
 def epoch_batches(
     lengths: np.ndarray, *, batch_size: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """Partitions all rows into batches of similar length, in an order that (seed, epoch) decides.
+    """Partition all rows into batches of similar length, in an order that (seed, epoch) decides.
 
-    Rows are shuffled, sorted by length within windows of 50 batches, or of fewer so that there are
-    four windows, as in HuggingFace's `get_length_grouped_indices`; they are cut into batches, and
-    the batches are shuffled. That takes little padding, and yet nearly any two rows may meet: one
-    window of few rows would have nearly the same batches in every epoch.
+    Rows are shuffled, sorted by length within windows of 50 batches (fewer, so that there are four
+    windows), cut into batches and these shuffled, as in HuggingFace's `get_length_grouped_indices`.
+    That takes little padding, and yet nearly any two rows may meet.
 
     Args:
         lengths: int [rows], tokens of each row.
@@ -185,7 +167,7 @@ def epoch_batches(
         epoch: counted from 0.
 
     Returns:
-        int64 row numbers of each batch; every row is in one of them.
+        int64 row numbers of each batch.
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
@@ -199,16 +181,16 @@ def epoch_batches(
 def budgeted_batches(
     sizes: np.ndarray, *, budget: int, multiple: int = 1, max_rows: int | None = None
 ) -> list[np.ndarray]:
-    """Partitions all rows into batches of similar size whose padded total keeps to a budget.
+    """Partition all rows into batches of similar size whose padded total keeps to a budget.
 
     Args:
-        sizes: int [rows], of each row: tokens, or bytes where they are not tokenized yet.
+        sizes: int [rows]: tokens, or bytes where they are not tokenized yet.
         budget: rows x padded size of a batch, unless a single row is larger.
         multiple: what padded sizes are multiples of.
         max_rows: rows of the biggest batch.
 
     Returns:
-        int64 row numbers of each batch, the largest rows first; no batch if there are no rows.
+        int64 row numbers of each batch, the largest rows first.
     """
     order = np.argsort(-sizes, kind="stable")
     batches = []

@@ -15,31 +15,23 @@ _RANGE = 2**64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    """How labeled rows may be separated.
+    """How labeled rows may be separated."""
 
-    Attributes:
-        keys: of each row; rows with equal keys stay together.
-        classes: of each row, what should be present on both sides; None where rows have no classes.
-    """
-
-    keys: Sequence[str]
+    keys: Sequence[str]  # of each row; rows with equal keys stay together
+    # of each row, what should be present on both sides; None where rows have no classes
     classes: Sequence[str] | None = None
 
 
 def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.ndarray:
-    """Chooses about `fraction` of the rows of each class by a hash of the keys.
+    """Choose about `fraction` of the rows of each class by a hash of the keys.
 
     A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`: the
-    same rows whatever the seed, their order, and what other rows there are. Classes of few keys are
-    exceptions. One that would be held out as a whole keeps the key with the highest hash in
+    same rows whatever the seed, their order, and the other rows. Classes of few keys are
+    exceptions: one that would be held out as a whole keeps the key with the highest hash in
     training; of one with two keys and at least `0.5 / fraction` that would not be held out at all,
-    the key with the lowest hash is. Where that makes fewer than `least` rows, those with the next
-    hashes are held out as well, as long as every class keeps one in training.
-
-    Args:
-        groups: keys and classes; the class of a key is the first, in order of text, of its rows'.
-        fraction: of the rows, above 0 and below 1.
-        least: rows to hold out.
+    the lowest hash is. Where that makes fewer than `least` rows, the next hashes follow, as long as
+    every class keeps one in training. The class of a key is the first, in order of text, of its
+    rows'.
 
     Returns:
         bool [rows].
@@ -89,17 +81,9 @@ _FOLDS_KEY = b"folds"  # splits drawn elsewhere by hashes of the same texts are 
 
 
 def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
-    """The fold of each row, from 0.
+    """Spread the keys of every class evenly over folds, by their hashes: int64 [rows], from 0.
 
-    The keys of every class are spread evenly, in the order of their hashes. The class of a key is
-    the first, in order of text, of its rows'.
-
-    Args:
-        groups: keys, whose rows stay together, and classes.
-        folds: at least 2.
-
-    Returns:
-        int64 [rows].
+    The class of a key is the first, in order of text, of its rows'.
     """
     classes = groups.classes if groups.classes is not None else [""] * len(groups.keys)
     class_of: dict[str, str] = {}

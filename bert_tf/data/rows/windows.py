@@ -19,17 +19,11 @@ NO_ANSWER_POSITION = 0  # of [CLS]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Parts of contexts, each seen together with its question.
+    """Parts of contexts, each seen together with its question."""
 
-    Attributes:
-        question: int64 [windows], which question, ascending.
-        start: int64 [windows], first token of the context in the window.
-        length: int64 [windows], tokens of the context in the window.
-    """
-
-    question: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
+    question: np.ndarray  # int64 [windows], which question, ascending
+    start: np.ndarray  # int64 [windows], first token of the context in the window
+    length: np.ndarray  # int64 [windows], tokens of the context in the window
 
     def __len__(self) -> int:
         return len(self.question)
@@ -42,11 +36,10 @@ def context_windows(
     max_seq_length: int,
     doc_stride: int,
 ) -> Windows:
-    """Cuts contexts into overlapping windows that cover every token.
+    """Cut contexts into overlapping windows that cover every token.
 
     With room for 5 tokens and a stride of 3, a context of 9 tokens gives the windows 0-4, 3-7 and
-    6-8. A stride greater than the room is taken as the room, so that no token is left out. A
-    context without tokens has one empty window.
+    6-8. A stride greater than the room is taken as the room. An empty context has one empty window.
 
     Args:
         context_lengths: int [questions], tokens of each question's context.
@@ -62,7 +55,7 @@ def context_windows(
 def cut_windows(
     lengths: np.ndarray, capacities: np.ndarray, *, stride: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cuts sequences into overlapping windows that cover every token; see `context_windows`.
+    """Cut sequences into overlapping windows that cover every token; see `context_windows`.
 
     Args:
         lengths: int [sequences], tokens of each.
@@ -90,12 +83,11 @@ def window_rows(
     cls_id: int,
     sep_id: int,
 ) -> EncodedRows:
-    """Builds the row of every window.
+    """Build the row of every window.
 
     Args:
         windows: from `context_windows`.
-        questions: tokens of each question, already cut.
-        contexts: tokens of each context.
+        questions, contexts: tokens of each, questions already cut.
         context_index: int [questions], the context of each question.
         cls_id, sep_id: ids of [CLS] and [SEP].
     """
@@ -119,13 +111,12 @@ def window_rows(
 def answer_tokens(
     contexts: TokenizedTexts, context_index: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first and last token of the context that an answer touches.
+    """Find the first and last token of the context that each answer touches.
 
     Args:
         contexts: tokens of each context.
         context_index: int [answers], the context of each answer.
-        starts: int [answers], first character of the answer in its context.
-        ends: int [answers], the character after it.
+        starts, ends: int [answers], first character of the answer and the one after it.
 
     Returns:
         first, last int64 [answers], counted within the context; -1 where the answer touches no
@@ -161,12 +152,7 @@ def window_targets(
     first_tokens: np.ndarray,
     last_tokens: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where in its row each window's answer begins and ends.
-
-    Args:
-        windows: from `context_windows`.
-        question_lengths: int [questions].
-        first_tokens, last_tokens: int [questions], tokens of the context, -1 for no answer.
+    """Find where in its row each window's answer begins and ends; tokens are -1 for none.
 
     Returns:
         start and end positions, int32 [windows]; both are [CLS] where the window does not hold the

@@ -45,15 +45,7 @@ def cell_text(value: Any) -> str:
 
 
 def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
-    """The texts of a row that are in several columns, or in one as a list.
-
-    Args:
-        row: values by column.
-        columns: one holds a list of texts and numbers, or the text of such a list.
-
-    Returns:
-        None if the one column holds something else.
-    """
+    """Texts of a row in several columns, or in one as a list or its text; else None."""
     if len(columns) > 1:
         return [cell_text(row.get(name)) for name in columns]
     value = row.get(columns[0])
@@ -66,11 +58,7 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
 
 
 def words_of(value: Any) -> list[str] | None:
-    """The words of a list, of its text, or of a text with blanks between them.
-
-    Returns:
-        None if it is something else.
-    """
+    """Words of a list, of its text, or of a text with blanks between them; else None."""
     if isinstance(value, str):
         listed = list_in_text(value) if value.lstrip().startswith(("[", "array(")) else None
         if listed is None and not value.lstrip().startswith("["):
@@ -95,7 +83,7 @@ def text_fault_of_words(text: str) -> tuple[str, str] | None:
 def cell_fault(
     row: dict[str, Any], name: str, *, kind: CellKind, allow_empty: bool
 ) -> tuple[str, str] | None:
-    """Why a row cannot be used for a needed column: the reason and the detail; None if it can.
+    """Reason and detail why a row cannot be used for a needed column; None if it can.
 
     Args:
         row: values by column.
@@ -164,8 +152,7 @@ def list_in_text(text: str) -> list[Any] | None:
 
 
 def value_in_text(text: str) -> Any:
-    """The value that JSON or Python writes as a text, arrays of NumPy in it as lists; the text
-    itself where it is none."""
+    """Value that JSON or Python writes as a text, arrays as lists; else the text itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -239,16 +226,13 @@ def check_columns(
     columns: Sequence[str],
     needed: Iterable[str],
 ) -> None:
-    """Refuses a table that lacks a column, saying what there is and what was likely meant.
+    """Raise UsageError if a table lacks a column, naming those it has and the likely one.
 
     Args:
         path: the table.
         header: None of JSON lines and Parquet.
         columns: what the table has.
         needed: what it must have.
-
-    Raises:
-        UsageError: a column is missing.
     """
     for name in needed:
         if name not in columns:
@@ -258,7 +242,7 @@ def check_columns(
 
 
 def export_hint(columns: Sequence[str]) -> str:
-    """How to export what Label Studio nests in one column into columns; empty for other tables."""
+    """How to export what Label Studio nests in one column; empty for other tables."""
     if {"data", "annotations"}.issubset(columns):
         return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
     return ""

@@ -36,12 +36,7 @@ _DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
 
 
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
-    """The bytes of a file before compression; damage is an OSError while reading.
-
-    Args:
-        stream: the file as stored; not closed with the result.
-        path: its name, which says how it is compressed.
-    """
+    """Decompress a file by its name; damage is an OSError while reading. `stream` is not closed."""
     compression = compression_of(path)
     if compression is None:
         return stream
@@ -118,12 +113,7 @@ class _Members(io.RawIOBase):
 
 @contextmanager
 def compressing(stream: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """Compresses what is written, the same bytes for the same content.
-
-    Args:
-        stream: a new file; not closed at the end.
-        path: the name it will have, which says how it is compressed.
-    """
+    """Compress what is written, equal content to equal bytes; `stream` stays open."""
     match compression_of(path):
         case None:
             yield stream

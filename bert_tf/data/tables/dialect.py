@@ -53,19 +53,13 @@ def invalid_text(encoding: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableDialect:
-    """What has to be known to read a table.
+    """What has to be known to read a table."""
 
-    Attributes:
-        encoding: of the file, as Python names it.
-        has_header: whether the first line of CSV and TSV names the columns; without it they are
-            named `1`, `2`, ….
-        max_row_characters: longer rows are rejected.
-        max_table_megabytes: memory that the rows of a file may take where it is read whole.
-    """
-
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # of the file, as Python names it
+    # whether the first line of CSV and TSV names the columns; without it they are named `1`, `2`, …
     has_header: bool = True
-    max_row_characters: int = RowSection.max_row_characters
+    max_row_characters: int = RowSection.max_row_characters  # longer rows are rejected
+    # memory that the rows of a file may take where it is read whole
     max_table_megabytes: float = TableSection.max_table_megabytes
 
     @classmethod
@@ -81,11 +75,7 @@ class TableDialect:
         return dialect
 
     def check_has_names(self, path: str | Path, why: str) -> None:
-        """Refuses `--no-header` for a format whose columns have names without a header.
-
-        Raises:
-            UsageError: it was given; `why` says what has names.
-        """
+        """Raise UsageError if `--no-header` was given for a format whose columns have names."""
         if not self.has_header:
             raise UsageError(f"{path}: --no-header is for CSV and TSV; {why}")
 
@@ -107,12 +97,7 @@ _ROW_BYTES = 100  # line number, places in lists; a reject takes about twice tha
 
 
 class TableBudget:
-    """What the rows of one file may take in memory.
-
-    Args:
-        path: the file.
-        megabytes: at most.
-    """
+    """Memory that the rows of one file may take."""
 
     def __init__(self, path: str | Path, megabytes: float):
         self._path = path
@@ -120,11 +105,7 @@ class TableBudget:
         self._left = megabytes * 1e6
 
     def add(self, rows: int, texts: Iterable[str]) -> None:
-        """Counts rows that are kept, and their texts.
-
-        Raises:
-            InputError: together with those before they are more than allowed.
-        """
+        """Count rows that are kept, and their texts; raise InputError beyond the budget."""
         self._left -= rows * _ROW_BYTES + sum(map(sys.getsizeof, texts))
         if self._left < 0:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Which encoding, or which format, the bytes of a file likely are where they are no UTF-8 text.
+"""Which encoding or format the bytes of a file likely are where they are no UTF-8 text.
 
 A guess has to decode the bytes and to read as text of some language; where none does, none is made.
 """
@@ -102,11 +102,7 @@ _AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›�
 
 
 def file_kind(head: bytes) -> tuple[str, str] | None:
-    """What a file is that is no text, and what to do with it (`{name}` stands for its name).
-
-    Args:
-        head: its first bytes, a few kilobytes of them.
-    """
+    """What a file is that is no text, and what to do with it (`{name}` stands for its name)."""
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
     for mark, kind, advice in _SIGNATURES:
@@ -150,8 +146,7 @@ def wide_encoding(sample: bytes) -> str | None:
 
 
 def _usual(text: str | None) -> float:
-    """The fraction of blanks and punctuation, 0 for what is no text; in the wrong order of bytes
-    they are other characters."""
+    """Fraction of blanks and punctuation: 0 for no text, few in the wrong order of bytes."""
     if not text:
         return 0.0
     odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
@@ -164,11 +159,7 @@ def _usual(text: str | None) -> float:
 
 
 def likely_encoding(lines: bytes) -> str | None:
-    """The encoding of lines that are not UTF-8, None where none of the usual ones makes text.
-
-    Args:
-        lines: of which the last may be cut.
-    """
+    """The encoding of lines that are not UTF-8, None where none of the usual ones makes text."""
     return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
 
 
@@ -242,8 +233,7 @@ def _one_byte_encoding(lines: bytes) -> str | None:
 
 
 def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
-    """The fraction of the characters beyond ASCII that may stand where they do; and the same where
-    letters that are rare in their script, and those in upper case, count less."""
+    """Fraction of non-ASCII characters in a possible place; the same, rare ones discounted."""
     is_latin = alphabet <= _LATIN
     letters = [each for each in text.lower() if each.isalpha()]
     others = [each for each in letters if each >= "\x80"]

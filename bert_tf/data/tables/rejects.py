@@ -70,19 +70,12 @@ _DETAIL_CHARACTERS = 80
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reject:
-    """One row left out.
+    """One row left out."""
 
-    Attributes:
-        source: file of the row.
-        line: its first line, counted from 1 (Parquet: the row); 0 where the format has none.
-        reason: one of few constant texts, so that rejects can be counted by it.
-        detail: what was found there, empty if the reason says it all.
-    """
-
-    source: str
-    line: int
-    reason: str
-    detail: str = ""
+    source: str  # file of the row
+    line: int  # its first line, counted from 1 (Parquet: the row); 0 where the format has none
+    reason: str  # one of few constant texts, so that rejects can be counted by it
+    detail: str = ""  # what was found there, empty if the reason says it all
 
     def as_dict(self) -> dict[str, Any]:
         """The reject as a line of a rejects file."""
@@ -107,19 +100,12 @@ class Reject:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReasonSummary:
-    """The rows rejected for one reason.
+    """The rows rejected for one reason."""
 
-    Attributes:
-        reason: of all of them.
-        count: how many there are.
-        first: the first of them.
-        remedy: what to do about it; empty where that depends on the rows.
-    """
-
-    reason: str
-    count: int
-    first: Reject
-    remedy: str
+    reason: str  # of all of them
+    count: int  # how many there are
+    first: Reject  # the first of them
+    remedy: str  # what to do about it; empty where that depends on the rows
 
     @property
     def brief(self) -> str:
@@ -142,7 +128,6 @@ class RejectTally:
         self.add(rejects)
 
     def add(self, rejects: Iterable[Reject]) -> None:
-        """Counts some more."""
         for reject in rejects:
             self._counts[reject.reason] += 1
             self._first.setdefault(reject.reason, reject)
@@ -187,8 +172,7 @@ class RowsWithRejects(Protocol):
 
 @contextmanager
 def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
-    """An error about the usable rows of a file begins with why its other rows were rejected, which
-    is the likely cause.
+    """Begin errors about the usable rows of a file with why its other rows were rejected.
 
     Raises:
         RowsRejected: the block raised an `InputError`, and there are rejects.
@@ -213,7 +197,7 @@ def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
 
 @contextmanager
 def keeping_rejects(rejects: Sequence[Reject]) -> Iterator[None]:
-    """An error of a reader that keeps no rejects gets those that its caller has collected."""
+    """Give an error of a reader that keeps no rejects those that its caller has collected."""
     try:
         yield
     except RowsRejected as error:
@@ -227,12 +211,12 @@ def nothing_usable(
     noun: str = "row",
     advice: str = "",
 ) -> InputError:
-    """The error for a file without a usable row.
+    """Make the error for a file without a usable row.
 
     Args:
         source: the file.
         rejects: all its rows.
-        noun: what a row is.
+        noun: what a row is called.
         advice: what to do, if the reasons do not say it.
     """
     tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
@@ -249,7 +233,7 @@ def nothing_usable(
 
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
-    """How many rows were rejected for each reason, the most frequent first."""
+    """Count rows rejected for each reason, the most frequent first."""
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
@@ -271,13 +255,7 @@ def describe_rejects(
     rows: int,
     what: str,
 ) -> Iterator[str]:
-    """Lines for the user: how many of the rows were rejected, and the commonest reasons.
-
-    Args:
-        rejects: may be none, then there are no lines.
-        rows: usable and rejected ones together.
-        what: the file or files they are in.
-    """
+    """Yield lines for the user: how many of all `rows` were rejected, and the commonest reasons."""
     summaries = summarize_rejects(rejects)
     if not summaries:
         return
@@ -290,7 +268,7 @@ def describe_rejects(
 
 
 def read_rejects(path: str | Path) -> Iterator[Reject]:
-    """The rejects of a file that `write_rejects` or a data job wrote; none if there is no file."""
+    """Read the rejects that `write_rejects` or a data job wrote; none without a file."""
     path = as_path(path)
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""What the columns of a table look like, and which of them is meant when nobody names one."""
+"""Column statistics, and guesses of which column is the text, the label, and so on."""
 
 from __future__ import annotations
 
@@ -22,32 +22,20 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
-    """A column, by the first rows of its table.
+    """A column, by the first rows of its table."""
 
-    Attributes:
-        name: of the column.
-        kind: of its cells; numbers may be written as text.
-        rows: rows that were looked at.
-        filled: how many of them are not empty.
-        distinct: different values of those.
-        whole: whether all are whole numbers.
-        binary: whether all are 0 or 1.
-        characters, words: means over the filled cells.
-        separator: what separates the labels of a cell, if its texts look like lists of labels.
-        example: the first filled cell.
-    """
-
-    name: str
-    kind: ColumnKind
-    rows: int
-    filled: int
-    distinct: int
-    whole: bool
-    binary: bool
-    characters: float
-    words: float
+    name: str  # of the column
+    kind: ColumnKind  # of its cells; numbers may be written as text
+    rows: int  # rows that were looked at
+    filled: int  # how many of them are not empty
+    distinct: int  # different values of those
+    whole: bool  # whether all are whole numbers
+    binary: bool  # whether all are 0 or 1
+    characters: float  # means over the filled cells
+    words: float  # means over the filled cells
+    # what separates the labels of a cell, if its texts look like lists of labels
     separator: str | None
-    example: str
+    example: str  # the first filled cell
 
     @property
     def is_text(self) -> bool:
@@ -78,17 +66,11 @@ class ColumnSketch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSketch:
-    """The columns of a table, and those that are named already.
+    """The columns of a table, and those that are named already."""
 
-    Attributes:
-        path: the table.
-        columns: in its order.
-        given: column by config key.
-    """
-
-    path: str
-    columns: tuple[ColumnSketch, ...]
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    path: str  # the table
+    columns: tuple[ColumnSketch, ...]  # in its order
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
 
     def column(
         self,
@@ -100,11 +82,11 @@ class TableSketch:
         rank: Callable[[ColumnSketch], float],
         taken: Iterable[str | None] = (),
     ) -> str:
-        """The column for a config key: the given one, else the likeliest.
+        """Choose the column for a config key: the given one, else the likeliest.
 
         Args:
             key: of the config.
-            what: is looked for, for the message.
+            what: it is, for the message.
             names: usual names in lower case, the likeliest first; they win over the rank.
             fits: whether a column can be it.
             rank: of those that can the lowest is taken.
@@ -141,7 +123,7 @@ class TableSketch:
         return min(fitting, key=rank).name
 
     def missing(self, key: str, what: str) -> UsageError:
-        """Says that no column looks like something, and how to name one."""
+        """Make the error that no column looks like something, with how to name one."""
         listed = ", ".join(map(str, self.columns))
         return UsageError(
             f"{self.path}: no column looks like {what}; it has {listed}; name it: "
@@ -153,12 +135,7 @@ class TableSketch:
 def sketch_columns(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[ColumnSketch, ...]:
-    """Looks at the cells of a table.
-
-    Args:
-        columns: their names.
-        rows: value by column, as of `TableBlock.rows`.
-    """
+    """Sketch the named columns by rows as of `TableBlock.rows`."""
     return tuple(_sketch(name, [row.get(name) for row in rows]) for name in columns)
 
 

@@ -49,24 +49,18 @@ _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableBlock:
-    """Some rows of a table in file order.
+    """Some rows of a table in file order."""
 
-    Attributes:
-        header: names of the columns and what separates them; None of JSON lines and Parquet.
-        columns: names of the columns; of JSON lines the keys in the file's first 8,192 rows.
-        rows: one mapping a usable row from column to value: text in CSV and TSV, any JSON value in
-            JSON lines, where keys may be absent.
-        raw_rows: the same rows as in the file, without their line ends; of Parquet as JSON.
-        lines: the line each row starts on, counted from 1.
-        rejects: rows of this range of the file that cannot be used.
-    """
-
+    # names of the columns and what separates them; None of JSON lines and Parquet
     header: TableHeader | None
+    # names of the columns; of JSON lines the keys in the file's first 8,192 rows
     columns: tuple[str, ...]
+    # one mapping a usable row from column to value: text in CSV and TSV, any JSON value in JSON
+    # lines, where keys may be absent
     rows: list[dict[str, Any]]
-    raw_rows: list[str]
-    lines: list[int]
-    rejects: list[Reject]
+    raw_rows: list[str]  # the same rows as in the file, without their line ends; of Parquet as JSON
+    lines: list[int]  # the line each row starts on, counted from 1
+    rejects: list[Reject]  # rows of this range of the file that cannot be used
 
     @property
     def rows_in(self) -> int:
@@ -84,33 +78,18 @@ class TableBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-    """The needed columns of a whole file.
+    """The needed columns of a whole file."""
 
-    Attributes:
-        source: the file.
-        columns: texts of the usable rows by column name.
-        lines: the line each usable row starts on, counted from 1.
-        rejects: rows that cannot be used.
-    """
-
-    source: str
-    columns: dict[str, list[str]]
-    lines: list[int]
-    rejects: list[Reject]
+    source: str  # the file
+    columns: dict[str, list[str]]  # texts of the usable rows by column name
+    lines: list[int]  # the line each usable row starts on, counted from 1
+    rejects: list[Reject]  # rows that cannot be used
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def rejecting(self, rejects: Mapping[int, Reject], *, advice: str = "") -> Self:
-        """The table with usable rows moved to the rejects.
-
-        Args:
-            rejects: what is wrong with a row by its index among the usable ones, in order.
-            advice: what to do if no row is left.
-
-        Raises:
-            RowsRejected: no row is left.
-        """
+        """Move usable rows, by index, to the rejects; raise RowsRejected if none is left."""
         if rejects and len(rejects) == len(self):
             every = sorted([*self.rejects, *rejects.values()], key=lambda reject: reject.line)
             raise nothing_usable(self.source, every, advice=advice)
@@ -134,11 +113,7 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """`csv`, `tsv`, `jsonl` or `parquet`, by the ending of the file's name.
-
-    Raises:
-        UsageError: the name ends otherwise, or is that of a folder.
-    """
+    """`csv`, `tsv`, `jsonl` or `parquet` by the ending of the name; else raise UsageError."""
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; name the file to read in it")
@@ -169,7 +144,7 @@ def read_table_blocks(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
-    """Reads a table in blocks of rows, so that memory does not grow with the file.
+    """Read a table in blocks of rows, so that memory does not grow with the file.
 
     Args:
         path: the file.
@@ -177,8 +152,7 @@ def read_table_blocks(
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
         text_columns: columns that must hold text in every row.
         value_columns: columns that must hold a text, a number or a truth value in every row.
-        list_columns: columns that may hold a list, whose text is its JSON, or one of these, or
-            nothing.
+        list_columns: columns that may hold a list, whose text is its JSON, a value, or nothing.
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
@@ -253,11 +227,10 @@ def read_table(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> Table:
-    """Reads the needed columns of a whole file; see `read_table_blocks`.
+    """Read the needed columns of a whole file; arguments and errors as of `read_table_blocks`.
 
     Raises:
-        InputError: as there, or the rows take more than `dialect.max_table_megabytes`.
-        UsageError: as there.
+        InputError: also where the rows take more than `dialect.max_table_megabytes`.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     names = (*text_columns, *value_columns, *list_columns)

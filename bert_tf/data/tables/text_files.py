@@ -49,7 +49,7 @@ SAMPLE_BYTES = 1 << 16
 
 
 def open_local(path: str) -> BinaryIO:
-    """Opens a file of this machine.
+    """Open a file of this machine.
 
     Raises:
         UsageError: it is missing, a folder or a pipe.
@@ -68,15 +68,14 @@ def open_local(path: str) -> BinaryIO:
 def open_text(
     path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[TextIO]:
-    """Opens a text file, compressed or plain, without its byte-order mark.
+    """Open a text file, compressed or plain, without its byte-order mark.
 
     Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
     bad line does not end the reading of a file.
 
     Args:
         path: file; its name says whether it is compressed.
-        newline: as in `open`: "" splits lines at LF, CR and CRLF, "\\n" at LF only; line ends are
-            kept.
+        newline: as in `open`; line ends are kept.
         encoding: as Python names it.
         opener: opens the file, which may lie on other storage.
 
@@ -116,30 +115,19 @@ class _Utf8Stream(io.RawIOBase):
 
 @dataclasses.dataclass(frozen=True)
 class Utf8File:
-    """A text as UTF-8, whatever its encoding.
+    """A text as UTF-8, whatever its encoding."""
 
-    Attributes:
-        read: the next bytes, at most so many or a few times that; none at the end. What is not text
-            of the encoding is not UTF-8 either.
-        has_mark: whether the file begins with a byte-order mark, which is not part of the bytes.
-    """
-
+    # the next bytes, at most so many or a few times that; none at the end. What is not text of the
+    # encoding is not UTF-8 either.
     read: Callable[[int], bytes]
-    has_mark: bool
+    has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes
 
 
 @contextmanager
 def open_utf8(
     path: str | Path, *, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[Utf8File]:
-    """Opens a text file, compressed or plain, as bytes of UTF-8.
-
-    Args:
-        path, encoding, opener: as in `open_text`.
-
-    Raises:
-        UsageError, InputError: as `open_text`.
-    """
+    """Opens a text file, compressed or plain, as bytes of UTF-8."""
     with _open_bytes(path, opener) as buffered:
         beginning = buffered.peek(SAMPLE_BYTES)
         has_mark = beginning.startswith(tuple(MARKS))
@@ -161,9 +149,9 @@ def open_utf8(
 
 
 class Transcoder:
-    """Makes UTF-8 of the bytes of a text, part by part.
+    """Turn the bytes of a text into UTF-8, part by part.
 
-    What is not text of the encoding becomes bytes that are not UTF-8, so that one bad line does not
+    Other bytes than the encoding's become bytes that are not UTF-8, so that one bad line does not
     end the reading of a file.
 
     Args:
@@ -178,11 +166,7 @@ class Transcoder:
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
 
     def transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
-        """The next part; what is left of a character at the end is not UTF-8.
-
-        Raises:
-            InputError: this cannot be text of the encoding at all.
-        """
+        """Turn the next part into UTF-8, except a cut character; raise InputError for no text."""
         try:
             data = self._decoder.decode(part).encode("utf-8", "surrogatepass")
         except UnicodeError as error:
@@ -197,12 +181,7 @@ class Transcoder:
 
 
 def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transcoder | None:
-    """What makes UTF-8 of a file; None if it is UTF-8, perhaps with a byte-order mark.
-
-    Args:
-        path: named in errors.
-        first_bytes: SAMPLE_BYTES, or all there are.
-        encoding: as Python names it; UTF-16 and UTF-32 are recognized by their byte-order marks.
+    """Transcoder of a file by its SAMPLE_BYTES; None if it is UTF-8 (with a mark or not).
 
     Raises:
         InputError: the file is of another encoding by its byte-order mark, or it is no text.
@@ -214,12 +193,7 @@ def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transc
 
 
 def checked_part(path: str | Path, part: bytes) -> bytes:
-    """A part of a text in UTF-8 as it is: some begin as such and go on in UTF-16, where programs of
-    two kinds have written into them.
-
-    Raises:
-        InputError: from somewhere on it is no text in UTF-8.
-    """
+    """Return a part of UTF-8; raise InputError where a joined file goes on in UTF-16."""
     first = part.find(b"\0")
     if first >= 0 and has_too_many_controls(_HOLE.sub(b"", part[first : first + _NEAR_BYTES])):
         raise InputError(
@@ -303,12 +277,7 @@ class CutLine(str):
 
 
 def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
-    """Yields the lines of a text with their ends, in bounded memory.
-
-    Args:
-        stream: of `open_text`, with lines that end with LF.
-        longest: characters of a line; of a longer one a `CutLine` comes.
-    """
+    """Yields the lines of a text with their ends, in bounded memory."""
     while line := stream.readline(longest + 1):
         if len(line) <= longest or line.endswith("\n"):
             yield line
@@ -330,11 +299,10 @@ _GUESSED_FROM_BYTES = 1 << 14  # of lines that are not UTF-8
 
 
 def file_encoding(path: str | Path) -> str | None:
-    """`utf-8`, or the likely encoding where more lines fail to be UTF-8 than need it; None where
-    none of the usual ones makes text of them. Readers see to byte-order marks.
+    """`utf-8`, or the likely encoding if more lines fail to be UTF-8 than need it; None if none is.
 
     Args:
-        path: a file of this machine, compressed or not; its first 64 MB are looked at.
+        path: a local file, compressed or not; its first 64 MB are looked at.
 
     Raises:
         InputError: it is empty, or damaged.

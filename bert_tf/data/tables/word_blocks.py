@@ -46,27 +46,19 @@ _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConllSentence:
-    """A sentence.
+    """A sentence."""
 
-    Attributes:
-        line: its first line, counted from 1.
-        words, tags: of each word.
-        lines: the line of each word.
-        fault: why it cannot be used, the reason and the detail; None if it can.
-        source: its lines as they are, with line ends; all that is before it and after the one
-            before (blank lines, comments), and in the last one what is after it.
-        first_line: the first line of `source`.
-        separator: what is between columns: a tab, or a blank for any number of blanks.
-    """
-
-    line: int
-    words: list[str]
-    tags: list[str]
-    lines: list[int]
+    line: int  # its first line, counted from 1
+    words: list[str]  # of each word
+    tags: list[str]  # of each word
+    lines: list[int]  # the line of each word
+    # why it cannot be used, the reason and the detail; None if it can
     fault: tuple[str, str] | None
+    # its lines as they are, with line ends; all that is before it and after the one before (blank
+    # lines, comments), and in the last one what is after it
     source: list[str]
-    first_line: int
-    separator: str
+    first_line: int  # the first line of `source`
+    separator: str  # what is between columns: a tab, or a blank for any number of blanks
 
 
 def is_conll(path: str | Path) -> bool:
@@ -83,7 +75,7 @@ def read_conll_sentences(
     has_tags: bool = True,
     opener: Opener = open_local,
 ) -> Iterator[ConllSentence]:
-    """Yields the sentences of a file.
+    """Yield the sentences of a file.
 
     Words have as many columns as most of the first lines, separated by tabs if those have any,
     otherwise by blanks. Lines of `-DOCSTART-` are left out, and comments: lines that begin with `#`
@@ -94,8 +86,7 @@ def read_conll_sentences(
         dialect: encoding, and characters of the longest line.
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
-        has_tags: whether there must be a column beside that of words; where there is none, each
-            tag is its word.
+        has_tags: whether a column of tags must follow; where there is none, each tag is its word.
         opener: opens the file, which may lie on other storage.
 
     Raises:
@@ -279,19 +270,14 @@ def read_word_blocks(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
-    """Reads the rows of a file in blocks, so that memory does not grow with it.
-
-    Of CoNLL the rows have the one column `tokens`.
+    """Read the rows of a file in blocks; of CoNLL they have the one column `tokens`.
 
     Args:
         path: CoNLL by the ending of its name, otherwise a table.
         column: of the words: a list, its JSON text, or words with blanks between them. In CoNLL
             files a number, from 1; any other name means the usual column there.
-        dialect, block_rows, max_rows, console, opener: as of `read_table_blocks`.
-        as_lines: what `raw_rows` are of CoNLL: whether what `with_tags` takes, otherwise JSON.
-
-    Raises:
-        InputError, UsageError: as `read_table_blocks`.
+        dialect, block_rows, max_rows, console, opener: as of `read_table_blocks`; so are errors.
+        as_lines: whether `raw_rows` of CoNLL are those that `with_tags` takes, otherwise JSON.
     """
     if is_conll(path):
         number = int(column) if COLUMN_NUMBER.fullmatch(column) else None
@@ -330,12 +316,7 @@ def are_single_words(values: Sequence[object]) -> bool:
 
 
 def with_tags(raw: str, tags: Sequence[str]) -> str:
-    """The lines of a sentence with a column more, all else as it is, without the last line end.
-
-    Args:
-        raw: as of `read_word_blocks` with `as_lines`.
-        tags: of each word.
-    """
+    """Add a column of tags to the raw lines of a sentence, without the last line end."""
     pieces = json.loads(raw)
     ends = itertools.chain(tags, [""])
     return "".join(itertools.chain.from_iterable(zip(pieces, ends, strict=True)))

@@ -32,31 +32,21 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Casing:
-    """What a vocabulary's entries say of the text it was made from.
+    """What a vocabulary's entries say of the text it was made from."""
 
-    Attributes:
-        is_cased: whether texts keep their capital letters.
-        has_accents: whether entries hold marks that BERT's lower-casing strips, so that no
-            lower-cased text has them.
-        reason: the evidence for `is_cased`, for the user.
-    """
-
-    is_cased: bool
+    is_cased: bool  # whether texts keep their capital letters
+    # whether entries hold marks that BERT's lower-casing strips, so that no lower-cased text has
+    # them
     has_accents: bool
-    reason: str
+    reason: str  # the evidence for `is_cased`, for the user
 
 
 def vocabulary_casing(vocab: Sequence[str]) -> Casing:
-    """Decides whether a vocabulary is cased.
+    """Decide whether a vocabulary is cased.
 
     It is where at least a tenth of the entries with letters hold a capital, or where capital
     letters are entries of their own as small ones are: every letter of the text that a vocabulary
     was learned from is one. A few other entries with capitals were added to a lower-cased one.
-
-    | entries                                   | is_cased |
-    |-------------------------------------------|----------|
-    | a b ##a ##b house man COVID [EMAIL]       | False    |
-    | a b ##a ##b A B ##A ##B house Man         | True     |
     """
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]

@@ -21,19 +21,12 @@ from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedTexts:
-    """Texts as tokens, with the characters each token covers.
+    """Texts as tokens, with the characters each token covers."""
 
-    Attributes:
-        ids: int32 [tokens of all texts].
-        offsets: int64 [texts + 1]; text i has the tokens `offsets[i]:offsets[i + 1]`.
-        first_characters: int64 [tokens], the character of its text a token begins at.
-        last_characters: int64 [tokens], the character after the token.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
-    first_characters: np.ndarray
-    last_characters: np.ndarray
+    ids: np.ndarray  # int32 [tokens of all texts]
+    offsets: np.ndarray  # int64 [texts + 1]; text i has the tokens `offsets[i]:offsets[i + 1]`
+    first_characters: np.ndarray  # int64 [tokens], the character of its text a token begins at
+    last_characters: np.ndarray  # int64 [tokens], the character after the token
 
     @property
     def lengths(self) -> np.ndarray:
@@ -42,39 +35,27 @@ class TokenizedTexts:
 
 
 class CharacterTokenizer(Protocol):
-    """A tokenizer that says where its tokens are: `WordPieceTokenizer`, `HostTokenizer`.
+    """A tokenizer that knows where its tokens are: `WordPieceTokenizer`, `HostTokenizer`."""
 
-    Attributes:
-        vocab: entries by id.
-        cls_id, sep_id: ids of [CLS] and [SEP].
-    """
-
-    cls_id: int
-    sep_id: int
+    cls_id: int  # ids of [CLS] and [SEP]
+    sep_id: int  # ids of [CLS] and [SEP]
 
     @property
     def vocab(self) -> Sequence[str]: ...
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        """Tokens of texts with the characters (code points) that each covers.
-
-        Characters that are dropped, such as a stripped accent, are counted to the token before
-        them.
-        """
+        """Tokenize with the code points of each token; dropped ones count to the one before."""
 
 
 def characters_at_bytes(
     texts: Sequence[bytes], owners: np.ndarray, byte_offsets: np.ndarray
 ) -> np.ndarray:
-    """Turns byte offsets into UTF-8 texts into character (code point) offsets.
+    """Turn byte offsets into UTF-8 texts into character (code point) offsets, int64 [n].
 
     Args:
-        texts: the texts, UTF-8.
+        texts: UTF-8.
         owners: int [n], ascending; the text of each offset.
         byte_offsets: int [n], at the beginning of a character or at the end of its text.
-
-    Returns:
-        int64 [n].
     """
     flat = np.frombuffer(b"".join(texts), np.uint8)
     characters_before = offsets_of((flat & 0xC0) != 0x80)
@@ -112,28 +93,14 @@ _LATER_PUNCTUATION = frozenset(
 
 
 class Tokens(NamedTuple):
-    """Tokens of texts.
+    """Tokens of texts."""
 
-    Attributes:
-        ids: int32 [tokens of all texts].
-        offsets: int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # int32 [tokens of all texts]
+    offsets: np.ndarray  # int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`
 
 
 class HostTokenizer:
-    """BERT's WordPiece tokenizer over Python texts.
-
-    Args:
-        vocab: entries in the order of their ids, with the five specials (see `vocab_file`).
-        lowercase: lower-case and strip accents before looking tokens up.
-
-    Attributes:
-        vocab: as given.
-        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
-    """
+    """BERT's WordPiece tokenizer over Python texts; arguments as of `WordPieceTokenizer`."""
 
     def __init__(self, vocab: Sequence[str], *, lowercase: Lowercase):
         self.vocab = vocab
@@ -165,7 +132,6 @@ class HostTokenizer:
         return Tokens(np.array(ids, np.int32), offsets_of(lengths))
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        """See `CharacterTokenizer`."""
         text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
         joined = "\n".join(texts)  # what separates words, and so texts
         marked = joined.translate(self._marked_characters)
@@ -203,11 +169,7 @@ class HostTokenizer:
         )
 
     def _sources(self, codes: np.ndarray) -> np.ndarray:
-        """The character that each one of the normalized text is of, and the end: int64 [n + 1].
-
-        Args:
-            codes: uint32 [characters].
-        """
+        """The character that each one of the normalized text is of, and the end: int64 [n + 1]."""
         unknown = np.unique(codes[self._widths[codes] == _UNKNOWN_WIDTH])
         for code in unknown.tolist():
             self._widths[code] = len(self._marked_characters[code].replace(_BOUNDARY, ""))
@@ -231,16 +193,7 @@ def _code_points(text: str) -> np.ndarray:
 
 
 def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[int]:
-    """Ids of the longest entries that a word begins with, one after the other.
-
-    Args:
-        word: a word, or with `##` the continuation of one.
-        ids: id by entry.
-        longest: characters of the longest entry.
-
-    Returns:
-        The ids; [] where some part of the word has no entry.
-    """
+    """Ids of the longest entries that a word or `##` continuation is made of, or []."""
     prefix = CONTINUATION if word.startswith(CONTINUATION) else ""
     begin, found = len(prefix), []
     while begin < len(word):
@@ -256,8 +209,7 @@ def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[in
 
 
 class _Characters(dict[int, str]):
-    """What a code point becomes, for `str.translate`: boundaries are put around punctuation and
-    ideographs. It is filled as characters occur."""
+    """Table of `str.translate`: normalized code points, boundaries around one-character words."""
 
     def __init__(self, *, lowercase: Lowercase, boundary: str):
         super().__init__()

@@ -1,9 +1,8 @@
 """BERT's text normalization, a code point at a time, as a table tensorflow_text can run.
 
-`tensorflow_text.FastBertNormalizer` maps code points through a trie. The trie it ships applies
-NFKC case folding and turns control characters into spaces; HuggingFace and google-research/bert
-apply NFD, drop accents and control characters. This module builds the trie for the latter, so that
-ids agree with theirs while byte offsets and speed stay tensorflow_text's.
+The trie that `tensorflow_text.FastBertNormalizer` ships applies NFKC case folding and turns control
+characters into spaces; HuggingFace and google-research/bert apply NFD, drop accents and control
+characters. This module builds the trie for the latter.
 """
 
 from __future__ import annotations
@@ -59,20 +58,12 @@ def is_ideograph(text: str) -> bool:
 
 
 def normalize_code_point(character: str, *, lowercase: Lowercase) -> str:
-    """What BERT makes of one character, before it splits text at spaces and punctuation.
+    """Normalize one character as BERT does before it splits text at spaces and punctuation.
 
     Spaces of any kind become " "; control, format and private-use characters and U+FFFD vanish;
     with `lowercase`, accents go (NFD without category Mn) and letters become small, with
     KEEP_ACCENTS only the latter.
     Reference: BasicTokenizer of google-research/bert tokenization.py.
-
-    | character | lowercase | result |
-    |-----------|-----------|--------|
-    | "É"       | True      | "e"    |
-    | "É"       | False     | "É"    |
-    | U+00A0    | True      | " "    |
-    | U+200B    | True      | ""     |
-    | "ﬁ"       | True      | "ﬁ"    |
     """
     category = unicodedata.category(character)
     if character in "\t\n\r" or category in _SPACE_CATEGORIES:
@@ -141,12 +132,6 @@ def _utf8_trie(values: np.ndarray) -> np.ndarray:
     Every inner node owns a block of units (256 below the root, 64 elsewhere, since a continuation
     byte has six free bits) in which the byte picks the unit: nothing has to be searched for. Equal
     values have one unit and equal blocks one place.
-
-    Args:
-        values: uint32 [code points], below 2**31; 0 for code points that are not in the trie.
-
-    Returns:
-        uint32 [units].
     """
     distinct = np.unique(values[values > 0])
     first_value = 2 * _ROOT_BLOCK  # unit 0 is the root; its children are the second 256 units

@@ -28,26 +28,16 @@ _CURE = "the model can be used only if you change that, and accept the differenc
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerFile:
-    """The content of a `tokenizer.json`.
+    """The content of a `tokenizer.json`."""
 
-    Attributes:
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased, and accents stripped.
-        added: ids of the tokens besides BERT's specials that are matched before words are split.
-    """
-
-    vocab: list[str]
-    lowercase: Lowercase
+    vocab: list[str]  # entries by id
+    lowercase: Lowercase  # whether texts are lower-cased, and accents stripped
+    # ids of the tokens besides BERT's specials that are matched before words are split
     added: dict[str, int]
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
-    """Reads a `tokenizer.json`.
-
-    Raises:
-        UsageError: it holds another tokenization than BERT's.
-        InputError: it is damaged.
-    """
+    """Reads a `tokenizer.json`."""
     document = read_json_object(path)
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))

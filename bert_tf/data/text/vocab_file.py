@@ -13,9 +13,7 @@ CONTINUATION = "##"
 
 
 def read_vocab(path: str | Path) -> list[str]:
-    """Reads a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
-
-    A byte-order mark is no part of the first entry.
+    """Read a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
 
     Raises:
         UsageError: no such file, not UTF-8, an empty line, an entry given twice, a special missing.
@@ -57,11 +55,7 @@ def read_vocab(path: str | Path) -> list[str]:
 
 
 def read_vocab_for_masking(path: str | Path) -> list[str]:
-    """Reads a `vocab.txt` that masks are drawn with: some targets are replaced by random tokens.
-
-    Raises:
-        UsageError: as `read_vocab`; also where there is no entry but the specials.
-    """
+    """Read a `vocab.txt` that has entries besides the specials, for random replacements."""
     vocab = read_vocab(path)
     if len(vocab) == len(SPECIAL_TOKENS):
         raise UsageError(

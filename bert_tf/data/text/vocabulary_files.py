@@ -39,29 +39,19 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FolderVocabulary:
-    """How a folder's texts become ids.
+    """How a folder's texts become ids."""
 
-    Attributes:
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
-        notes: what was decided or does not carry over, a sentence each.
-    """
-
-    vocab: list[str]
-    lowercase: Lowercase
-    notes: tuple[str, ...] = ()
+    vocab: list[str]  # entries by id
+    lowercase: Lowercase  # whether texts are lower-cased before tokenization
+    notes: tuple[str, ...] = ()  # what was decided or does not carry over, a sentence each
 
 
 def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> FolderVocabulary:
-    """Reads vocabulary, added tokens and casing.
+    """Read vocabulary, added tokens and casing.
 
     Entries are those of `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`, then the
-    tokens that were added. Embeddings that have more rows, as those padded to a multiple of 8, get
-    an entry `[unused…]` for each.
-
-    Args:
-        folder: of HuggingFace, Google or this tool.
-        vocab_size: rows of the embeddings; None where there are as many as entries.
+    tokens that were added. Further rows of the embeddings (`vocab_size`) get an entry `[unused…]`
+    each.
 
     Raises:
         UsageError: there is no vocabulary, files disagree, a file asks for another tokenization
@@ -180,8 +170,7 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    """How texts that hold added tokens are read otherwise than by HuggingFace, which looks for them
-    before it splits words."""
+    """Note which added tokens HuggingFace, which looks before it splits, finds otherwise."""
     words: list[str] = []
     split: list[str] = []
     for token in added:

@@ -39,8 +39,6 @@ class WordPieceTokenizer(tf.Module):
         lowercase: lower-case and strip accents before looking tokens up.
 
     Attributes:
-        vocab, lowercase: as given.
-        vocab_size: number of entries.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
@@ -73,20 +71,11 @@ class WordPieceTokenizer(tf.Module):
     def tokenize_with_offsets(
         self, texts: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokens and where they are in the text.
-
-        Args:
-            texts: UTF-8 string [n].
-
-        Returns:
-            ids int32, starts int64, ends int64, all ragged [n, (tokens)]; starts and ends are byte
-            offsets into the texts as given, ends exclusive.
-        """
+        """Tokenize string [n]: ids int32, byte starts and ends int64, ragged [n, (tokens)]."""
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        """See `CharacterTokenizer`; eager only."""
         ids, lengths, first, last = [], [], [], []
         for begin in range(0, len(texts), _BATCH_TEXTS):
             encoded = [text.encode() for text in texts[begin : begin + _BATCH_TEXTS]]
@@ -112,15 +101,14 @@ def pack_pairs(
     max_seq_length: int,
     tokenizer: WordPieceTokenizer,
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Joins texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
+    """Join texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
 
     Pairs that are too long lose tokens of the longer text first, then of both, as HuggingFace's
     `longest_first` does: with capacity for 5 tokens, lengths (2, 9) become (2, 3), (9, 9) become
     (2, 3) and (10, 9) become (3, 2).
 
     Args:
-        first: ids int32 [n, (tokens)].
-        second: ids int32 [n, (tokens)], or None for single texts.
+        first, second: ids int32 [n, (tokens)]; None for single texts.
         max_seq_length: tokens per row, specials included.
         tokenizer: knows the ids of [CLS] and [SEP].
 
@@ -150,12 +138,7 @@ def pack_pairs(
 def longest_first_lengths(
     first: tf.Tensor, second: tf.Tensor, *, capacity: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lengths after HuggingFace's `longest_first` truncation (tokenizers, truncate_encodings).
-
-    Args:
-        first, second: int32 [n] lengths.
-        capacity: tokens that both may have together.
-    """
+    """Lengths after HuggingFace's `longest_first` truncation (tokenizers, truncate_encodings)."""
     shorter, longer = tf.minimum(first, second), tf.maximum(first, second)
     half = capacity // 2
     both_cut = shorter > half

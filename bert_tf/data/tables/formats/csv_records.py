@@ -25,34 +25,22 @@ FAULT_REASONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """The records of some bytes; blank lines are none.
+    """The records of some bytes; blank lines are none."""
 
-    Attributes:
-        offsets: int64 [records + 1]; record r has the fields from `offsets[r]` on; a broken record
-            has none.
-        lines: int64 [records], where each begins, from 1.
-        starts: int64 [records], the byte where each begins.
-        stops: int64 [records], the byte after each, before its line end; of a broken record with a
-            quote that after its first line.
-        faults: uint8 [records], SOUND or what is wrong.
-        field_starts: int64 [fields], without the opening quote.
-        field_stops: int64 [fields], without the closing quote.
-        blank_lines: how many lines were blank.
-        end: the byte where the first record begins that is not among these.
-        end_line: the line of that byte.
-        is_cut_off: whether the line that begins there is too long and does not end in these bytes.
-    """
-
+    # int64 [records + 1]; record r has the fields from `offsets[r]` on; a broken record has none
     offsets: np.ndarray
-    lines: np.ndarray
-    starts: np.ndarray
+    lines: np.ndarray  # int64 [records], where each begins, from 1
+    starts: np.ndarray  # int64 [records], the byte where each begins
+    # int64 [records], the byte after each, before its line end; of a broken record with a quote
+    # that after its first line
     stops: np.ndarray
-    faults: np.ndarray
-    field_starts: np.ndarray
-    field_stops: np.ndarray
-    blank_lines: int
-    end: int
-    end_line: int
+    faults: np.ndarray  # uint8 [records], SOUND or what is wrong
+    field_starts: np.ndarray  # int64 [fields], without the opening quote
+    field_stops: np.ndarray  # int64 [fields], without the closing quote
+    blank_lines: int  # how many lines were blank
+    end: int  # the byte where the first record begins that is not among these
+    end_line: int  # the line of that byte
+    # whether the line that begins there is too long and does not end in these bytes
     is_cut_off: bool
 
 
@@ -67,7 +55,7 @@ def find_records(
     most_records: int | None = None,
     is_end: bool = True,
 ) -> Records:
-    """Finds records in bytes that begin with one.
+    """Find records in bytes that begin with one.
 
     A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
     closing quote only a delimiter or a line end may come; where something else comes, or the record
@@ -84,8 +72,8 @@ def find_records(
         start: the byte where the first record begins.
         longest: characters of a record; longer ones are broken.
         most_records: how many to find; None for all.
-        is_end: whether the file ends with the bytes; if not, a record that may continue after them
-            is left out.
+        is_end: whether the file ends with the bytes; if not, a last record that may continue is
+            left out.
     """
     rest = data[start:]
     ends = int(np.count_nonzero(rest == _LINE_FEED)) + 1
@@ -296,16 +284,7 @@ def count_line_ends(data: np.ndarray) -> int:
 def unquote(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copies fields, making doubled quotes single in those that were quoted.
-
-    Args:
-        data: uint8.
-        starts: int64 [fields], as of `Records`.
-        stops: int64 [fields].
-
-    Returns:
-        uint8 bytes, and int64 [fields + 1] offsets into them.
-    """
+    """Copies fields, making doubled quotes single in those that were quoted."""
     copied = np.empty(int((stops - starts).sum()), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     _unquote(data, starts, stops, copied, offsets)

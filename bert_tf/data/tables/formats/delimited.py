@@ -1,13 +1,8 @@
 """Rows of CSV (RFC 4180) and TSV files, with their line numbers; bad rows do not end the reading.
 
-A quoted cell may hold delimiters, line ends and doubled quotes. A quote that is never closed does
-not swallow the rest of the file: only the line its record begins on is rejected, and reading
-continues at the next line (`csv_records.py`).
-
-TSV follows GLUE: no quoting, a quote is a character like any other, unless the cells of the file
-are quoted by need, as pandas writes them (`is_quoted_tsv`).
-
-Empty columns at the end, which Excel writes, are left out.
+TSV follows GLUE: a quote is a character like any other, unless the cells of the file are quoted by
+need, as pandas writes them (`is_quoted_tsv`). Empty columns at the end, which Excel writes, are
+left out.
 """
 
 from __future__ import annotations
@@ -60,27 +55,19 @@ ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableHeader:
-    """How a delimited file names and separates its columns.
+    """How a delimited file names and separates its columns."""
 
-    Attributes:
-        columns: the names in file order, without empty ones at the end; numbers from 1 where there
-            is no header.
-        raw: the header as in the file, without byte-order mark and line end; None where
-            there is no header.
-        delimiter: what separates two cells.
-        has_mark: whether the file begins with a byte-order mark.
-        has_quotes: whether cells may be quoted.
-        empty_columns: how many empty names there are at the end.
-        line: where the header begins, or without one the line before the rows: 0, or that of a
-            named delimiter.
-    """
-
+    # the names in file order, without empty ones at the end; numbers from 1 where there is no
+    # header
     columns: tuple[str, ...]
+    # the header as in the file, without byte-order mark and line end; None where there is no header
     raw: str | None
-    delimiter: str
-    has_mark: bool
-    has_quotes: bool = True
-    empty_columns: int = 0
+    delimiter: str  # what separates two cells
+    has_mark: bool  # whether the file begins with a byte-order mark
+    has_quotes: bool = True  # whether cells may be quoted
+    empty_columns: int = 0  # how many empty names there are at the end
+    # where the header begins, or without one the line before the rows: 0, or that of a named
+    # delimiter
     line: int = 0
 
 
@@ -91,14 +78,7 @@ def read_csv_rows(
     console: Console | None,
     opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
-    """Yields the header of a CSV file, then its rows.
-
-    Another delimiter than the comma (`find_delimiter`) is logged.
-
-    Raises:
-        InputError: no header, two columns of one name, a header that is not text.
-        UsageError: the file cannot be read.
-    """
+    """Yield the header of a CSV file, then its rows; log a delimiter other than the comma."""
     return _read_rows(path, dialect, has_quotes=True, console=console, opener=opener)
 
 
@@ -109,14 +89,7 @@ def read_tsv_rows(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
-    """Yields the header of a TSV file, then its rows.
-
-    Quotes mean nothing, unless the cells are quoted (`is_quoted_tsv`), which is logged.
-
-    Raises:
-        InputError: no header, two columns of one name, a header that is not text.
-        UsageError: the file cannot be read.
-    """
+    """Yield the header of a TSV file, then its rows; log if cells are quoted (`is_quoted_tsv`)."""
     return _read_rows(path, dialect, has_quotes=False, console=console, opener=opener)
 
 
@@ -146,11 +119,7 @@ def _read_rows(
 def read_table_header(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener = open_local
 ) -> TableHeader:
-    """The header of a CSV (with quotes) or TSV file.
-
-    Raises:
-        InputError, UsageError: as `read_csv_rows`.
-    """
+    """Read the header of a CSV (with quotes) or TSV file; errors as of `read_csv_rows`."""
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, _):
         return header
 
@@ -264,8 +233,7 @@ class _RowReader:
             yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
 
     def _headers(self, raws: Sequence[str], rows: Sequence[tuple[str, ...]]) -> set[int]:
-        """Which rows repeat the header. The word that names a single column may be a text of its,
-        so there only the same line does."""
+        """Which rows repeat the header; in a single column, which may hold its name, equal lines."""
         if self.header.raw is None:
             return set()
         if len(self.header.columns) == 1:
@@ -292,13 +260,12 @@ class _RowReader:
 
 
 def _folded(cell: str) -> str:
-    """A cell without case and what is around it: files that are joined may be written otherwise,
-    and the second begins with its own byte-order mark."""
+    """A cell without case, blanks and the byte-order mark that a joined file begins with."""
     return cell.strip('\ufeff" \t').casefold()
 
 
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
-    """Which records are rows, and which are to be passed over as blank lines are, bool [records].
+    """Which records are rows, and which count as blank lines, bool [records].
 
     Cells after those of the named columns must be empty, as those of Excel's empty columns are. In
     a table with such columns, rows of empty cells only are blank lines.
@@ -318,15 +285,7 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
 def row_reject(
     path: str, records: Records, record: int, header: TableHeader, dialect: TableDialect
 ) -> Reject:
-    """The reject for a record that is no row.
-
-    Args:
-        path: the file.
-        records: some of its records.
-        record: which of them.
-        header: of the file.
-        dialect: of the file.
-    """
+    """Make the reject for a record that is no row."""
     line, fault = int(records.lines[record]), int(records.faults[record])
     if fault == LONG_RECORD:
         return too_long(path, line, dialect)
@@ -342,18 +301,10 @@ def row_reject(
 
 
 def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Whether each of some rows is UTF-8, in all its cells.
+    """Which rows, from starts to stops, are UTF-8 in all their cells: bool [rows].
 
     A cell of another encoding rejects the row, whichever columns are needed: what the other bytes
     of that row mean is not known, and it could not be written into a file of UTF-8.
-
-    Args:
-        data: uint8.
-        starts: int64 [rows].
-        stops: int64 [rows], where characters end.
-
-    Returns:
-        bool [rows].
     """
     if _valid_texts(data, np.array([0, len(data)])) is not None:
         return np.ones(len(starts), np.bool_)
@@ -392,11 +343,7 @@ def _is_utf8(data: np.ndarray, start: int, stop: int) -> bool:
 def check_header(
     path: str | Path, line: int, columns: Sequence[str], dialect: TableDialect
 ) -> None:
-    """Refuses a header that cannot name its columns.
-
-    Raises:
-        InputError: a name appears twice, or the header is not text.
-    """
+    """Refuses a header that cannot name its columns."""
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(

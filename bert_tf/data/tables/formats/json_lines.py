@@ -34,12 +34,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_json_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yields the objects of a JSON lines file; blank lines are no rows.
-
-    Raises:
-        InputError: the file is one JSON list or one object over many lines.
-        UsageError: the file cannot be read, or was said to have no header.
-    """
+    """Yields the objects of a JSON lines file; blank lines are no rows."""
     check_keys_are_names(path, dialect)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
@@ -72,24 +67,12 @@ def _object_or_reject(
 
 
 def check_keys_are_names(path: str | Path, dialect: TableDialect) -> None:
-    """Refuses `--no-header`.
-
-    Raises:
-        UsageError: it was given.
-    """
+    """Raise UsageError if `--no-header` was given."""
     dialect.check_has_names(path, "rows of JSON lines have keys")
 
 
 def check_first_line(path: str | Path, line: str) -> None:
-    """Refuses JSON that is no JSON lines.
-
-    Args:
-        path: named in the error.
-        line: the first that is not blank, without blanks around it.
-
-    Raises:
-        InputError: the file is one list or one object over many lines.
-    """
+    """Raise InputError if the first line begins one list or one object over many lines."""
     is_list_of_objects = line[:1] == "[" and line[1:].lstrip(JSON_BLANKS)[:1] == "{"
     if line in ("{", "[") or is_list_of_objects:
         raise InputError(
@@ -99,11 +82,7 @@ def check_first_line(path: str | Path, line: str) -> None:
 
 
 class RowError(Exception):
-    """A line holds no row.
-
-    Args:
-        reason, detail: of its reject.
-    """
+    """A line holds no row: reason and detail of its reject."""
 
     def __init__(self, reason: str, detail: str = ""):
         super().__init__(reason, detail)
@@ -112,10 +91,7 @@ class RowError(Exception):
 
 
 def parse_object(raw: str) -> dict[str, Any]:
-    """The object of a JSON line.
-
-    Args:
-        raw: the line, without lone surrogates.
+    """Parse a JSON line without lone surrogates into an object.
 
     Raises:
         RowError: it is not JSON or not an object, has a key twice, or text that is not Unicode.

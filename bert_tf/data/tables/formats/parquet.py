@@ -38,15 +38,11 @@ _TEXT_KINDS = (
 
 @contextmanager
 def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
-    """Opens a Parquet file: its bytes, and what Arrow reads of them.
-
-    Args:
-        path: the file.
-        opener: opens the file, which may be on other storage.
+    """Open a Parquet file: its bytes, and Arrow's view of them.
 
     Raises:
         UsageError: the file cannot be opened, or is compressed as a whole.
-        InputError: this is no Parquet file, or it is damaged (also while reading).
+        InputError: it is no Parquet file, or damaged (also while reading).
     """
     if compression_of(path) is not None:
         raise UsageError(
@@ -63,7 +59,7 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
 
 
 def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
-    """The names and types of a file's columns.
+    """Read names and types of the columns.
 
     Raises:
         InputError: the file is damaged, or has two columns of one name.
@@ -90,14 +86,7 @@ def is_text(kind: pa.DataType) -> bool:
 def read_batches(
     stream: BinaryIO, file: pq.ParquetFile, group: int, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a row group, as many at once as take bounded memory, without views.
-
-    Args:
-        stream: the bytes of the file.
-        file: what Arrow reads of them.
-        group: number of the row group.
-        columns: names of those to decode.
-    """
+    """Yield the rows of a row group, without views, as many at once as take bounded memory."""
     row_group = file.metadata.row_group(group)
     leaves = [
         leaf
@@ -127,12 +116,7 @@ _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit numb
 
 
 def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
-    """The most bytes of a value that is stored once and repeated in many rows; 0 if there is none.
-
-    Args:
-        stream: the file; its position is changed.
-        column: of a row group.
-    """
+    """Most bytes of a value that is stored once and repeated in many rows; 0 if there is none."""
     if "DELTA_BYTE_ARRAY" in column.encodings:
         return int(column.total_uncompressed_size)
     offset = column.dictionary_page_offset if column.has_dictionary_page else None
@@ -236,21 +220,11 @@ def read_parquet_rows(
     columns: Sequence[str],
     needed: Collection[str],
 ) -> Iterator[ParsedRow]:
-    """Yields rows with their number from 1, as JSON text and as values by column.
+    """Yield rows with their number from 1, as JSON text and as values by column.
 
     Texts, numbers, truth values, lists and structs are those of JSON; dates, times and decimals are
-    texts as Arrow writes them. Bytes that are not UTF-8 are base64 (RFC 4648, section 4).
-
-    Args:
-        path: the file.
-        dialect: the limit, which holds for each needed column.
-        opener: opens the file, which may be on other storage.
-        columns: those to read.
-        needed: those of them in which bytes that are not UTF-8 reject the row.
-
-    Raises:
-        InputError: the file is damaged.
-        UsageError: it cannot be read.
+    texts as Arrow writes them. Bytes that are not UTF-8 are base64 (RFC 4648, section 4); in needed
+    columns they reject the row.
     """
     first = 1
     with open_parquet(str(path), opener) as (stream, file):

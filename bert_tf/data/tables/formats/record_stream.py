@@ -18,18 +18,11 @@ _NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\1*[\r\n]', re.IGNORECASE)  #
 
 
 def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end: bool) -> str:
-    """The one of comma, semicolon, tab and bar that gives the header most columns.
+    """Choose the one of comma, semicolon, tab and bar that gives the header most columns.
 
-    Bars, which names of columns may hold as well, do so beside another delimiter only if the first
-    rows have as many cells. Without a header, the one that gives most of the first rows as many
-    cells as the first of them, two or more; bars, which are common in texts, must do so in all of
-    these rows.
-
-    Args:
-        sample: uint8, the beginning of the file.
-        has_header: whether the first record is one.
-        longest: characters of a record.
-        is_end: whether the sample is the whole file.
+    Bars, common in names and texts, need equally many cells in the first rows. Without a header,
+    the delimiter that gives most of the first rows as many cells, two or more, as the first of
+    them.
     """
 
     def agreement(delimiter: str) -> float:
@@ -64,13 +57,8 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
     """Whether the cells of a TSV file are quoted as those of CSV, which pandas and Excel do.
 
     Every cell that begins with a quote is then quoted well, and some are by need: within a line
-    they hold doubled quotes, or they hold tabs and line ends without which rows would not have the
-    cells of the header. Texts that only begin with a quote, as in the files of GLUE, are not.
-
-    Args:
-        sample: uint8, the beginning of the file.
-        longest: characters of a record.
-        is_end: whether the sample is the whole file.
+    they hold doubled quotes, or tabs and line ends without which rows would not have the header's
+    cells.
     """
     if _QUOTE not in sample:
         return False
@@ -131,15 +119,12 @@ class LongLine:
 
 
 class RecordStream:
-    """Finds the records of bytes that are read bit by bit.
+    """Find the records of bytes that are read part by part.
 
     Args:
         read: the next bytes, at most so many; none at the end.
-        has_quotes: whether quotes mean anything.
+        has_quotes: whether quotes mean anything; may be set as long as no record has been skipped.
         longest: characters of a record.
-
-    Attributes:
-        has_quotes: may be set as long as no record has been skipped.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):

@@ -34,18 +34,12 @@ SQUAD_COLUMNS = ("id", "question", "context")
 
 
 class SquadEntry(NamedTuple):
-    """A question of the file, or a part of the file without any.
+    """A question of the file, or a part of the file without any."""
 
-    Attributes:
-        line: where it begins, counted from 1.
-        context: the paragraph's text; any JSON value.
-        question: the question's object; any JSON value.
-        fault: why there is no question here, and what `here` is; None where there is one.
-    """
-
-    line: int
-    context: Any
-    question: Any
+    line: int  # where it begins, counted from 1
+    context: Any  # the paragraph's text; any JSON value
+    question: Any  # the question's object; any JSON value
+    # why there is no question here, and what `here` is; None where there is one
     fault: tuple[str, str] | None
 
 
@@ -78,7 +72,7 @@ def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
 def read_squad_entries(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[SquadEntry]:
-    """Yields all questions in file order.
+    """Yield all questions in file order.
 
     Raises:
         InputError: the file is not JSON, not of SQuAD's form, or larger than an eighth of
@@ -134,11 +128,7 @@ def read_squad_entries(
 def read_squad_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yields the questions as rows with `id`, `question` and `context`; answers are left out.
-
-    Raises:
-        InputError, UsageError: as `read_squad_entries`.
-    """
+    """Yields the questions as rows with `id`, `question` and `context`; answers are left out."""
     source = str(path)
     for line, context, question, fault in read_squad_entries(path, dialect, opener):
         if fault is not None:
@@ -172,14 +162,7 @@ JsonPath = tuple[str | int, ...]
 
 
 def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, int]:
-    """The lines, counted from 1, of all parts on the way down a pattern.
-
-    What the pattern does not lead through is skipped by Python's own parser, at its speed.
-
-    Args:
-        text: valid JSON.
-        pattern: a key where an object is expected, None for all items of a list.
-    """
+    """Lines, from 1, of all parts down a pattern of keys, and None for items of lists."""
     lines: dict[JsonPath, int] = {}
     line, counted = 1, 0
     for path, place in _Walk(text).parts(pattern, ()):
