@@ -31,9 +31,10 @@ from side import Side
 from bert_tf.base.console import Console
 from bert_tf.base.processor import describe_processor, has_bfloat16
 from bert_tf.config.bert_file import read_task
+from bert_tf.config.registries import AUTO, BFLOAT16
 from bert_tf.config.sections import ScoreConfig
 from bert_tf.engines.choice import possible_engines
-from bert_tf.engines.registry import AUTO, BFLOAT16, ENGINES
+from bert_tf.engines.registry import ENGINES
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
 from bert_tf.weights.model_directory import read_model_directory

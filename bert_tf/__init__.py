@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.config.registries import REGISTRIES
+from bert_tf.engines.registry import ENGINES
+from bert_tf.export.registry import FORMATS
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
+from bert_tf.training.tracking.registry import TRACKERS
+
 if TYPE_CHECKING:
     from bert_tf.engines.predictor import Predictor, load
 
 __all__ = ["Predictor", "load"]
+
+# Names that config keys choose from; what they name is imported when it is used.
+REGISTRIES.engines = ENGINES
+REGISTRIES.formats = FORMATS
+REGISTRIES.trackers = TRACKERS
+REGISTRIES.pretrained_tasks = PRETRAINED_TASKS
 
 
 def __getattr__(name: str) -> Any:

@@ -21,13 +21,6 @@ BERT_TF_ORDER = [
     "base", "config", "data", "cpu", "layers", "models", "weights", "training",
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
 ]  # fmt: skip
-# Names to choose from in a config: they import `base` alone, and what they name when it is used.
-REGISTRIES_OF_NAMES = [
-    "bert_tf.engines.registry",
-    "bert_tf.export.registry",
-    "bert_tf.tasks.pretrained",
-    "bert_tf.training.tracking.registry",
-]
 PIPELINE_LEVELS = {
     "beam": 0,
     "outputs": 1,
@@ -119,7 +112,6 @@ def test_bert_tf_imports_flow_one_way():
         (file, module)
         for file, room, module in imports_inside("bert_tf")
         if room != "__init__"
-        and module not in REGISTRIES_OF_NAMES
         and BERT_TF_ORDER.index(module.split(".")[1]) > BERT_TF_ORDER.index(room)
     ]
     assert not wrong
@@ -150,8 +142,7 @@ def test_no_two_folders_import_each_other(package):
         # A folder's files may name what its subfolders hold, which use them: a registry, say.
         # That no files among these import each other is the test below.
         is_nested = f"{here}.".startswith(f"{there}.") or f"{there}.".startswith(f"{here}.")
-        is_names = module in REGISTRIES_OF_NAMES
-        if there.split(".")[0] == package and not is_nested and not is_names:
+        if there.split(".")[0] == package and not is_nested:
             edges.setdefault(here, set()).add(there)
     assert not cycles(edges)
 
@@ -178,13 +169,6 @@ def cycles(edges: dict[str, set[str]]) -> dict[str, set[str]]:
         for here in leaves:
             del waiting[here]
     return waiting
-
-
-@pytest.mark.parametrize("registry", REGISTRIES_OF_NAMES)
-def test_registries_of_names_import_the_base_alone(registry):
-    (path,) = files_of(registry)
-    ours = [name for name in modules_on_import(path) if name.startswith("bert_tf.")]
-    assert {name.split(".")[1] for name in ours} <= {"base"}
 
 
 @pytest.mark.parametrize("room", ["corpus", "vocabulary", "examples"])

@@ -95,13 +95,7 @@ _ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertDocument:
-    """What a config file says.
-
-    Attributes:
-        config: the shape of the encoder.
-        notes: what is left unread, a sentence each.
-        has_own_decoder: whether the masked-LM head scores with embeddings of its own.
-    """
+    """A config file: the encoder's shape, notes on unread keys, whether the decoder is its own."""
 
     config: BertConfig
     notes: tuple[str, ...] = ()

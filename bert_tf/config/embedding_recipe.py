@@ -18,17 +18,15 @@ class EmbeddingRecipe:
     """How a folder of sentence-transformers makes the vectors of texts.
 
     Attributes:
-        pooling: `mean` of all tokens of a text, [CLS] and [SEP] included (Reimers and Gurevych
-            2019, section 3), `cls`, the vector of [CLS], or `max`, the greatest value of each
-            dimension.
+        pooling: `mean` of all tokens, [CLS] and [SEP] included (Reimers and Gurevych 2019, section
+            3), `cls`, the vector of [CLS], or `max` of each dimension.
         normalize: whether vectors are divided by their Euclidean norm.
         max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
         is_trained: whether the model was trained with this recipe, as its folder says.
-        lowercase_texts: whether texts are lower-cased before the model's own tokenization, accents
-            kept.
-        prompts: what is put before a text, by the kind of text.
-        default_prompt: which of them where the kind is not said; None for none.
-        similarity: by which its vectors are compared: `cosine`, `dot` or another of the library.
+        lowercase_texts: whether texts are lower-cased before tokenization, accents kept.
+        prompts: put before a text, by the kind of text.
+        default_prompt: key of the prompt of texts of no kind; None for none.
+        similarity: of its vectors: `cosine`, `dot` or another of the library.
     """
 
     pooling: str = "mean"
@@ -62,14 +60,7 @@ class EmbeddingRecipe:
         return self.prompts.get((self.default_prompt or "") if name is None else name, "")
 
     def prompt_name(self, kind: str) -> str:
-        """The name of the prompt for a kind of text, as in the library sentence-transformers.
-
-        Args:
-            kind: `query` or `document`; a folder may call the latter `passage` or `corpus`.
-
-        Returns:
-            The empty name where it has none, as its default is not for texts of a kind.
-        """
+        """The key of the prompt for queries or documents (`passage`, `corpus`); "" without one."""
         return next((name for name in _KINDS[kind] if name in self.prompts), "")
 
     @property
@@ -95,10 +86,9 @@ class EmbeddingRecipe:
 
 
 def prepared_texts(texts: Sequence[str], *, prompt: str, lowercase: bool) -> list[str]:
-    """Texts as they are tokenized: after a prompt, and in small letters with their accents.
+    """Puts a prompt before texts, and lower-cases them with their accents, letter by letter.
 
-    Letters become small one by one, as in HuggingFace's normalizer, so that the last sigma of a
-    word is as any other.
+    As in HuggingFace's normalizer, so that the last sigma of a word is like any other.
     """
     prepared = [prompt + text for text in texts] if prompt else list(texts)
     return [text.replace("Σ", "σ").lower() for text in prepared] if lowercase else prepared

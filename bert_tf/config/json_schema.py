@@ -17,17 +17,13 @@ def config_schema(
     sections: Mapping[str, type[Section]],
     variants: Mapping[str, tuple[str, Mapping[str, type[Section]]]],
 ) -> dict[str, Any]:
-    """The schema of a YAML file with a mapping per section.
+    """Makes the JSON Schema (draft 2020-12) of a YAML file with a mapping per section.
 
     No key is required, since flags may give what a file leaves out.
 
     Args:
         sections: by name in the file.
-        variants: for a section whose keys depend on one of them, the name of that key, and the
-            section of each of its values.
-
-    Returns:
-        A schema of draft 2020-12.
+        variants: of sections whose keys depend on one of them: that key, and a section per value.
     """
     properties = {name: _section(section) for name, section in sections.items()}
     for name, (key, choices) in variants.items():

@@ -104,14 +104,10 @@ _PlainDumper.add_representer(str, _represent_text)
 
 
 def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
-    """The value of a YAML document: mappings, lists, texts and None.
+    """Reads a YAML document: mappings, lists, texts and None.
 
-    Anchors and aliases may occur in it, unless they expand to more than a document of the largest
-    size could hold: a few lines of aliases of aliases mean gigabytes.
-
-    Args:
-        text: the document.
-        largest_bytes: size that it may have.
+    Aliases may not expand to more than a document of the largest size: a few lines of aliases of
+    aliases mean gigabytes.
 
     Raises:
         yaml.YAMLError: it is none, too large, nested too deeply, or has a tag other than `!!str`.
@@ -136,24 +132,13 @@ def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
 
 
 def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
-    """The value of a file that holds one YAML document.
-
-    Raises:
-        yaml.YAMLError: as `read_yaml`.
-        OSError: the file cannot be read.
-        UnicodeDecodeError: it is not UTF-8.
-    """
+    """Reads a file of one YAML document; raises as `read_yaml`, OSError or UnicodeDecodeError."""
     with as_path(path).open(encoding="utf-8") as stream:
         return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
 
 
 def yaml_text(document: Any) -> str:
-    """A document of plain values that `read_yaml` and any YAML 1.1 reader read back alike.
-
-    Args:
-        document: mappings, lists, texts, numbers, booleans and None; texts that YAML 1.1 takes for
-            something else are quoted.
-    """
+    """Writes plain values so that `read_yaml` and any YAML 1.1 reader read them back alike."""
     return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
 
 
@@ -170,13 +155,7 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
 
 
 def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:
-    """Characters and nodes of a node once every alias is written out.
-
-    Args:
-        node: of a graph: an alias is the node it stands for.
-        known: sizes found so far; of a node that holds itself there is none yet.
-        endless: size of a node that holds itself.
-    """
+    """Characters and nodes of a node with every alias written out; `endless` if it holds itself."""
     if node not in known:
         known[node] = endless  # while it is being measured: it may hold itself
         children = node.value if isinstance(node, yaml.CollectionNode) else []

@@ -30,17 +30,15 @@ _PREFIX = "BERT_PIPELINE_"
 def environment_values(
     section: type[Section], environment: Mapping[str, str], others: Container[str]
 ) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """What the environment says of a section.
+    """Reads the keys of a section from variables BERT_PIPELINE_SECTION_KEY.
 
     Args:
         section: the section's class.
-        environment: variables by name; those of a section are
-            `BERT_PIPELINE_SECTION_KEY`, in capitals.
-        others: keys that only other sections of this name have; variables of theirs are left alone.
+        environment: variables by name; empty ones mean nothing.
+        others: keys that only other sections of this name have; their variables are left alone.
 
     Returns:
-        The variable and its text by key, and a fault for each variable of the section that names
-        no key. Empty variables mean nothing.
+        The variable and its text by key, and a fault for each variable that names no key.
     """
     prefix = f"{_PREFIX}{section.section_name.upper()}_"
     keys = [field.name for field in dataclasses.fields(section)]
@@ -147,11 +145,8 @@ def _spelling(section: type[Section], name: str) -> str:
 def _read_assigned(section: type[Section], name: str, text: str) -> Any:
     """The value that `--set` gives a key.
 
-    A key that holds text takes it as it is written, `@id`, `a: b` and `*.txt` included, but for
-    text in quotes, a list in brackets where several are allowed, and `null` where none is.
-
-    Raises:
-        yaml.YAMLError: a key that holds something else gets what is no YAML.
+    Text is taken as it is written, `@id`, `a: b` and `*.txt` included, but for text in quotes, a
+    list in brackets where several are allowed, and `null` where none is. Other keys take YAML.
     """
     field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None or not text:

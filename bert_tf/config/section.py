@@ -53,19 +53,18 @@ def option(
 
     Args:
         doc: one line of help.
-        default: the value when nobody sets the key; without it the key is required.
-        minimum: smallest allowed number (inclusive).
-        maximum: largest allowed number (inclusive).
-        above, below: bounds that are not allowed themselves.
-        choices: allowed strings; names of a registry are those it has when they are asked for.
-        flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
-        alternative: key that makes a required one needless.
+        default: default value; keys without one are required.
+        minimum, maximum: inclusive bounds of a number.
+        above, below: exclusive bounds.
+        choices: allowed strings; a registry's names at the time of asking.
+        flag: click flag, unless it is the field's name in kebab case (`--lowercase/--cased`).
+        alternative: key that may be given instead of a required one.
         common: listed by `--help` with the required ones, before the others.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.
-        positional: on the command line given by its place instead of by a flag.
-        reads: what the paths that it holds name, so that they can be checked before a job starts
-            and completed by a shell; `files` and `tables` may be globs. None of keys without paths.
-        writes: what the output is; None where its name or the inputs decide that.
+        positional: given by its place on the command line instead of by a flag.
+        reads: kind of the paths it holds, which are checked before a job starts and completed by a
+            shell; `files` and `tables` may be globs. None of keys without paths.
+        writes: kind of the output; None where its name or the inputs decide.
         affects_output: whether another value makes another output; False of speed and safety.
     """
     metadata = {
@@ -122,13 +121,7 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 
 def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
-    """Values that were read from YAML as those of `as_dict`.
-
-    Args:
-        section: the section's class.
-        values: raw value by key; unknown keys and values that the section would refuse, as another
-            release may have written them, stay as they are.
-    """
+    """Converts values from YAML to those of `as_dict`, but for those of other releases."""
     fields = {field.name: field for field in dataclasses.fields(section)}
     plain = dict(values)
     for name in fields.keys() & values.keys():
@@ -237,13 +230,13 @@ def _unknown_key(name: str, section: type[Section]) -> str:
 
 
 def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: str) -> str:
-    """What to write instead of an unknown key: the nearest one, or where to find all of many.
+    """What to write instead of an unknown key: the nearest one, or where to find all.
 
     Args:
         name: the unknown key; it may be the initials of another (`lr`).
         known: all keys.
         prefix: how they are shown, before their names.
-        listing: what shows them.
+        listing: the command that lists them.
     """
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or [
         key for key in known if "".join(word[0] for word in key.split("_")) == name

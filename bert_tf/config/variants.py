@@ -14,13 +14,13 @@ from bert_tf.config.section import Section, SectionType, flag_text
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Variants(Generic[SectionType]):
-    """The sections of a command whose options depend on what it is asked for.
+    """The sections of a command whose options depend on the value of one of its keys.
 
     Attributes:
-        common: holds the keys that all have in common.
-        key: the one of them that chooses.
+        common: the section of their common keys.
+        key: chooses among them.
         sections: a subclass of `common` for each value of the key; without a value `common` itself
-            is meant, unless the key is given by its place on the command line.
+            is taken, unless the key is given by its place on the command line.
     """
 
     common: type[SectionType]
@@ -42,9 +42,8 @@ class Variants(Generic[SectionType]):
         """Builds the section that the key's value chooses; see `bert_tf.config.resolve.resolve`.
 
         Raises:
-            ConfigError: no section is chosen where one has to be, or with every fault of the one
-                that is, keys of the others among them.
-            UsageError: if the file cannot be read.
+            ConfigError: no section is chosen where one has to be, or faults, keys of others too.
+            UsageError: the file cannot be read.
         """
         chosen = self._chosen(config_file, assignments, flags)
         section = self.common if chosen is None else self.sections[chosen]

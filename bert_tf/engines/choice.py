@@ -10,8 +10,9 @@ from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.processor import has_bfloat16
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT32, INT8
 from bert_tf.engines.engine import Engine
-from bert_tf.engines.registry import AUTO, BFLOAT16, FLOAT32, INT8, EngineEntry, usable_engines
+from bert_tf.engines.registry import EngineEntry, usable_engines
 
 _TRIAL_SECONDS = 1.0
 _TRIAL_ROWS = 128  # at a time

@@ -9,7 +9,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.engines.registry import INT8
+from bert_tf.config.registries import INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 

@@ -9,7 +9,7 @@ import numpy as np
 import openvino
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.engines.registry import BFLOAT16, INT8
+from bert_tf.config.registries import BFLOAT16, INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert_file import read_task
+from bert_tf.config.registries import AUTO
 from bert_tf.config.sections.scoring import BEST, top_of
 from bert_tf.data.tables.cells import cell_text, texts_of
 from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.engines.engine import Engine
-from bert_tf.engines.registry import AUTO, exported_folder, resolve_engine
+from bert_tf.engines.registry import exported_folder, resolve_engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.prediction_rows import prediction_rows

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
-from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT32, INT8
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
 
-AUTO = "auto"
-FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
-PRECISIONS = (AUTO, FLOAT32, BFLOAT16, INT8)
 FROZEN_WEIGHTS = "BERT_PIPELINE_FROZEN_WEIGHTS"  # the variable of a process that trains nothing
 SERVING_VERSION = "1"  # the folder with the model in an export for TensorFlow Serving
 
@@ -183,19 +180,6 @@ ENGINES: dict[str, EngineEntry] = {
 }
 
 
-class EngineChoices(Collection[str]):
-    """Values of a config key `engine`: `auto` and all engines registered at that time."""
-
-    def __contains__(self, name: object) -> bool:
-        return name == AUTO or name in ENGINES
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((AUTO, *ENGINES))
-
-    def __len__(self) -> int:
-        return 1 + len(ENGINES)
-
-
 def is_exported(folder: str | Path) -> bool:
     """Whether a folder has an exported model, of any engine's format."""
     return any(entry.can_load(Path(folder)) for entry in ENGINES.values())
@@ -247,8 +231,9 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
         UsageError: the folder is not an exported model, or the engine is not known or not
             installed, has no model of its format there, or cannot run the model.
     """
-    if name not in EngineChoices():
-        raise UsageError(f"engine {name!r} is not known; take one of {', '.join(EngineChoices())}")
+    known = (AUTO, *ENGINES)
+    if name not in known:
+        raise UsageError(f"engine {name!r} is not known; take one of {', '.join(known)}")
     path = Path(folder)
     check_is_exported(path)
     able = [entry for entry in ENGINES.values() if entry.can_load(path)]

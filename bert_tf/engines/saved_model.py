@@ -15,10 +15,11 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import plain_path
+from bert_tf.config.registries import BFLOAT16, FLOAT32
 from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.engine import decoded_texts, predict_in_calls
-from bert_tf.engines.registry import BFLOAT16, FLOAT32, FROZEN_WEIGHTS
+from bert_tf.engines.registry import FROZEN_WEIGHTS
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,

@@ -15,7 +15,8 @@ import numpy as np
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, UsageError, check_packages
-from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
+from bert_tf.config.registries import INT8
+from bert_tf.engines.registry import ENGINES, EngineEntry
 from bert_tf.export.registry import FormatEntry
 from bert_tf.tasks.base.task import LabeledRows, Task
 from bert_tf.tasks.registry import host_task_from_settings, task_from_settings

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from bert_tf.tasks.base.task_card import TaskCard
 
 
-FOLDER, SERVING = "folder", "serving"
-TEXT, IDS = "text", "ids"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormatEntry:
     """A format that need not be imported to be known.

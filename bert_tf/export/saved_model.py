@@ -20,6 +20,7 @@ from bert_tf.base.files import plain_path
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
+from bert_tf.config.registries import FOLDER, IDS, SERVING, TEXT
 from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.embeddings.settings import EMBEDDING
@@ -27,7 +28,6 @@ from bert_tf.engines.registry import SERVING_VERSION
 from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
 from bert_tf.export.huggingface import HuggingFaceFormat, write_folder
 from bert_tf.export.loading import TrainedModel
-from bert_tf.export.registry import FOLDER, IDS, SERVING, TEXT
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.serving import signatures
 from bert_tf.serving.row_batches import map_row_batches

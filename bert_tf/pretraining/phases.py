@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections.data import MASKING_KEYS
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
@@ -20,8 +21,6 @@ from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.arithmetic import BatchRows
 from bert_tf.training.timeline import PhaseSettings
-
-_MASKING_KEYS = ("masking", "masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
 
 
 def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
@@ -54,7 +53,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
 
 def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
     defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    changed = [name for name in _MASKING_KEYS if getattr(config, name) != defaults[name]]
+    changed = [name for name in MASKING_KEYS if getattr(config, name) != defaults[name]]
     if changed:
         raise UsageError(
             f"train.{changed[0]}: the records in {data.directory} are masked already; leave it "

@@ -11,7 +11,8 @@ from typing import Any
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import naming_file, write_text_atomically
-from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS
+from bert_tf.config.registries import TENSORBOARD
+from bert_tf.training.tracking.registry import TRACKERS
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, Tracker, TrackerSender
 
 Line = dict[str, Any]

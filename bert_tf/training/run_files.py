@@ -10,9 +10,9 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.files import remove_leftovers
+from bert_tf.config.registries import TENSORBOARD
 from bert_tf.training.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
 from bert_tf.training.metrics_log import Line, MetricsLog
-from bert_tf.training.tracking.registry import TENSORBOARD
 
 
 class RunMirror(Protocol):

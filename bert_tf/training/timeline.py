@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.training.tracking.registry import TENSORBOARD
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from bert_tf.base.errors import BertPipelineError, ConfigError
 from bert_tf.config.bert_file import model_folder, read_task
+from bert_tf.config.registries import AUTO
 from bert_tf.config.section import Reads, Section, flag_text
 from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection
@@ -23,7 +24,7 @@ from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.config.sections.scoring import ColumnsSection
 from bert_tf.config.sections.tables import COLUMN, RowSection
 from bert_tf.data.tables.dialect import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
-from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
+from bert_tf.engines.registry import check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.globs import (
     FORMAT_OF_ENDING,

@@ -14,11 +14,12 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, model_folder, read_task
+from bert_tf.config.registries import AUTO, FLOAT32
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
-from bert_tf.engines.registry import AUTO, ENGINES, FLOAT32, is_exported
+from bert_tf.engines.registry import ENGINES, is_exported
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.base.prediction_rows import equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults

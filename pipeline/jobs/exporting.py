@@ -8,8 +8,9 @@ from typing import Any
 
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.files import naming_file, remove, sync_tree, write_text_atomically
+from bert_tf.config.registries import INT8, SERVING, TEXT
 from bert_tf.config.sections import ExportConfig
-from bert_tf.engines.registry import INT8, SERVING_VERSION, is_exported
+from bert_tf.engines.registry import SERVING_VERSION, is_exported
 from bert_tf.export.int8 import Int8Comparison, add_int8_graph, check_quantizable
 from bert_tf.export.loading import (
     TrainedModel,
@@ -18,7 +19,7 @@ from bert_tf.export.loading import (
     unread_heads,
 )
 from bert_tf.export.model_card import card_of, front_matter, hub_metadata, model_card
-from bert_tf.export.registry import FORMATS, SERVING, TEXT, FormatEntry
+from bert_tf.export.registry import FORMATS, FormatEntry
 from bert_tf.tasks.registry import task_from_settings, with_task_of_weights
 from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory

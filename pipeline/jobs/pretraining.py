@@ -15,6 +15,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import StorageConfig
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
@@ -30,7 +31,6 @@ from bert_tf.training.best_model import BestModel
 from bert_tf.training.distribution import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.metrics_log import read_metrics
-from bert_tf.training.tracking.registry import TENSORBOARD
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs.task_reports import (

@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.processor import usable_cores
+from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import (
     ChosenEngine,
@@ -14,7 +15,6 @@ from bert_tf.engines.choice import (
     possible_engines,
     trial_candidates,
 )
-from bert_tf.engines.registry import FLOAT32
 from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.scoring.blocks import first_texts

@@ -8,8 +8,8 @@ from typing import Any
 
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult
 
+from bert_tf.config.registries import AUTO
 from bert_tf.engines.predictor import Predictor, Row, load
-from bert_tf.engines.registry import AUTO
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from pipeline.scoring.transforms import drop_memory_warning
 

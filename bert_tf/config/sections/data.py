@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.section import option
@@ -30,6 +30,47 @@ DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 _LEAST_PREDICTIONS = 20
 DUPLICATES = ("keep", "exact", "near")
+_MASKING: dict[str, dict[str, Any]] = {
+    "masking": {
+        "doc": "unit of masking{}: token (words with whole_word_mask), ngram (of words), span (of "
+        "words)",
+        "default": "token",
+        "choices": MASKINGS,
+    },
+    "masked_lm_prob": {
+        "doc": "fraction of tokens that are masked{}",
+        "default": 0.15,
+        "above": 0.0,
+        "maximum": 1.0,
+    },
+    "whole_word_mask": {"doc": "mask all tokens of a word together{}", "default": False},
+    "max_ngram_size": {
+        "doc": "maximum words per n-gram of masking=ngram",
+        "default": 3,
+        "minimum": 1,
+        "maximum": 100,
+    },
+    "random_tokens": {
+        "doc": "distribution of the random tokens that replace masked ones{}: uniform, or by their "
+        "frequency in the corpus",
+        "default": "uniform",
+        "choices": RANDOM_TOKENS,
+    },
+}
+MASKING_KEYS = tuple(_MASKING)
+
+
+def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
+    """One of `MASKING_KEYS`, which `preprocess` and `train` have.
+
+    Args:
+        key: its name.
+        where: words that say in which records.
+        also: further help.
+        changes: arguments of `option` that differ between the commands.
+    """
+    declared = {"advanced": True, **_MASKING[key], **changes}
+    return option(declared.pop("doc").format(where) + also, **declared)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,16 +169,11 @@ class CorpusSection(RowSection):
     )
 
     def check_installed(self) -> None:
-        """Checks the library of the sentence splitter."""
         check_splitter_installed(self.sentence_splitter)
 
 
 def check_splitter_installed(name: str) -> None:
-    """Checks that the library of a sentence splitter is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raises UsageError if the library of a sentence splitter is missing."""
     if name == "sentencex":
         asked, instead = "sentence_splitter sentencex", "choose sentence_splitter rules"
         check_packages(asked, ["sentencex"], extra="sentencex", instead=instead)
@@ -206,7 +242,6 @@ class VocabConfig(CorpusSection):
             object.__setattr__(self, "lowercase", True)
 
     def faults(self) -> list[str]:
-        """Refuses accents to be kept twice."""
         return super().faults() + _casing_faults(self)
 
 
@@ -243,9 +278,7 @@ class PreprocessConfig(CorpusSection):
         default=None,
         minimum=1,
     )
-    masked_lm_prob: float = option(
-        "fraction of tokens that are masked", default=0.15, above=0.0, maximum=1.0
-    )
+    masked_lm_prob: float = masking_option("masked_lm_prob", advanced=False)
     dupe_factor: int = option(
         "passes over the corpus, each with different masks (1 with masking=dynamic)",
         default=10,
@@ -258,32 +291,16 @@ class PreprocessConfig(CorpusSection):
         minimum=0.0,
         maximum=1.0,
     )
-    whole_word_mask: bool = option(
-        "mask all tokens of a word together",
-        default=False,
-        flag="--whole-word-mask/--no-whole-word-mask",
+    whole_word_mask: bool = masking_option(
+        "whole_word_mask", flag="--whole-word-mask/--no-whole-word-mask", advanced=False
     )
-    masking: str = option(
-        "unit of masking: token (words with whole_word_mask), ngram (of words), span (of words); "
-        "dynamic: records stay unmasked and train draws new masks every epoch",
-        default="token",
+    masking: str = masking_option(
+        "masking",
+        also="; dynamic: records stay unmasked and train draws new masks every epoch",
         choices=(*MASKINGS, "dynamic"),
-        advanced=True,
     )
-    max_ngram_size: int = option(
-        "maximum words per n-gram of masking=ngram",
-        default=3,
-        minimum=1,
-        maximum=100,
-        advanced=True,
-    )
-    random_tokens: str = option(
-        "distribution of the random tokens that replace masked ones: uniform, or by their "
-        "frequency in the corpus",
-        default="uniform",
-        choices=RANDOM_TOKENS,
-        advanced=True,
-    )
+    max_ngram_size: int = masking_option("max_ngram_size")
+    random_tokens: str = masking_option("random_tokens")
     pair_task: str = option(
         "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
         "(two consecutive segments, swapped or not), none (full sentences up to the length, across "
@@ -340,7 +357,6 @@ class PreprocessConfig(CorpusSection):
         return math.ceil(self.masked_lm_prob * self.max_seq_length)
 
     def faults(self) -> list[str]:
-        """Refuses lengths that cannot hold their predictions, and masks of unmasked records."""
         return [
             *super().faults(),
             *_casing_faults(self),
@@ -359,8 +375,8 @@ class PreprocessConfig(CorpusSection):
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [
             f"{name}: records of masking=dynamic are masked by train; set train.{name} there"
-            for name in ("masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
-            if getattr(self, name) != defaults[name]
+            for name in MASKING_KEYS
+            if name != "masking" and getattr(self, name) != defaults[name]
         ]
 
     def _length_faults(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from bert_tf.base.errors import check_packages
 from bert_tf.config.section import option
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
-from bert_tf.config.sections.tables import TableSection
+from bert_tf.config.sections.tables import TableSection, batch_tokens_option
 
 POOLINGS = ("mean", "cls", "max")
 LAYER_COMBINATIONS = ("mean", "concat")
@@ -47,14 +47,7 @@ class TextVectorsSection(TableSection):
         default="mean",
         choices=LAYER_COMBINATIONS,
     )
-    batch_tokens: int = option(
-        "tokens per batch, padding included",
-        default=2048,
-        minimum=1,
-        maximum=100_000_000,
-        advanced=True,
-        affects_output=False,
-    )
+    batch_tokens: int = batch_tokens_option()
     block_rows: int = option(
         "rows that are read, sorted by length and written at a time",
         default=8192,
@@ -64,7 +57,6 @@ class TextVectorsSection(TableSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses an empty list of layers."""
         faults = super().faults()
         if not self.layers:
             faults.append("layers: names no layer; -1 is the last")
@@ -94,7 +86,6 @@ class EmbedConfig(TextVectorsSection):
     limit: int = option("embed only the first rows of each input (0: all)", default=0, minimum=0)
 
     def faults(self) -> list[str]:
-        """Refuses vectors of tokens in a file of one vector per row."""
         faults = super().faults()
         if self.tokens and self.output.endswith(".npy"):
             faults.append(
@@ -152,17 +143,12 @@ class SearchConfig(TextVectorsSection):
     )
 
     def check_installed(self) -> None:
-        """Checks the library of the index."""
         if self.index == "hnsw":
             check_index_installed()
 
 
 def check_index_installed() -> None:
-    """Checks that the library of the approximate index is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raises UsageError if the library of the approximate index is missing."""
     check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")
 
 
@@ -214,11 +200,9 @@ class SummarizeConfig(TextVectorsSection):
     )
 
     def check_installed(self) -> None:
-        """Checks the library of the sentence splitter."""
         check_splitter_installed(self.sentence_splitter)
 
     def faults(self) -> list[str]:
-        """Rejects two lengths of a summary."""
         faults = super().faults()
         if self.sentences is not None and self.ratio is not None:
             faults.append("ratio: sentences is given as well; give one of them")

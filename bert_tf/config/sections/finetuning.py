@@ -7,21 +7,21 @@ import itertools
 from typing import Any, ClassVar, Self
 
 from bert_tf.base.errors import ConfigError
+from bert_tf.config.registries import REGISTRIES
 from bert_tf.config.section import build_section, option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
-from bert_tf.training.tracking.registry import TRACKERS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Teaching:
-    """A model whose predictions are learned, and how (Hinton et al. 2015).
+    """Distillation from a model's predictions (Hinton et al. 2015).
 
     Attributes:
         teacher: its run or model directory.
-        unlabeled: rows that are learned from it alone; None without any.
+        unlabeled: rows that are learned from the teacher only, if any.
         weight: fraction of the loss that is the distance to its predictions.
-        temperature: what the logits of both are divided by; 1 where they are no log odds.
+        temperature: divides the logits of both; 1 where they are no log odds.
     """
 
     teacher: str
@@ -39,7 +39,7 @@ PUBLISHED = "published"
 
 
 def parse_grid(text: str) -> list[dict[str, str]]:
-    """Every combination of the values of a grid, as text by key; the last key varies fastest.
+    """Returns every combination of a grid's values, as text by key; the last key varies fastest.
 
     Args:
         text: `key=value,value` for each key, separated by spaces; the word `published` for the
@@ -114,8 +114,8 @@ def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
 class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labeled rows.
 
-    A task's own section declares its metrics, the one that chooses the best epoch first, which of
-    them are logged (the first three by default), and the default length of its sequences.
+    A task's own section declares its metrics (the first chooses the best epoch), those that are
+    logged (by default the first three), and the default length of its sequences.
     """
 
     section_name: ClassVar[str] = "finetune"
@@ -185,7 +185,6 @@ class FinetuneConfig(TableSection, LoopSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses another task's metric, and to stop by evaluations that there are none of."""
         faults = super().faults()
         if self.early_stop_evals and not self.evaluates:
             faults.append(
@@ -213,11 +212,7 @@ class FinetuneConfig(TableSection, LoopSection):
         return faults
 
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
-        """The runs of a series, by combination and then by seed.
-
-        Returns:
-            The settings of the grid, and the config of a single run; `output` is that of the
-            series.
+        """Returns settings of the grid and config of each run, by combination, then by seed.
 
         Raises:
             ConfigError: a combination is impossible.
@@ -302,7 +297,7 @@ def no_trackers() -> tuple[str, ...]:
     return option(
         "not used: the models are gone when all rows are checked",
         default=(),
-        choices=TRACKERS,
+        choices=REGISTRIES.trackers,
         advanced=True,
     )
 
@@ -332,7 +327,6 @@ class LabelErrorsConfig(FinetuneConfig):
     )
 
     def faults(self) -> list[str]:
-        """Refuses rows to evaluate on: every row is evaluated, when it is held out."""
         faults = super().faults()
         if self.eval is not None:
             faults.append("eval: is not used, since all rows of --train are checked; leave it out")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.registries import REGISTRIES, TENSORBOARD
 from bert_tf.config.section import Section, option
-from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS, check_installed
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -129,7 +129,7 @@ class LoopSection(Section):
         "trackers that get what metrics.jsonl gets: files in the run directory, the server of "
         "MLFLOW_TRACKING_URI, or Weights & Biases with WANDB_MODE=online; repeatable",
         default=(TENSORBOARD,),
-        choices=TRACKERS,
+        choices=REGISTRIES.trackers,
         affects_output=False,
     )
     checkpoint_minutes: float = option(
@@ -155,8 +155,8 @@ class LoopSection(Section):
     )
 
     def check_installed(self) -> None:
-        """Checks the trackers."""
-        check_installed(self.report_to)
+        for name in self.report_to:
+            REGISTRIES.trackers[name].check_installed()
 
     def with_dropout(self, model: BertConfig) -> BertConfig:
         """The model's config with the dropout that the section sets, if any."""

@@ -8,13 +8,12 @@ import re
 from typing import ClassVar
 
 from bert_tf.base.errors import check_packages
+from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
-from bert_tf.engines.registry import FLOAT32, INT8
-from bert_tf.export.registry import DEFAULT_FORMAT, FOLDER, FORMATS, IDS, SERVING, TEXT
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
+_FORMATS = REGISTRIES.formats
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47
 _LAYERS = re.compile(r"[0-9]+(,[0-9]+)*")
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
@@ -30,15 +29,15 @@ class ExportConfig(Section):
     run: str = option("run directory of finetune or train", reads="model")
     output: str = option("directory to write", writes="folder")
     format: str = option(
-        "format to write: " + ", ".join(entry.title for entry in FORMATS.values()),
-        default=DEFAULT_FORMAT,
-        choices=FORMATS.keys(),
+        "format to write: " + ", ".join(entry.title for entry in _FORMATS.values()),
+        default=next(iter(_FORMATS)),
+        choices=_FORMATS.keys(),
     )
     task: str | None = option(
         "task that a pretrained model does without fine-tuning; needs its pretraining head "
         "(default: the one it was fine-tuned for; a pretrained model gives vectors)",
         default=None,
-        choices=PRETRAINED_TASKS.keys(),
+        choices=REGISTRIES.pretrained_tasks.keys(),
     )
     pooling: str | None = option(
         "tokens to the vector of a text, for formats that state it (default: the model's, "
@@ -102,7 +101,6 @@ class ExportConfig(Section):
         return None if self.language is None else self.language.replace(" ", "").split(",")
 
     def faults(self) -> list[str]:
-        """Rejects a pooling for a format without one, and what the Hub would refuse."""
         faults = super().faults()
         faults += [
             f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
@@ -121,11 +119,11 @@ class ExportConfig(Section):
                 "as google-bert/bert-base-uncased"
             )
         for key in ("pooling", "normalize"):
-            if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
-                able = [name for name, entry in FORMATS.items() if entry.has_pooling]
+            if getattr(self, key) is not None and not _FORMATS[self.format].has_pooling:
+                able = [name for name, entry in _FORMATS.items() if entry.has_pooling]
                 faults.append(self._no_meaning(key, able))
-        if self.precision == INT8 and FORMATS[self.format].quantizer is None:
-            able = [name for name, entry in FORMATS.items() if entry.quantizer is not None]
+        if self.precision == INT8 and _FORMATS[self.format].quantizer is None:
+            able = [name for name, entry in _FORMATS.items() if entry.quantizer is not None]
             faults.append(self._no_meaning("precision", able))
         if (self.precision == INT8) != (self.calibrate is not None):
             faults.append(
@@ -133,14 +131,13 @@ class ExportConfig(Section):
                 "without it; give both or none"
             )
         for key, default in (("layout", FOLDER), ("inputs", TEXT)):
-            if getattr(self, key) != default and key not in FORMATS[self.format].options:
-                able = [name for name, entry in FORMATS.items() if key in entry.options]
+            if getattr(self, key) != default and key not in _FORMATS[self.format].options:
+                able = [name for name, entry in _FORMATS.items() if key in entry.options]
                 faults.append(self._no_meaning(key, able))
         return faults
 
     def check_installed(self) -> None:
-        """Checks the packages of the format."""
-        entry = FORMATS[self.format]
+        entry = _FORMATS[self.format]
         entry.check_installed()
         if self.precision == INT8 and entry.quantizer is not None:
             check_packages("--precision int8", [entry.quantizer], extra=entry.quantizer)
@@ -180,7 +177,6 @@ class ImportWeightsConfig(Section):
     )
 
     def faults(self) -> list[str]:
-        """Checks that layers are ascending numbers."""
         faults = super().faults()
         if self.layers is not None and not _LAYERS.fullmatch(self.layers):
             faults.append(f"layers: expected numbers such as 0,2,4, got {self.layers!r}")

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from bert_tf.config.bert import SIZES
 from bert_tf.config.section import Section, option
-from bert_tf.config.sections.data import MASKINGS, RANDOM_TOKENS
+from bert_tf.config.sections.data import masking_option
 from bert_tf.config.sections.loop import LoopSection
 
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
+_UNMASKED = " in unmasked records"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,6 @@ class TrainingPhase(Section):
     )
 
     def faults(self) -> list[str]:
-        """Refuses a phase without data or of no length."""
         faults = [] if self.data else ["data: is missing: directory of TFRecords"]
         if bool(self.steps) == bool(self.fraction):
             faults.append("steps: give either steps or fraction, above 0")
@@ -98,37 +98,13 @@ class TrainConfig(LoopSection):
     gradient_accumulation_steps: int = option(
         "micro-batches that each batch is split into, to save memory", default=1, minimum=1
     )
-    masking: str = option(
-        "unit of masking in unmasked records (preprocess.masking=dynamic): token (words with "
-        "whole_word_mask), ngram (of words), span (of words)",
-        default="token",
-        choices=MASKINGS,
-        advanced=True,
+    masking: str = masking_option(
+        "masking", where=" in unmasked records (preprocess.masking=dynamic)"
     )
-    masked_lm_prob: float = option(
-        "fraction of tokens that are masked in unmasked records",
-        default=0.15,
-        above=0.0,
-        maximum=1.0,
-        advanced=True,
-    )
-    whole_word_mask: bool = option(
-        "mask all tokens of a word together in unmasked records", default=False, advanced=True
-    )
-    max_ngram_size: int = option(
-        "maximum words per n-gram of masking=ngram",
-        default=3,
-        minimum=1,
-        maximum=100,
-        advanced=True,
-    )
-    random_tokens: str = option(
-        "distribution of the random tokens that replace masked ones in unmasked records: uniform, "
-        "or by their frequency in the corpus",
-        default="uniform",
-        choices=RANDOM_TOKENS,
-        advanced=True,
-    )
+    masked_lm_prob: float = masking_option("masked_lm_prob", where=_UNMASKED)
+    whole_word_mask: bool = masking_option("whole_word_mask", where=_UNMASKED)
+    max_ngram_size: int = masking_option("max_ngram_size")
+    random_tokens: str = masking_option("random_tokens", where=_UNMASKED)
     packing: str = option(
         "pack several short sequences into one row, batch_size of them per step on average "
         "(auto: if that saves at least 1/6 of the rows)",
@@ -173,7 +149,6 @@ class TrainConfig(LoopSection):
             object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)
 
     def faults(self) -> list[str]:
-        """Refuses a run whose model or data are named twice or not at all."""
         faults = []
         named = [name for name in ("size", "model_config", "init") if getattr(self, name)]
         if len(named) != 1:

@@ -35,7 +35,6 @@ class RunnerConfig(Section):
     )
 
     def faults(self) -> list[str]:
-        """Refuses more processes on one machine than any has use for."""
         if self.runner not in ("local", "prism") or self.workers <= MAX_LOCAL_WORKERS:
             return []
         return [

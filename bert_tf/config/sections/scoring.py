@@ -8,31 +8,28 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.registries import AUTO, FLOAT32, PRECISIONS, REGISTRIES, EngineChoices
 from bert_tf.config.section import flag_text, option
-from bert_tf.config.sections.tables import COLUMN, TableSection
-from bert_tf.engines.registry import AUTO, ENGINES, FLOAT32, PRECISIONS, EngineChoices
+from bert_tf.config.sections.tables import COLUMN, TableSection, batch_tokens_option
 
 BEST, ALL = "best", "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
+
+
+def model_column(content: str) -> Any:
+    """The key of a column; by default the one that the model was trained on."""
+    return option(f"{content} (default: the model's)", default=None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnsSection(TableSection):
     """Columns of the rows to read; what is not given is taken from the model."""
 
-    text_column: str | None = option("column of the text (default: the model's)", default=None)
-    text_pair_column: str | None = option(
-        "column of the second text (default: the model's)", default=None
-    )
-    question_column: str | None = option(
-        "column of the question (default: the model's)", default=None
-    )
-    context_column: str | None = option(
-        "column of the context (default: the model's)", default=None
-    )
-    tokens_column: str | None = option(
-        "column of the words; in CoNLL files its number (default: the model's)", default=None
-    )
+    text_column: str | None = model_column("column of the text")
+    text_pair_column: str | None = model_column("column of the second text")
+    question_column: str | None = model_column("column of the question")
+    context_column: str | None = model_column("column of the context")
+    tokens_column: str | None = model_column("column of the words; in CoNLL files its number")
     columns: tuple[str, ...] = option(
         "column of any of the model's inputs, as INPUT=COLUMN; repeatable",
         default=(),
@@ -44,9 +41,8 @@ class ColumnsSection(TableSection):
         above=0.0,
         maximum=1.0,
     )
-    choices_column: tuple[str, ...] | None = option(
-        "column of the list of choices, or each choice's; repeatable (default: the model's)",
-        default=None,
+    choices_column: tuple[str, ...] | None = model_column(
+        "column of the list of choices, or each choice's; repeatable"
     )
     engine: str = option(
         "inference engine for exported models (auto: the first that is installed and can run it; "
@@ -54,17 +50,9 @@ class ColumnsSection(TableSection):
         default=AUTO,
         choices=EngineChoices(),
     )
-    batch_tokens: int = option(
-        "tokens per batch, padding included",
-        default=2048,
-        minimum=1,
-        maximum=100_000_000,
-        advanced=True,
-        affects_output=False,
-    )
+    batch_tokens: int = batch_tokens_option()
 
     def faults(self) -> list[str]:
-        """Rejects columns that are not written as an input and a column."""
         return [
             *super().faults(),
             *(
@@ -75,9 +63,8 @@ class ColumnsSection(TableSection):
         ]
 
     def check_installed(self) -> None:
-        """Checks the engine."""
         if self.engine != AUTO:
-            ENGINES[self.engine].check_installed()
+            REGISTRIES.engines[self.engine].check_installed()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,21 +79,15 @@ class EvaluateConfig(ColumnsSection):
         reads="table",
     )
     output: str = option("directory to write metrics.json and predictions to", writes="folder")
-    label_column: tuple[str, ...] | None = option(
-        "column of the label, repeatable where each label has one (default: the model's)",
-        default=None,
+    label_column: tuple[str, ...] | None = model_column(
+        "column of the label, repeatable where each label has one"
     )
-    tag_column: str | None = option("column of the tags (default: the model's)", default=None)
-    entities_column: str | None = option(
-        "column of the entities (default: the model's)", default=None
+    tag_column: str | None = model_column("column of the tags")
+    entities_column: str | None = model_column("column of the entities")
+    sentence_column: str | None = model_column(
+        "column of the sentence, of tables with a word per row"
     )
-    sentence_column: str | None = option(
-        "column of the sentence, of tables with a word per row (default: the model's)",
-        default=None,
-    )
-    answer_column: str | None = option(
-        "column of the answer's text (default: the model's)", default=None
-    )
+    answer_column: str | None = model_column("column of the answer's text")
     precision: str = option(
         "what the engine of an exported model computes in; of any but float32 the predictions are "
         "compared with those in float32",
@@ -165,7 +146,6 @@ class ScoreConfig(ColumnsSection):
     )
 
     def faults(self) -> list[str]:
-        """Rejects scores that are none of the three, and names that are not written as a pair."""
         faults = [
             *super().faults(),
             *(
@@ -182,11 +162,7 @@ class ScoreConfig(ColumnsSection):
 
 
 def top_of(scores: str) -> int | None:
-    """N of `top-N`, None for `best` and `all`.
-
-    Raises:
-        ValueError: it is none of these.
-    """
+    """N of `top-N`, None for `best` and `all`; raises ValueError for others."""
     found = _SCORES.fullmatch(scores)
     if found is None:
         raise ValueError(f"expected best, all or top-N (top-3), got {scores!r}")
@@ -196,18 +172,15 @@ def top_of(scores: str) -> int | None:
 def given_columns(
     config: EvaluateConfig | ScoreConfig, read: Sequence[str], *, lists: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The columns that a config names, by a flag of their own or by `--column`.
+    """Returns the columns that a config names, by a flag of their own or by `--column`.
 
     Args:
         config: may name columns.
-        read: what the model reads (`text`, `label`, …).
-        lists: those of `read` whose text may be in several columns.
-
-    Returns:
-        The column by what the model reads, of `lists` a tuple of columns.
+        read: the inputs of the model (`text`, `label`, …).
+        lists: those of `read` whose text may be in several columns, returned as tuples.
 
     Raises:
-        UsageError: the column of something else is named, or two where one is read.
+        UsageError: the column of another input is named, or two where one is read.
     """
     named: dict[str, list[str]] = {}
     for name, column, flag in _named_columns(config):

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bert_tf.config.section import Section, option
 
 COLUMN = "_column"  # the end of the names of keys that hold a column of tables
+
+
+def batch_tokens_option() -> Any:
+    """The key `batch_tokens` of inference."""
+    return option(
+        "tokens per batch, padding included",
+        default=2048,
+        minimum=1,
+        maximum=100_000_000,
+        advanced=True,
+        affects_output=False,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +66,6 @@ class RowSection(Section):
         return found
 
     def faults(self) -> list[str]:
-        """Refuses an encoding that Python does not know."""
         faults = super().faults()
         try:
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)

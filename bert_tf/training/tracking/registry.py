@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import check_packages
+from bert_tf.config.registries import TENSORBOARD
 
 if TYPE_CHECKING:
     from bert_tf.training.tracking.tracker import TrackedRun, Tracker
@@ -27,13 +28,25 @@ class TrackerEntry:
     module: str
     packages: tuple[str, ...] = ()
 
+    def check_installed(self) -> None:
+        """Checks that a run can report to it before it starts.
+
+        Raises:
+            UsageError: one of its packages is missing.
+        """
+        check_packages(
+            f"report_to {self.name}",
+            self.packages,
+            extra=self.name,
+            instead="leave it out of report_to",
+        )
+
     def load(self) -> Callable[[TrackedRun], Tracker]:
         opening: Callable[[TrackedRun], Tracker]
         opening = importlib.import_module(self.module).open_tracker
         return opening
 
 
-TENSORBOARD = "tensorboard"
 TRACKERS: dict[str, TrackerEntry] = {
     entry.name: entry
     for entry in (
@@ -47,18 +60,3 @@ TRACKERS: dict[str, TrackerEntry] = {
         ),
     )
 }
-
-
-def check_installed(names: Iterable[str]) -> None:
-    """Checks that a run can report to trackers before it starts.
-
-    Raises:
-        UsageError: the packages of one are missing.
-    """
-    for name in names:
-        check_packages(
-            f"report_to {name}",
-            TRACKERS[name].packages,
-            extra=name,
-            instead="leave it out of report_to",
-        )
