@@ -25,16 +25,7 @@ SELECTION_METRIC = "mlm_loss"
 
 
 class RecordsEvaluation:
-    """What the loop calls to evaluate: the loss on the eval records of the phase, the best kept.
-
-    Args:
-        config: the `train` section.
-        phases: of the run.
-        model: a built model.
-        loss: that trains it.
-        strategy: what batches are spread over.
-        best: keeps the model.
-        console: where data without eval shards is reported.
+    """Evaluates a model on the eval records of the current phase, and keeps the best one.
 
     Raises:
         UsageError: evaluations are to end the run, and there are none.

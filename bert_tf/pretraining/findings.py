@@ -55,15 +55,13 @@ def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
 
 
 def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | None:
-    """What to say of a run that is going to read little text very often.
+    """Returns a warning for a run that reads little text more than a hundred times.
+
+    None also for records whose manifest does not say how many there are.
 
     Args:
         phases: the records of each, its steps and sequences per step. Phases are taken to be made
             of the same text.
-
-    Returns:
-        A sentence with the number of epochs and what to do; None for up to a hundred, and for
-        records whose manifest does not say how many there are.
     """
     epochs, steps, is_repeated = 0.0, 0, False
     for data, phase_steps, batch_size in phases:
@@ -85,14 +83,11 @@ def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | No
 
 
 def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:
-    """What stands out in the metrics of a run that ended.
+    """Returns a sentence, with likely cause and cure, for each anomaly in the metrics of a run.
 
     Args:
         lines: those of metrics.jsonl.
-        first_step: before the first one to look at, where the last phase began.
-
-    Returns:
-        A sentence each, with the likely cause and what to do; none for a curve as it should be.
+        first_step: the last step before those to look at, where the last phase began.
     """
     lines = [line for line in lines if line["step"] > first_step and "mlm_loss" in line]
     evals = [line for line in lines if line["split"] == "eval"]

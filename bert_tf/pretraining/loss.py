@@ -53,7 +53,7 @@ class PretrainingLoss:
 def _weighted_sums(
     logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Weighted sums of cross-entropy, of right predictions, and of the weights themselves.
+    """Weighted sums of cross-entropy and of right predictions, and the sum of the weights.
 
     Args:
         logits: float [..., classes].

@@ -24,7 +24,7 @@ from bert_tf.training.timeline import PhaseSettings
 
 
 def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
-    """How the records are to be masked; None where they are masked already.
+    """Returns how the records are to be masked; None where they are masked already.
 
     A row gets as many targets as `masked_lm_prob` asks for.
 
@@ -66,7 +66,7 @@ class PretrainingPhase:
     """A phase with everything that its config leaves to the run filled in.
 
     Attributes:
-        name: what messages call it; "" in a run of one phase.
+        name: prefix of messages; "" in a run of one phase.
         data: its records.
         steps, batch_size: as in the config.
         accumulation_steps: micro-batches of a batch.
@@ -110,12 +110,7 @@ class PretrainingPhase:
     def open_inputs(
         self, config: TrainConfig, strategy: tf.distribute.Strategy, *, shards: int
     ) -> PretrainingInputs:
-        """The phase's training batches.
-
-        Args:
-            config: the `train` section.
-            strategy: what rows are spread over.
-            shards: parts of each replica's micro-batches.
+        """Opens the phase's training batches, each micro-batch of a replica in so many shards.
 
         Raises:
             InputError, UsageError: see `PretrainingInputs`.
@@ -155,11 +150,7 @@ class PretrainingPhase:
 
 
 def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
-    """The pair task of all phases' records.
-
-    Raises:
-        UsageError: they have different ones.
-    """
+    """The pair task of all phases' records; raises UsageError if they differ."""
     tasks = {phase.data.pair_task: phase.data.directory for phase in phases}
     if len(tasks) > 1:
         found = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
@@ -172,14 +163,10 @@ def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
 def pretraining_phases(
     config: TrainConfig, data: Sequence[PretrainingData]
 ) -> list[PretrainingPhase]:
-    """The phases of a run; one where the config has none.
+    """Returns the phases of a run; one where the config has none.
 
     A phase with a learning rate of its own starts a schedule, which the phases after it share up to
-    the next such one; the first phase starts one in any case.
-
-    Args:
-        config: the `train` section.
-        data: of every phase.
+    the next such one; the first phase always starts one.
     """
     steps = config.phase_steps()
     given = config.phases or (TrainingPhase(data=config.data),)

@@ -36,12 +36,7 @@ from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
 
 class PhasedInputs:
-    """Joins the inputs of phases; a `bert_tf.training.protocols.TrainingInputs`.
-
-    Args:
-        inputs: of every phase.
-        steps: of every phase.
-    """
+    """Joins the inputs of phases; a `bert_tf.training.protocols.TrainingInputs`."""
 
     def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
         self._inputs = inputs
@@ -66,7 +61,7 @@ class PhaseResult:
 
     Attributes:
         steps: done in it.
-        sequences: sequences of these steps, those of earlier epochs counted again.
+        sequences: of these steps, those of earlier epochs counted again.
         gradient_accumulation_steps: micro-batches of a batch.
         packing: `sequences_per_row`, `packing_efficiency`, `rows_per_step`; None without packing.
     """
@@ -79,12 +74,7 @@ class PhaseResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingResult:
-    """How a run ended.
-
-    Attributes:
-        training: the loop's result.
-        phases: one in a run on one data set.
-    """
+    """The result of the training loop, and of each phase."""
 
     training: TrainingResult
     phases: list[PhaseResult]

@@ -188,11 +188,10 @@ class JobCall:
             return 0 if complaint is None else complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
-        """Runs the job on sections of `resolve`, unless its output is finished; returns its
-        manifest.
+        """Runs the job unless its output is finished; returns its manifest.
 
         Raises:
-            UsageError: TensorFlow was used before the process was forked, as well as the job's own.
+            UsageError: the process was forked after TensorFlow was used; also errors of the job.
         """
         finished = check_request(self.name, resolved, overwrite=options.overwrite)
         if finished is not None:
@@ -212,12 +211,7 @@ class JobCall:
     def resolve(
         self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
-        """The sections.
-
-        Args:
-            config: YAML file.
-            flags: value by key, of any of the sections.
-            assignments: texts of `--set`.
+        """Builds the sections from a YAML file, values by key, and texts of `--set`.
 
         Raises:
             ConfigError: with all faults.

@@ -19,15 +19,7 @@ _Rows = list[tuple[str, str]]
 
 
 class JobCommand(PlainCommand):
-    """A command whose options are listed in groups, and keys without a flag by `--help-all`.
-
-    Args:
-        common: parameters of input, output and model.
-        rest: other parameters of the command's sections.
-        general: parameters that every such command has.
-        further_keys: spelling with default and help of each key that has no flag.
-        options: as of `click.Command`.
-    """
+    """A command whose options are listed in groups, and keys without a flag by `--help-all`."""
 
     def __init__(
         self,
@@ -64,13 +56,7 @@ class JobCommand(PlainCommand):
 
 
 class ListedArgument(click.Argument):
-    """An argument that is listed among the options.
-
-    Args:
-        declarations: as of `click.Argument`.
-        doc: one line of help.
-        options: as of `click.Argument`.
-    """
+    """An argument that is listed among the options, with a line of help."""
 
     def __init__(self, declarations: Sequence[str], *, doc: str, **options: Any):
         super().__init__(declarations, **options)
@@ -109,12 +95,12 @@ _WIDEST_KEY = 96  # characters of a key with its values, indented
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConfigOptions:
-    """What a command line and its help have of config sections.
+    """Click parameters of config sections, and help on keys without a flag.
 
     Attributes:
         common: parameters of input, output and model.
         rest: the other parameters.
-        further_keys: spelling with default and help of each key that has no flag.
+        further_keys: spelling with default, and help, of each key without a flag.
     """
 
     common: list[click.Parameter]

@@ -61,10 +61,10 @@ def is_noise(line: bytes) -> bool:
 
 
 class Log:
-    """The log of a job: what came before its file is known is kept until then.
+    """The log of a job; lines before its file is known are kept until then.
 
     The job's own lines are always written, those of libraries up to a size. A file that does not
-    begin as such logs do is somebody else's and stays as it is.
+    begin like such a log is left alone.
     """
 
     def __init__(self) -> None:

@@ -60,20 +60,15 @@ _MOST_NEIGHBORS = 10_000
 def check_request(
     command: str, sections: Sequence[Section], *, overwrite: bool
 ) -> dict[str, Any] | None:
-    """Checks what a command is asked for, as far as that takes no library that loads for seconds.
+    """Checks a request, as far as that takes no library that loads for seconds.
 
-    A job checks all of it again; what is not sure here is left to it.
-
-    Args:
-        command: the command's name.
-        sections: its resolved sections; the first has its inputs and its output.
-        overwrite: whether an output may be replaced.
+    The job checks all of it again; what is not sure here is left to it.
 
     Returns:
-        The manifest of the output if that is finished, and what was asked for; otherwise None.
+        The manifest of the output if that is finished and matches the request; otherwise None.
 
     Raises:
-        ConfigError: paths lead nowhere; all of them.
+        ConfigError: with all paths that lead nowhere.
         UsageError: a package or a column is missing, or the output was made with another config.
         InputError: a manifest or a model's `task.json` is damaged.
     """
@@ -91,12 +86,12 @@ def check_request(
 
 
 def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
-    """What is wrong with the path of an input, in a line with the cure; None if nothing is.
+    """Returns a line on a wrong input path, with the cure; None if it is fine or on other storage.
 
     Args:
-        reads: what it names.
+        reads: kind of the path.
         spelling: the flag or argument that it was given by.
-        path: as it was given; on other storage than this machine's it is not looked for.
+        path: as it was given.
     """
     if "://" in path:
         return None
@@ -172,11 +167,7 @@ def _hub_hint(spelling: str, path: str) -> str | None:
 
 
 def _check_output(config: Section, *, overwrite: bool) -> None:
-    """Looks whether an output can be written where it shall be.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Raises UsageError if the output cannot be written."""
     (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
     output = str(getattr(config, field.name))
     if isinstance(config, EvaluateConfig):
@@ -204,11 +195,7 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
 
 
 def _check_columns(config: RowSection) -> None:
-    """Looks for the columns that are needed in the first files of each input.
-
-    Raises:
-        UsageError: one is missing.
-    """
+    """Raises UsageError if a needed column is missing in the first files of an input."""
     needed = config.needed_columns
     if isinstance(config, ColumnsSection | TextVectorsSection):
         needed = {**_columns_of_model(config), **needed}
@@ -293,7 +280,7 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
 
 
 def _finished(command: str, config: Section) -> dict[str, Any] | None:
-    """The manifest of an output that is finished and made of the same; None if that is not sure.
+    """The manifest of an output that is surely finished and made from the same.
 
     Raises:
         UsageError: it was made by another command, or with another config.

@@ -56,14 +56,14 @@ _LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the poo
 
 
 def keep_freed_memory() -> None:
-    """Has TensorFlow keep the memory that one training step leaves for the next.
+    """Makes TensorFlow keep the memory of one training step for the next.
 
-    By default it takes large tensors from malloc at every step. glibc gives such blocks back to
-    the system at once, which then clears fresh pages for the next step: a tenth of the step of a
-    small BERT on two cores. With these settings tensors on processors come from a pool, as they do
-    on GPUs. It may grow to all memory of the machine or container but what the libraries take, so
-    that a step that does not fit is an error of TensorFlow, not the end of the process by the
-    system, unless other processes need the memory too. Settings in the environment stay.
+    By default it takes large tensors from malloc at every step; glibc returns such blocks to the
+    system, which clears fresh pages for the next step: a tenth of the step of a small BERT on two
+    cores. With these settings tensors on processors come from a pool, as on GPUs. It may grow to
+    all memory of the machine or container but what the libraries take, so that a step that does
+    not fit is an error of TensorFlow instead of the end of the process, unless other processes need
+    the memory too. Settings in the environment stay.
     """
     memory = memory_and_swap()
     limit = max(memory - _LIBRARIES, memory // 2)
@@ -89,15 +89,15 @@ def logged_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog
     """Leads file descriptor 2 through `noise_filter.py` while it is open.
 
     TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a
-    process of its own, so that the last words of one that is killed or aborts still come through.
-    Where this process has redirected `sys.stderr`, nothing is changed.
+    process of its own, so that the last words of one that aborts still come through. Where
+    `sys.stderr` is redirected, nothing is changed.
 
     Args:
         verbose: show everything, and let the libraries say more.
 
     Yields:
-        The stream for our own lines: straight to where stderr leads, a terminal if that is one.
-        The log that gets all that is led through the filter; None where nothing is.
+        The stream for our own lines, a terminal if stderr is one, and the log that gets everything
+        that is led through the filter; None where nothing is.
     """
     if verbose:
         be_verbose()

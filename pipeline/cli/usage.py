@@ -22,12 +22,12 @@ HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class PlainCommand(click.Command):
-    """A command that refuses a second value where one is taken, of which the last would win, and
-    says what to do about what is left over, as where the shell expands a glob.
+    """A command that rejects a second value of an option that takes one, and explains leftover
+    arguments, as where the shell expands a glob.
 
     Attributes:
-        helps: commands whose help is shown where an argument is their name, in place of the
-            command's own.
+        helps: commands whose help is shown instead of the command's own where an argument is
+            their name.
     """
 
     helps: Mapping[str, click.Command] = {}
@@ -96,11 +96,7 @@ class PathText(click.ParamType):
 
 
 class InputPath(PathText):
-    """A path that has to be there; a command looks before it loads anything.
-
-    Args:
-        reads: what it names.
-    """
+    """A path of some kind that has to exist; checked before anything is loaded."""
 
     def __init__(self, reads: Reads):
         self.reads = reads
@@ -141,13 +137,7 @@ def _spelling(parameter: click.Parameter) -> str:
 
 
 def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
-    """What to do about arguments without a place.
-
-    Args:
-        left_over: those arguments.
-        given: all arguments of the command.
-        repeatable: flags that take several values, each after a flag of its own.
-    """
+    """What to do about arguments without a place; `repeatable` flags take one value each."""
     shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
     first = given.index(left_over[0])
     flag = given[first - 2] if first >= 2 else ""

@@ -29,10 +29,9 @@ _LEAST_WORD_FRACTION = 0.75
 
 
 def split_into_sentences(text: str) -> list[str]:
-    """The prose sentences of a text of documentation, in their order.
+    """Returns the prose sentences of a text of documentation, without mark-up, in their order.
 
-    Examples, signatures, tables, headings and literal blocks are left out, mark-up is removed, and
-    so is every sentence that still looks like code.
+    Examples, signatures, tables, headings, literal blocks and sentences like code are left out.
 
     >>> split_into_sentences("Sorts the *items* in place. Try this::\\n\\n    sort([3, 1])\\n")
     ['Sorts the items in place.']
@@ -48,8 +47,7 @@ def split_into_sentences(text: str) -> list[str]:
 def prose_paragraphs(text: str) -> list[str]:
     """Runs of lines of equal indentation, each joined to one line.
 
-    Left out are literal blocks (what is indented below a line ending in `::`), interactive
-    examples, directives, headings and ruled tables.
+    Left out are literal blocks, interactive examples, directives, headings and ruled tables.
     """
     paragraphs: list[str] = []
     lines: list[str] = []
@@ -149,13 +147,8 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
 
     The sources are Python's language reference, the docstrings of the standard library and of
     required packages (read, never imported; a module is a document), and the texts, without labels
-    or answers, that the demo later fine-tunes on. Files and sentences come in the order of their
-    paths, and a sentence that was seen before is left out, so the same installation gives the same
-    bytes.
-
-    Args:
-        directory: folder to make; it appears whole or not at all.
-        data: folder with the demo's own data files.
+    or answers, that the demo later fine-tunes on. Each sentence is kept once, in the order of
+    paths, so the same installation gives the same bytes. The folder appears whole or not at all.
 
     Returns:
         The number of sentences by file name.

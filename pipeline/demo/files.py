@@ -30,7 +30,7 @@ def write_data(directory: Path) -> None:
 
 
 def find_weights(folder: str | None) -> Path:
-    """The HuggingFace folder of pretrained weights to fine-tune from.
+    """Finds the HuggingFace folder of pretrained weights to fine-tune from.
 
     Args:
         folder: the one asked for; None looks for the installed package that carries MiniLM

@@ -38,12 +38,7 @@ class DemoPlan:
 
 
 def make_plan(folder: Path, weights: Path) -> DemoPlan:
-    """The plan of a demo.
-
-    Args:
-        folder: where everything is written.
-        weights: HuggingFace folder that the tasks are fine-tuned from.
-    """
+    """Plans a demo in a folder, fine-tuned from the weights of a HuggingFace folder."""
     corpus, data = folder / "corpus", folder / "data"
     texts = str(corpus / "*.txt")
     vocab = build_section(

@@ -95,12 +95,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def command_line(command: str, section: Section) -> str:
-    """`bert-pipeline COMMAND …` with every key that differs from its default.
-
-    Args:
-        command: the command's name.
-        section: its resolved config.
-    """
+    """`bert-pipeline COMMAND …` with every key that differs from its default."""
     words = ["bert-pipeline", command]
     assignments: list[str] = []
     fields = dataclasses.fields(section)
@@ -135,7 +130,7 @@ _RUNNER = RunnerConfig()
 
 
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:
-    """Runs every stage that is not finished yet and shows what came out.
+    """Runs every stage that is not finished yet and shows the results.
 
     Args:
         output: folder to work in.
@@ -143,12 +138,12 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
         options: how to run.
 
     Returns:
-        `pretraining`, `complaints` and `cities` (measures by name), `files` (path by meaning),
+        `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning) and
         `seconds`.
 
     Raises:
-        UsageError: there are no weights, the folder holds the demo of another release, or another
-            demo runs in it.
+        UsageError: there are no weights, or the folder holds the demo of another release, or one
+            that is running.
     """
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; name a folder")

@@ -18,11 +18,11 @@ def commented_yaml(
     heading: Sequence[str],
     hints: Sequence[str] = (),
 ) -> str:
-    """The text of a config file.
+    """Writes a config section.
 
     Args:
         section: its name.
-        values: by key, in the order in which they are written.
+        values: by key, in the order of writing.
         reasons: a comment by key.
         heading: comments above the section.
         hints: comments below it.

@@ -34,17 +34,7 @@ _EVALUATIONS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingRecipe:
-    """Settings of a pretraining.
-
-    Attributes:
-        size: a key of `SIZES`.
-        max_seq_length: tokens per sequence.
-        max_predictions_per_seq: masked ones of them at most.
-        batch_size: sequences per step.
-        learning_rate: peak.
-        steps: in all.
-        eval_every: steps between evaluations.
-    """
+    """Settings of a pretraining: keys of the sections `preprocess` and `train`."""
 
     size: str
     max_seq_length: int
@@ -56,12 +46,11 @@ class PretrainingRecipe:
 
 
 def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
-    """The largest vocabulary most of whose entries occur often enough to be learned.
+    """Returns the largest vocabulary most of whose entries occur often enough to be learned.
 
     Args:
-        frequencies_by_size: sizes, the largest first, each with how often the corpus has its
-            entries of several characters, float or int [entries]. The last one is taken if no
-            other is suitable.
+        frequencies_by_size: sizes, the largest first, each with the counts of its entries of
+            several characters, float or int [entries]. The last one is taken if no other fits.
     """
     for size, frequencies in frequencies_by_size:
         if len(frequencies) and np.mean(frequencies >= _FREQUENT) >= _FREQUENT_FRACTION:
@@ -70,12 +59,7 @@ def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> 
 
 
 def choose_size(tokens: float, vocab_size: int) -> str:
-    """The largest model that 40 passes over the text have 20 tokens per weight for.
-
-    Args:
-        tokens: of the corpus.
-        vocab_size: whose embeddings are weights too.
-    """
+    """The largest model that 40 passes over the text have 20 tokens per weight for."""
     fitting = [
         size
         for size in SIZES
@@ -85,11 +69,7 @@ def choose_size(tokens: float, vocab_size: int) -> str:
 
 
 def choose_length(document_tokens: np.ndarray) -> int:
-    """BERT's 128 tokens, or fewer if 99% of the documents are shorter.
-
-    Args:
-        document_tokens: lengths, float or int [documents].
-    """
+    """BERT's 128 tokens, or fewer if 99% of the documents (lengths in tokens) are shorter."""
     needed = float(np.quantile(document_tokens, _COVERED)) + 3  # [CLS] and two [SEP]
     rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
@@ -109,14 +89,7 @@ def choose_recipe(
     batch_size: int | None = None,
     steps: int | None = None,
 ) -> PretrainingRecipe:
-    """Batch size, learning rate and steps.
-
-    Args:
-        size: a key of `SIZES`.
-        tokens: of the corpus.
-        max_seq_length: of the sequences.
-        batch_size, steps: those that are decided already; the rest follows from them.
-    """
+    """Chooses batch size, learning rate and steps; `batch_size` and `steps` may be given."""
     width = SIZES[size]["hidden_size"]
     sequences = EPOCHS * tokens / max_seq_length
     batch = batch_size or largest_batch(size)

@@ -25,7 +25,7 @@ _WIDEST_EXAMPLE = 50
 
 
 def found_columns(path: str, dialect: TableDialect, given: Mapping[str, Any]) -> TableSketch | None:
-    """Sketches the columns of a table; None of files whose format names them, or has none.
+    """Sketches the columns of a table; None of formats that name them, or have none.
 
     Args:
         path: the file.
@@ -58,13 +58,9 @@ def column_lines(table: TableSketch) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A config as far as it is known.
+    """A config as far as it is known: values in the order of writing, and comments, by key.
 
-    Attributes:
-        options: the task's section.
-        values: by key, in the order in which the file has them.
-        given: keys that the user set.
-        reasons: a comment by key.
+    Keys in `given` were set by the user.
     """
 
     options: type[FinetuneConfig]
@@ -87,15 +83,7 @@ def draft_config(
     assignments: tuple[str, ...],
     console: Console,
 ) -> Draft:
-    """Finds encoding and columns of a file of labeled rows.
-
-    Args:
-        task: to fine-tune for.
-        source: the file.
-        init: model to start from.
-        run: run directory that the config names.
-        assignments: `finetune.key=value` texts.
-        console: where the columns are shown.
+    """Finds encoding and columns of a file of labeled rows, and shows them on the console.
 
     Raises:
         InputError, UsageError: the file cannot be read, or lacks a column.
@@ -149,15 +137,7 @@ _EPOCHS, _MOST_EPOCHS = 3, 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Settings of a fine-tuning.
-
-    Attributes:
-        max_seq_length: tokens per sequence.
-        batch_size: rows per step.
-        learning_rate: peak.
-        epochs: passes over the rows.
-        sequences: that are trained on.
-    """
+    """Settings of a fine-tuning on a number of sequences."""
 
     max_seq_length: int
     batch_size: int
@@ -184,14 +164,13 @@ class Recipe:
 def choose_length(
     lengths: np.ndarray, *, in_windows: bool, default: int, longest_of_model: int
 ) -> int:
-    """The tokens of a sequence that 99% of the rows fit in.
+    """Returns the tokens of a sequence that 99% of the rows fit in.
 
     Args:
         lengths: tokens of sequences, [CLS] and [SEP] included, int [n].
-        in_windows: whether what does not fit becomes more sequences; nothing is lost then, and the
-            task's default is taken.
+        in_windows: whether longer texts become more sequences; the task's default is taken then.
         default: of the task.
-        longest_of_model: positions that the model has.
+        longest_of_model: positions of the model.
     """
     if in_windows:
         return min(default, longest_of_model)
@@ -203,16 +182,10 @@ def choose_length(
 def choose_recipe(
     model: BertConfig, *, max_seq_length: int, rows: float, sequences_per_row: float
 ) -> Recipe:
-    """Batch size, learning rate and epochs.
+    """Chooses batch size, learning rate and epochs.
 
     Few rows get small batches and more epochs (Mosbach et al. 2021), so that there are about 300
     steps.
-
-    Args:
-        model: its shape.
-        max_seq_length: tokens per sequence.
-        rows: that are trained on.
-        sequences_per_row: of windows.
     """
     is_small = rows < _FEW_ROWS or max_seq_length > _LONG
     batch_size = _SMALL_BATCH if is_small else _BATCH

@@ -33,13 +33,13 @@ _SCRIPTS_SHOWN = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusFacts:
-    """What is known of a corpus.
+    """A corpus as estimated from a sample.
 
     Attributes:
-        sample: what was read of it.
-        scale: how many times the sample's text the corpus has, about; 1 for all of it.
-        about: what to say before an amount: nothing, or "about ".
-        document_words: of each document of the sample, as spaces separate them, int64.
+        sample: the sample.
+        scale: text of the corpus over that of the sample; 1 for all of it.
+        about: put before an amount: nothing, or "about ".
+        document_words: of each document of the sample, separated by spaces, int64.
         document_sentences: likewise.
         duplicates: documents of the sample that are equal to an earlier one.
         similar: fraction of its distinct documents that resemble another one.
@@ -83,10 +83,6 @@ class CorpusFacts:
 def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
     """Reads a sample of a corpus, all of a small one, and learns vocabularies from it.
 
-    Args:
-        config: how it is read and cleaned.
-        files: of it.
-
     Raises:
         InputError, UsageError: it cannot be read, or has no text.
     """
@@ -118,13 +114,7 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
 
 
 def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) -> Iterator[str]:
-    """The facts as lines to read.
-
-    Args:
-        facts: to show.
-        files: of the corpus.
-        encoding: of them.
-    """
+    """Describes a corpus in lines for the user."""
     stored = shown_size(sum(file.bytes for file in files))
     part = "all read" if facts.sample.is_whole else "a sample read, from files spread over them"
     yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"

@@ -36,7 +36,7 @@ _HINTS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What `init` saw and chose.
+    """A config that `init` proposed.
 
     Attributes:
         config: the file that was written.
@@ -82,11 +82,11 @@ def propose(
         output: YAML file to write; by default named after the file and the task.
         assignments: `finetune.key=value` texts, kept as they are.
         overwrite: whether a file of that name may be replaced.
-        console: where it says what it sees.
+        console: for the findings.
         measured_seconds: how long training steps are timed.
 
     Raises:
-        UsageError: no such file or model; no column looks like what the task needs; the file to
+        UsageError: no such file or model; no column looks like one that the task needs; the file to
             write exists.
         InputError: the rows cannot be used.
     """

@@ -40,14 +40,14 @@ _LONG_SECONDS = 24 * 3600
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingProposal:
-    """What `init pretrain` saw and chose.
+    """Configs that `init pretrain` proposed.
 
     Attributes:
         config: the file that was written.
         settings: its values by section and key.
         documents, words, tokens: of the corpus; estimates, unless `is_whole`.
         is_whole: whether all of the corpus was read.
-        duplicates: documents of what was read that are equal to an earlier one.
+        duplicates: documents of the sample that are equal to an earlier one.
         seconds_per_step: measured on this machine.
         seconds: estimated for the start and all steps of `train`.
         next: command lines that run it.
@@ -82,7 +82,7 @@ def propose_pretraining(
         assignments: `section.key=value` texts of the sections `vocab`, `preprocess` and `train`,
             kept as they are. A key that both data jobs have holds for both.
         overwrite: whether a file of that name may be replaced.
-        console: where it says what it sees.
+        console: for the findings.
         measured_seconds: how long training steps are timed.
 
     Raises:

@@ -47,15 +47,12 @@ _SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) |
 def given_settings(
     source: str, target: Path, assignments: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """What each section must have, with the keys that the user has set.
+    """Returns the keys of each section that are required or set by `section.key=value` texts.
 
-    Args:
-        source: the corpus, a file or a glob.
-        target: file that the config will be in; the outputs are named after it.
-        assignments: `section.key=value` texts.
+    The outputs are named after `target`, the file that the config will be in.
 
     Raises:
-        ConfigError: a key is unknown, of another section, or its value is none it may have.
+        ConfigError: a key is unknown, of another section, or has a wrong value.
     """
     stem = target.with_suffix("")
     names: dict[str, list[str]] = {name: [] for name in SECTIONS}
@@ -90,15 +87,15 @@ def given_settings(
 def propose_settings(
     given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
-    """The values of all sections, and the recipe that they are from where the user has set none.
+    """Returns the values of all sections, and the recipe of those that the user has not set.
 
     Args:
-        given: by section, what is decided already; the rest follows from it.
+        given: by section, the keys that are decided already.
         found: keys for both data jobs that the corpus decides.
         facts: of the corpus.
 
     Raises:
-        UsageError: a model is given, of which there is nothing to propose.
+        UsageError: a model is given, for which there is nothing to propose.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
     vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
@@ -140,13 +137,7 @@ def propose_settings(
 def setting_reasons(
     facts: CorpusFacts, recipe: PretrainingRecipe, settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """A comment for each of the settings that may be proposed, by section.
-
-    Args:
-        facts: of the corpus.
-        recipe: that the settings are from.
-        settings: of all sections.
-    """
+    """Returns a comment for each setting that may be proposed, by section."""
     common = {
         "encoding": "a guess: the first file is not UTF-8",
         "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
