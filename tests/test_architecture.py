@@ -31,7 +31,6 @@ PIPELINE_LEVELS = {
     "embedding": 4,
     "proposal": 4,
     "report": 4,
-    "lineage": 5,
     "retrieval": 5,
     "summarization": 5,
     "trying": 5,

@@ -60,8 +60,8 @@ COMMANDS = {
     "schema": "print the JSON Schema of config files",
     "doctor": "check this machine and the installation",
 }
-RUN_MODELS = (
-    *(
+RUN_MODELS = frozenset(
+    [
         "init",
         "train",
         "finetune",
@@ -73,8 +73,8 @@ RUN_MODELS = (
         "embed",
         "search",
         "summarize",
-    ),
-    "demo",
+        "demo",
+    ]
 )
 
 
@@ -82,11 +82,9 @@ class LazyGroup(click.Group):
     """Imports a command's module only when that command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the path of the data."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command object, or None for an unknown name."""
         if name not in COMMANDS:
             return None
         from pipeline.cli.commands.jobs import JOBS
@@ -98,12 +96,10 @@ class LazyGroup(click.Group):
         return module.command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
-        """Names the known commands when this one is not."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.UsageError(no_such_command(args[0], COMMANDS), ctx)
         return super().resolve_command(ctx, args)
@@ -118,18 +114,14 @@ def _show_versions(context: click.Context, _: click.Parameter, is_asked: bool) -
         context.exit()
 
 
-@click.group(
-    cls=LazyGroup,
-    invoke_without_command=True,
-    context_settings=HELP_FLAGS,
-)
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings=HELP_FLAGS)
 @click.option(
     "--version",
     is_flag=True,
     callback=_show_versions,
     expose_value=False,
     is_eager=True,
-    help="show the versions of this tool and of what it stands on, and exit",
+    help="show the version of bert-pipeline and its main dependencies, and exit",
 )
 @click.pass_context
 def bert_pipeline(context: click.Context) -> None:
@@ -195,30 +187,29 @@ def _explain(error: Exception) -> int:
         if not isinstance(known, InputError) and known.exit_code == 1:
             _name_log(error)
         return known.exit_code
+    click.echo(f"error: {_explanation(error, known)}", err=True)
+    _name_log(error)
+    return 1
+
+
+def _explanation(error: Exception, known: BaseException | None) -> str:
+    """A line on an error that was not raised for the user."""
     failed = failure_in(str(error))
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)
     if isinstance(known, OSError):
-        click.echo(f"error: {explain_system_error(known)}", err=True)
-        _name_log(error)
-        return 1
+        return explain_system_error(known)
     if "tensorflow" in sys.modules and _is_out_of_memory(error):
-        click.echo(
-            "error: TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens "
-            "of score, or raise gradient_accumulation_steps where the command has it",
-            err=True,
+        return (
+            "TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens of "
+            "score, or raise gradient_accumulation_steps where the command has it"
         )
-        _name_log(error)
-        return 1
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")
-    click.echo(
-        f"error: unexpected {name}: {message} "
-        "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)",
-        err=True,
+    return (
+        f"unexpected {name}: {message} "
+        "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)"
     )
-    _name_log(error)
-    return 1
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -72,7 +72,7 @@ def keep_freed_memory() -> None:
 
 
 VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
-QUIET_HELP = "show warnings and errors alone"
+QUIET_HELP = "only show warnings and errors"
 _FILTER = Path(__file__).with_name("noise_filter.py")
 _SECONDS_TO_DRAIN = 2.0
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,20 +143,6 @@ def duration(timings: dict[str, float]) -> str:
 
 _TABLES_SHOWN = 3
 _NAMES_SHOWN = 10
-_MEANINGS = {
-    "vocab": "WordPiece vocabulary",
-    "preprocess": "pretraining TFRecords",
-    "train": "pretraining run",
-    "finetune": "fine-tuning run",
-    "label-errors": "rows with doubtful labels",
-    "evaluate": "evaluation",
-    "export": "exported model",
-    "score": "scored rows",
-    "embed": "vectors of texts",
-    "search": "search results",
-    "summarize": "summarized rows",
-    "import-weights": "model directory",
-}
 
 
 def require_manifest(path: str) -> dict[str, Any]:
@@ -255,7 +242,8 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
 
 def meaning_of(command: str) -> str:
     """What a command makes, in words."""
-    return _MEANINGS.get(command, "artifact")
+    kind = _KINDS.get(command)
+    return "artifact" if kind is None else kind.meaning
 
 
 def _config_lines(manifest: dict[str, Any], *, all_settings: bool) -> list[str]:
@@ -276,21 +264,8 @@ def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[st
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
     """Some of the content of anything but pretraining records."""
-    command = manifest.get("command", "")
-    if command in ("train", "finetune"):
-        return loss_curve_lines(path / "metrics.jsonl")
-    if command == "label-errors":
-        return _first_lines(path / "label_errors.csv", samples + 1)
-    if command == "evaluate":
-        return _first_lines(path / "predictions.jsonl", samples)
-    if command == "vocab":
-        return _vocabulary_lines(path, samples)
-    if command in ("score", "search"):
-        tables = [path] if path.is_file() else _tables(path)
-        return [line for table in tables for line in _first_lines(table, samples)]
-    if command in ("export", "import-weights"):
-        return model_lines(path)
-    return []
+    kind = _KINDS.get(manifest.get("command", ""))
+    return [] if kind is None else kind.lines(path, samples)
 
 
 def _tables(folder: Path) -> list[Path]:
@@ -340,3 +315,37 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object; make or copy the model again")
     return content
+
+
+def _table_lines(path: Path, samples: int) -> list[str]:
+    tables = [path] if path.is_file() else _tables(path)
+    return [line for table in tables for line in _first_lines(table, samples)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """What a command makes, and some of its content as lines."""
+
+    meaning: str
+    lines: Callable[[Path, int], list[str]] = lambda path, samples: []
+
+
+_KINDS = {
+    "vocab": _Kind("WordPiece vocabulary", _vocabulary_lines),
+    "preprocess": _Kind("pretraining TFRecords"),
+    "train": _Kind("pretraining run", lambda path, _: loss_curve_lines(path / "metrics.jsonl")),
+    "finetune": _Kind("fine-tuning run", lambda path, _: loss_curve_lines(path / "metrics.jsonl")),
+    "label-errors": _Kind(
+        "rows with doubtful labels",
+        lambda path, samples: _first_lines(path / "label_errors.csv", samples + 1),
+    ),
+    "evaluate": _Kind(
+        "evaluation", lambda path, samples: _first_lines(path / "predictions.jsonl", samples)
+    ),
+    "export": _Kind("exported model", lambda path, _: model_lines(path)),
+    "score": _Kind("scored rows", _table_lines),
+    "embed": _Kind("vectors of texts"),
+    "search": _Kind("search results", _table_lines),
+    "summarize": _Kind("summarized rows"),
+    "import-weights": _Kind("model directory", lambda path, _: model_lines(path)),
+}

@@ -126,7 +126,7 @@ class LoopSection(Section):
         affects_output=False,
     )
     report_to: tuple[str, ...] = option(
-        "trackers that get what metrics.jsonl gets: files in the run directory, the server of "
+        "experiment trackers to log metrics to: files in the run directory, the server of "
         "MLFLOW_TRACKING_URI, or Weights & Biases with WANDB_MODE=online; repeatable",
         default=(TENSORBOARD,),
         choices=REGISTRIES.trackers,

@@ -74,7 +74,7 @@ class ExportConfig(Section):
         reads="table",
     )
     max_metric_drop: float = option(
-        "most that the metric which chose the model may fall by in int8; otherwise nothing is "
+        "maximum drop of the selection metric after quantization to int8; otherwise nothing is "
         "written",
         default=0.01,
         minimum=0.0,
