@@ -137,15 +137,6 @@ FORMATS: dict[str, FormatEntry] = {
             model_file="bert_model.ckpt.index",
             tags=("tensorflow",),
         ),
-        FormatEntry(
-            name="google-tf2",
-            implementation="bert_tf.export.checkpoints:ModelGardenFormat",
-            title="checkpoint of TF Model Garden (TensorFlow 2)",
-            config_file="bert_config.json",
-            model_file="bert_model.ckpt-1.index",
-            tags=("tensorflow",),
-            keeps_head=lambda card: False,
-        ),
     )
 }
 DEFAULT_FORMAT = next(iter(FORMATS))

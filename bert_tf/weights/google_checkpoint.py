@@ -1,4 +1,4 @@
-"""Checkpoints of google-research/bert (TensorFlow 1) and TF Model Garden (2), in and out."""
+"""Checkpoints of google-research/bert (TensorFlow 1), in and out; TensorFlow 2 ones, in."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
     POOLER,
     departures,
-    fresh_pooler,
-    further_paths,
     huggingface_array,
-    object_array,
-    pretraining_paths,
     tensor_keys,
 )
 
@@ -125,7 +121,15 @@ def write_google_checkpoint(
         Differences between the checkpoint and the model, a sentence each.
     """
     folder = Path(folder)
-    write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
+    fields = config.fields()
+    del fields["layer_norm_eps"]  # the reference knows no epsilons and no kinds of GELU
+    fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
+    write_text_atomically(
+        folder / GOOGLE_CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n"
+    )
+    write_vocabulary_files(
+        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
+    )
     variables = {google_name(name): value for name, value in tensors.items()}
     tf.raw_ops.SaveV2(
         prefix=str(folder / CHECKPOINT),
@@ -139,21 +143,6 @@ def write_google_checkpoint(
     if f"{POOLER}.weight" not in tensors:
         notes.append("the model has no pooler; google-research/bert starts with a random one")
     return notes
-
-
-def write_config_and_vocabulary(
-    folder: Path, config: BertConfig, vocab: list[str], *, lowercase: Lowercase
-) -> None:
-    """Writes `bert_config.json`, which has neither epsilons nor kinds of GELU, and `vocab.txt`."""
-    fields = config.fields()
-    del fields["layer_norm_eps"]
-    fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
-    write_text_atomically(
-        folder / GOOGLE_CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n"
-    )
-    write_vocabulary_files(
-        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
-    )
 
 
 class CheckpointTensors(Mapping[str, np.ndarray]):
@@ -228,68 +217,3 @@ def _checkpoint_prefix(folder: Path) -> str:
             f"found {len(found)}"
         )
     return found[0]
-
-
-_LIBRARY = "TF Model Garden"
-
-
-def write_model_garden_checkpoint(
-    folder: str | Path,
-    *,
-    config: BertConfig,
-    vocab: list[str],
-    lowercase: Lowercase,
-    tensors: Mapping[str, np.ndarray],
-) -> list[str]:
-    """Writes `bert_config.json`, `vocab.txt` and the object graph `bert_model.ckpt-1`.
-
-    `tf.train.Checkpoint(encoder=…).read(…)` fills a `BertEncoder` or `BertEncoderV2`, and
-    `tf.train.Checkpoint(model=…)` a `BertPretrainerV2` with a next-sentence head; fine-tuning tasks
-    take it as their `init_checkpoint`. Encoder and pooler have the keys of the published
-    checkpoints. Arguments and result are those of `write_google_checkpoint`.
-    """
-    folder = Path(folder)
-    write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
-    has_pooler = f"{POOLER}.weight" in tensors
-    values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
-    paths = dict(pretraining_paths(config.num_hidden_layers))
-    variables = {
-        path: tf.Variable(object_array(name, values[name], config.num_attention_heads))
-        for path, name in paths.items()
-        if name in values
-    }
-    root = _object_graph(variables, further_paths(config.num_hidden_layers))
-    root.save(str(folder / CHECKPOINT))
-    notes = departures(config, _LIBRARY)
-    if not has_pooler:
-        notes.append("the model has no pooler; the checkpoint's is random, as a fresh model's")
-    if tensors.keys() - set(paths.values()):
-        notes.append(
-            f"the model's head is left out; {_LIBRARY} reads heads of pretraining alone from such "
-            "checkpoints"
-        )
-    return notes
-
-
-def _object_graph(
-    variables: Mapping[str, tf.Variable], further: Mapping[str, str]
-) -> tf.train.Checkpoint:
-    """Objects nested as in the paths, some of them also at a further path."""
-    root = tf.train.Checkpoint()
-    objects: dict[str, object] = {"": root}
-
-    def put(path: str, value: object) -> None:
-        parent, _, last = path.rpartition("/")
-        if parent not in objects:
-            put(parent, tf.Module())
-        name = last.replace(".S", "/").replace("..", ".")  # TensorFlow escapes them in keys
-        setattr(objects[parent], name, value)
-        objects[path] = value
-
-    for path, variable in variables.items():
-        put(path, variable)
-    # After all first paths: of equally long paths the earlier one becomes the key.
-    for path, first in further.items():
-        if first in objects:
-            put(path, objects[first])
-    return root

@@ -20,7 +20,7 @@ from bert_tf.config.bert_file import CONFIG, TASK
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
-from bert_tf.weights.object_checkpoint import POOLER, departures, fresh_pooler, huggingface_array
+from bert_tf.weights.object_checkpoint import POOLER, departures, huggingface_array
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
@@ -200,7 +200,7 @@ def write_keras_hub_preset(
         dtype="float32",
     )
     has_pooler = f"{POOLER}.weight" in tensors
-    values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
+    values = {**({} if has_pooler else _fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
         _assign(variable, name, values[name])
     # BERT strips accents where it lower-cases; KerasHub's tokenizer only if asked.
@@ -237,6 +237,16 @@ def write_keras_hub_preset(
     if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
         notes.append("the model's heads are left out; KerasHub has none that compute the same")
     return notes
+
+
+def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
+    """A new pooler for a model without one, by HuggingFace's names; always the same."""
+    width = config.hidden_size
+    kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
+    return {
+        f"{POOLER}.weight": config.initializer_range * kernel,
+        f"{POOLER}.bias": np.zeros(width, np.float32),
+    }
 
 
 def _size_of_preset(tensors: Mapping[str, np.ndarray], vocab: list[str]) -> int:

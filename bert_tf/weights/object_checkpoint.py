@@ -37,16 +37,6 @@ def departures(config: BertConfig, library: str) -> list[str]:
     return found
 
 
-def fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
-    """A new pooler for a model without one, by HuggingFace's names; always the same."""
-    width = config.hidden_size
-    kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
-    return {
-        f"{POOLER}.weight": config.initializer_range * kernel,
-        f"{POOLER}.bias": np.zeros(width, np.float32),
-    }
-
-
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _NUMBERED = re.compile(
@@ -59,24 +49,23 @@ _BLOCK = {
     "_attention_layer/_key_dense": "attention.self.key",
     "_attention_layer/_value_dense": "attention.self.value",
     "_attention_layer/_output_dense": "attention.output.dense",
+    "_attention_output_dense": "attention.output.dense",
     "_attention_layer_norm": "attention.output.LayerNorm",
     "_intermediate_dense": "intermediate.dense",
     "_output_dense": "output.dense",
     "_output_layer_norm": "output.LayerNorm",
 }
-_BLOCK_OF_ANY_TIME = {**_BLOCK, "_attention_output_dense": "attention.output.dense"}
 _NEXT_SENTENCE = "next_sentence.."
 _FIRST_HEAD = "model/classification_heads/0"
 _HEADS = {
     "masked_lm/dense": "cls.predictions.transform.dense",
     "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm",
     f"{_NEXT_SENTENCE}pooler_dense": "bert.pooler.dense",
+    f"{_NEXT_SENTENCE}logits": "cls.seq_relationship",
     f"{_FIRST_HEAD}/out_proj": "cls.seq_relationship",
 }
-_HEADS_OF_ANY_TIME = {**_HEADS, f"{_NEXT_SENTENCE}logits": "cls.seq_relationship"}
-_OUTPUT_BIAS = "masked_lm/output_bias.Sbias"
 _HEAD_VARIABLES = {
-    _OUTPUT_BIAS: "cls.predictions.bias",
+    "masked_lm/output_bias.Sbias": "cls.predictions.bias",
     "masked_lm/bias": "cls.predictions.bias",
     "masked_lm/embedding_table": "bert.embeddings.word_embeddings.weight",
 }
@@ -101,38 +90,6 @@ def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
     return {name: key for key, name in names.items() if name is not None}
 
 
-def pretraining_paths(num_hidden_layers: int) -> Iterator[tuple[str, str]]:
-    """Path and HuggingFace's name of every variable that TF Model Garden's pretraining saves.
-
-    Paths are from the root, their parts escaped as in keys. The pooler comes twice, as the
-    encoder's and as the next-sentence head's; both are loaded, by different tasks.
-    """
-    for number, (called, layer) in enumerate(_encoder_layers(num_hidden_layers).items()):
-        path = f"encoder/layer_with_weights-{number}"
-        if called.startswith("_transformer_layers"):
-            for part, name in _BLOCK.items():
-                yield from _variables(f"{path}/{part}", f"{layer}.{name}")
-        else:
-            yield from _variables(path, layer)
-    for path, layer in _HEADS.items():
-        yield from _variables(path, layer)
-    yield _OUTPUT_BIAS, _HEAD_VARIABLES[_OUTPUT_BIAS]
-
-
-def further_paths(num_hidden_layers: int) -> dict[str, str]:
-    """Second paths to objects of `pretraining_paths`, with the first; some classes need these."""
-    return {
-        **{
-            f"encoder/{called}": f"encoder/layer_with_weights-{number}"
-            for number, called in enumerate(_encoder_layers(num_hidden_layers))
-        },
-        "masked_lm/bias": _OUTPUT_BIAS,
-        "model/encoder_network": "encoder",
-        "model/masked_lm": "masked_lm",
-        f"{_FIRST_HEAD}/dense": f"{_NEXT_SENTENCE}pooler_dense",
-    }
-
-
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
     """A variable's value in HuggingFace's shape: heads joined, kernels as [output, input].
 
@@ -149,16 +106,6 @@ def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
     if name.endswith("attention.output.dense.weight"):
         return value.reshape(-1, value.shape[-1]).T
     return value.reshape(value.shape[0], -1).T
-
-
-def object_array(name: str, tensor: np.ndarray, num_attention_heads: int) -> np.ndarray:
-    """A tensor in TF Model Garden's shape: the inverse of `huggingface_array`."""
-    value = tensor if tensor.ndim < 2 or "embeddings" in name else tensor.T
-    if ".attention.self." in name:
-        return value.reshape(*value.shape[:-1], num_attention_heads, -1)
-    if name.endswith("attention.output.dense.weight"):
-        return value.reshape(num_attention_heads, -1, value.shape[-1])
-    return value
 
 
 def _encoder_layers(blocks: int) -> dict[str, str]:
@@ -182,8 +129,8 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
         if inner in _HEAD_VARIABLES:
             return _HEAD_VARIABLES[inner]
         part, _, last = inner.rpartition("/")
-        if part in _HEADS_OF_ANY_TIME:
-            return _joined(_HEADS_OF_ANY_TIME[part], last)
+        if part in _HEADS:
+            return _joined(_HEADS[part], last)
     layer: str | None = None
     rest = ""
     if found := _NUMBERED.fullmatch(path):
@@ -196,7 +143,7 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
     part, _, last = rest.rpartition("/")
     if not part:
         return _joined(layer, last)
-    inside = _BLOCK_OF_ANY_TIME.get(part)
+    inside = _BLOCK.get(part)
     return _joined(f"{layer}.{inside}", last) if inside else None
 
 

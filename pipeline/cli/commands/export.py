@@ -12,7 +12,7 @@ from pipeline.cli.config_options import JobCommand
 _TASKS = pretrained_tasks()
 _SUMMARY = (
     "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
-    "sentence-transformers, KerasHub, google-research/bert or TF Model Garden. With --task, "
+    "sentence-transformers, KerasHub or google-research/bert. With --task, "
     "--help also shows the options of that task."
 )
 _EXAMPLES = "\n".join(

@@ -131,9 +131,6 @@ def test_cards_for_other_libraries_say_how_those_load_it(encoder_card):
     headless = dataclasses.replace(encoder, google_script=None)
     card = model_card(CONFIG, headless, **{**PLAIN, "written": FORMATS["google-tf1"].load()})
     assert "`modeling.BertModel` loads the encoder" in card and "run_" not in card
-    card = model_card(CONFIG, encoder, **{**PLAIN, "written": FORMATS["google-tf2"].load()})
-    assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
-    assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
 
 
 def test_the_card_of_a_distilled_model_names_its_teacher(encoder_card):

@@ -90,7 +90,7 @@ def test_rows_held_out_are_named_so(tmp_path):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_format_without_the_head_promises_nothing_of_it(tmp_path, kind):
     head = metadata(tmp_path, kind=kind)
-    keeps_head = kind not in ("sentence-transformers", "google-tf2")
+    keeps_head = kind != "sentence-transformers"
     assert ("model-index" in head) == keeps_head
     assert (head["pipeline_tag"] == "text-classification") == keeps_head
 

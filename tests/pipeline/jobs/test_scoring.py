@@ -129,7 +129,6 @@ def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
     [
         ("keras-hub", {"model.weights.h5", "task.weights.h5", "tokenizer.json", "config.json"}),
         ("google-tf1", {"bert_model.ckpt.index", "bert_config.json", "vocab.txt"}),
-        ("google-tf2", {"bert_model.ckpt-1.index", "bert_config.json", "vocab.txt"}),
     ],
 )
 def test_export_for_other_libraries_says_what_differs(kind, files, run_directory, tmp_path):
