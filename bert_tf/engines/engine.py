@@ -82,6 +82,48 @@ class Engine(Protocol):
         """
 
 
+class CallingEngine:
+    """An `Engine` whose `call` computes rows of similar size, see `predict_in_calls`.
+
+    Attributes:
+        path: the exported folder.
+        list_inputs: names of the inputs that are lists.
+        dealt_among, calls_at_once: see `predict_in_calls`.
+    """
+
+    path: Path
+    input_names: tuple[str, ...]
+    list_inputs: Collection[str] = ()
+    dealt_among = 1
+    calls_at_once = 1
+    prepare: Callable[[dict[str, np.ndarray]], Any] | None = None
+
+    def call(
+        self, inputs: Any, batch_tokens: int, on_tokens: Callable[[int, int], None] | None
+    ) -> dict[str, np.ndarray]:
+        """Outputs by name of the rows of a call, or of the result of `prepare` on them."""
+        raise NotImplementedError
+
+    def predict(
+        self,
+        columns: dict[str, list[Any]],
+        *,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        on_rows: Callable[[int], None] | None = None,
+        on_tokens: Callable[[int, int], None] | None = None,
+    ) -> dict[str, np.ndarray]:
+        return predict_in_calls(
+            {name: columns[name] for name in self.input_names},
+            lambda inputs: self.call(inputs, batch_tokens, on_tokens),
+            model=self.path,
+            on_rows=on_rows,
+            list_inputs=self.list_inputs,
+            prepare=self.prepare,
+            dealt_among=self.dealt_among,
+            calls_at_once=self.calls_at_once,
+        )
+
+
 ROWS_PER_CALL = 256
 _BYTES_PER_CALL = 1 << 20
 

@@ -18,12 +18,11 @@ from bert_tf.base.files import plain_path
 from bert_tf.config.registries import BFLOAT16, FLOAT32
 from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
-from bert_tf.engines.engine import decoded_texts, predict_in_calls
+from bert_tf.engines.engine import CallingEngine, decoded_texts
 from bert_tf.engines.registry import FROZEN_WEIGHTS
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
-    DEFAULT_BATCH_TOKENS,
     IDS,
     NOT_OF_ROWS,
     ROW_TOKENS,
@@ -49,7 +48,7 @@ _CALLS_AT_ONCE = 2
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
-class SavedModelEngine:
+class SavedModelEngine(CallingEngine):
     """A SavedModel written by `bert-pipeline export`; an `Engine`.
 
     Its graph tokenizes, sorts the rows of a call by tokens and runs them in batches.
@@ -64,10 +63,14 @@ class SavedModelEngine:
         InputError: the SavedModel is damaged.
     """
 
+    # With any number of threads: the rows of a batch decide how their results are rounded.
+    dealt_among = _CALLS_AT_ONCE
+
     def __init__(self, path: str | Path, *, precision: str = FLOAT32, calls_at_once: int = 1):
         self.path = Path(path)
         self._precision = precision
-        self._calls_at_once = calls_at_once
+        self.calls_at_once = calls_at_once
+        self._counting = threading.Lock()
         try:
             # The signature alone does not keep its variables alive.
             with plain_path(self.path) as plain:
@@ -91,49 +94,33 @@ class SavedModelEngine:
         inputs = dict(self._batched.structured_input_signature[1])
         del inputs[BATCH_TOKENS]
         self.input_names: tuple[str, ...] = tuple(sorted(inputs))
-        self._list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
+        self.list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
 
     def signature(self, name: str) -> Any:
         return self._loaded.signatures[name]
 
-    def predict(
+    def call(
         self,
-        columns: dict[str, list[Any]],
-        *,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        on_rows: Callable[[int], None] | None = None,
-        on_tokens: Callable[[int, int], None] | None = None,
+        inputs: dict[str, np.ndarray],
+        batch_tokens: int,
+        on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
-        budget = tf.constant(batch_tokens, tf.int32)
-        counting = threading.Lock()
-
-        def call(texts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            tensors = {name: tf.constant(column, tf.string) for name, column in texts.items()}
-            with _REWRITING if self._precision == BFLOAT16 else contextlib.nullcontext():
-                outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
-            lengths = outputs.pop(ROW_TOKENS, None)
-            if lengths is not None and on_tokens is not None:
-                counts = lengths.numpy()
-                padded = padded_tokens(counts, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
-                with counting:
-                    on_tokens(int(counts.sum()), padded)
-            return {
-                name: decoded_texts(tensor.numpy())
-                for name, tensor in outputs.items()
-                if name not in NOT_OF_ROWS
-            }
-
-        columns = {name: columns[name] for name in self.input_names}
-        return predict_in_calls(
-            columns,
-            call,
-            model=self.path,
-            on_rows=on_rows,
-            list_inputs=self._list_inputs,
-            # With any number of threads: the rows of a batch decide how their results are rounded.
-            dealt_among=_CALLS_AT_ONCE,
-            calls_at_once=self._calls_at_once,
-        )
+        tensors = {name: tf.constant(column, tf.string) for name, column in inputs.items()}
+        with _REWRITING if self._precision == BFLOAT16 else contextlib.nullcontext():
+            outputs = self._batched(
+                **tensors, **{BATCH_TOKENS: tf.constant(batch_tokens, tf.int32)}
+            )
+        lengths = outputs.pop(ROW_TOKENS, None)
+        if lengths is not None and on_tokens is not None:
+            counts = lengths.numpy()
+            padded = padded_tokens(counts, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
+            with self._counting:
+                on_tokens(int(counts.sum()), padded)
+        return {
+            name: decoded_texts(tensor.numpy())
+            for name, tensor in outputs.items()
+            if name not in NOT_OF_ROWS
+        }
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:

@@ -17,10 +17,9 @@ from bert_tf.config.bert_file import CONFIG, read_bert_document, read_task
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
-from bert_tf.engines.engine import check_finite, predict_in_calls
+from bert_tf.engines.engine import CallingEngine, check_finite
 from bert_tf.engines.registry import EngineEntry
 from bert_tf.serving.signatures import (
-    DEFAULT_BATCH_TOKENS,
     IDS_INPUTS,
     ONNX_FILE,
     OPENVINO_FILE,
@@ -35,7 +34,7 @@ RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 _WEIGHTS = "model.safetensors"
 
 
-class TokenIdsEngine:
+class TokenIdsEngine(CallingEngine):
     """An `Engine` around a graph of `bert_tf.weights.onnx_graph`.
 
     Args:
@@ -44,38 +43,27 @@ class TokenIdsEngine:
     """
 
     def __init__(self, folder: Path, run: RunGraph):
-        self._folder = folder
+        self.path = folder
         self._run = run
         task = host_task_from_settings(read_task(folder), str(folder))
         assert task is not None, "engines are chosen by `model_fault`"
         self._task = task
         vocabulary = read_folder_vocabulary(folder)
         self._tokenizer = HostTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
-        self.input_names: tuple[str, ...] = task.input_names
+        self.input_names = task.input_names
+        self.list_inputs = task.list_inputs
+        self.prepare = self._encode
 
-    def predict(
+    def call(
         self,
-        columns: dict[str, list[Any]],
-        *,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        on_rows: Callable[[int], None] | None = None,
-        on_tokens: Callable[[int, int], None] | None = None,
+        inputs: tuple[dict[str, Any], HostRows],
+        batch_tokens: int,
+        on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
-        def call(prepared: tuple[dict[str, Any], HostRows]) -> dict[str, np.ndarray]:
-            texts, rows = prepared
-            reduced = self._reduced(rows, batch_tokens, on_tokens)
-            predicted = self._task.predict(rows, texts, reduced)
-            return {name: _as_array(values) for name, values in predicted.items()}
-
-        columns = {name: columns[name] for name in self.input_names}
-        return predict_in_calls(
-            columns,
-            call,
-            model=self._folder,
-            on_rows=on_rows,
-            list_inputs=self._task.list_inputs,
-            prepare=self._encode,
-        )
+        texts, rows = inputs
+        reduced = self._reduced(rows, batch_tokens, on_tokens)
+        predicted = self._task.predict(rows, texts, reduced)
+        return {name: _as_array(values) for name, values in predicted.items()}
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
         """Inputs of the graph for rows of `predict`, each sequence alone; for calibration."""
@@ -85,13 +73,13 @@ class TokenIdsEngine:
             given.append(inputs)
             return self._run(inputs)
 
-        TokenIdsEngine(self._folder, record).predict(columns, batch_tokens=1)
+        TokenIdsEngine(self.path, record).predict(columns, batch_tokens=1)
         return given
 
     def _encode(self, texts: dict[str, np.ndarray]) -> tuple[dict[str, Any], HostRows]:
         decoded = {
             name: [
-                [text.decode() for text in row] if name in self._task.list_inputs else row.decode()
+                [text.decode() for text in row] if name in self.list_inputs else row.decode()
                 for row in column.tolist()
             ]
             for name, column in texts.items()
@@ -126,7 +114,7 @@ class TokenIdsEngine:
 
     def _outputs(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         outputs = self._run({name: values.astype(np.int64) for name, values in inputs.items()})
-        check_finite(outputs, self._folder)
+        check_finite(outputs, self.path)
         return outputs
 
     def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
