@@ -49,10 +49,9 @@ from bert_tf.training.distribution import (
 )
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
-from bert_tf.training.progress import ProgressLog
+from bert_tf.training.progress import ProgressLog, RunState
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.run_files import RunFiles, RunMirror
-from bert_tf.training.state import RunState
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.throughput import WORK_COUNTS
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline

@@ -91,20 +91,9 @@ class LoopSettings:
         return sum(phase.steps for phase in self.phases)
 
     @classmethod
-    def from_config(
-        cls,
-        config: LoopSection,
-        *,
-        phases: tuple[PhaseSettings, ...],
-        eval_every: int = 0,
-        max_minutes: float = 0.0,
-        peak_flops: float | None = None,
-        steps_per_call: int = 0,
-        shown_metrics: tuple[str, ...] = (),
-    ) -> LoopSettings:
-        """Takes the keys that every training section has from `config`, the rest from the task."""
+    def from_config(cls, config: LoopSection, **others: Any) -> LoopSettings:
+        """Takes the keys that every training section has from `config`; `others` are fields."""
         return cls(
-            phases=phases,
             schedule=config.schedule,
             cooldown_fraction=config.cooldown_proportion,
             ema_decay=config.ema_decay,
@@ -112,16 +101,12 @@ class LoopSettings:
             gradient_clip_norm=config.gradient_clip_norm,
             seed=config.seed,
             log_every=config.log_every,
-            eval_every=eval_every,
             checkpoint_every=config.checkpoint_every,
             checkpoint_minutes=config.checkpoint_minutes,
             keep_checkpoints=config.keep_checkpoints,
-            max_minutes=max_minutes,
-            peak_flops=peak_flops,
-            steps_per_call=steps_per_call,
-            shown_metrics=shown_metrics,
             report_to=config.report_to,
             reported=config.as_dict(),
+            **others,
         )
 
 
