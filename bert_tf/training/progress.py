@@ -1,4 +1,4 @@
-"""The log and the state of a run: lines from the numbers of its steps, and checkpoints of it all."""
+"""The log and the state of a run: lines from the numbers of its steps, saved in checkpoints."""
 
 from __future__ import annotations
 

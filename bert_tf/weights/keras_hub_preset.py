@@ -226,13 +226,19 @@ def write_keras_hub_preset(
         backbone.save_to_preset(str(folder))
         tokenizer.save_to_preset(str(folder))
     _drop_time(Path(folder) / _METADATA)
+    return _differences(config, tensors, is_classifier=is_classifier)
+
+
+def _differences(
+    config: BertConfig, tensors: Mapping[str, np.ndarray], *, is_classifier: bool
+) -> list[str]:
     notes = departures(config, "KerasHub's BERT")
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(
             f"KerasHub's BERT has one rate of dropout, here {config.hidden_dropout_prob:g}; the "
             f"model's attention has {config.attention_probs_dropout_prob:g}"
         )
-    if not has_pooler:
+    if f"{POOLER}.weight" not in tensors:
         notes.append("the model has no pooler; the preset's is random, as a fresh model's")
     if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
         notes.append("the model's heads are left out; KerasHub has none that compute the same")

@@ -309,16 +309,7 @@ def write_directory(
             f"{path}: the vocabulary has {len(vocab)} entries, but the model's vocab_size is "
             f"{config.vocab_size}; they must be of the same model"
         )
-    document = {
-        "architectures": [architecture],
-        **config.as_dict(),
-        "pad_token_id": vocab.index("[PAD]"),
-    }
-    if problem_type is not None:
-        document["problem_type"] = problem_type
-    if labels:
-        document["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        document["label2id"] = {label: index for index, label in enumerate(labels)}
+    document = _huggingface_config(config, architecture, problem_type, labels, vocab)
 
     def fill(folder: Path) -> None:
         withdraw_sums(folder)
@@ -350,3 +341,23 @@ def write_directory(
 
 def _as_json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _huggingface_config(
+    config: BertConfig,
+    architecture: str,
+    problem_type: str | None,
+    labels: list[str],
+    vocab: list[str],
+) -> dict[str, Any]:
+    document = {
+        "architectures": [architecture],
+        **config.as_dict(),
+        "pad_token_id": vocab.index("[PAD]"),
+    }
+    if problem_type is not None:
+        document["problem_type"] = problem_type
+    if labels:
+        document["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        document["label2id"] = {label: index for index, label in enumerate(labels)}
+    return document
