@@ -173,11 +173,7 @@ def write_keras_hub_preset(
     KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon than BERT's.
 
     Args:
-        folder: to write to; made if it is missing.
-        config: the model's.
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
-        tensors: float32 by HuggingFace's name.
+        folder, config, vocab, lowercase, tensors: see `write_google_checkpoint`.
         max_seq_length: of the classifier's preprocessor.
 
     Returns:
@@ -188,17 +184,8 @@ def write_keras_hub_preset(
     """
     if config.hidden_act == "relu":
         raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT has GELU alone")
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=config.vocab_size,
-        num_layers=config.num_hidden_layers,
-        num_heads=config.num_attention_heads,
-        hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size,
-        dropout=config.hidden_dropout_prob,
-        max_sequence_length=config.max_position_embeddings,
-        num_segments=config.type_vocab_size,
-        dtype="float32",
-    )
+    sizes = {key: getattr(config, name) for name, key in _CONFIG_KEYS.items()}
+    backbone = keras_hub.models.BertBackbone(**sizes, dtype="float32")
     has_pooler = f"{POOLER}.weight" in tensors
     values = {**({} if has_pooler else _fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
