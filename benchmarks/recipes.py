@@ -6,7 +6,7 @@
 
 DATA is what `bert-pipeline preprocess` makes with the recipe's own `preprocess` section; all need
 one vocabulary and eval shards. Each recipe and seed is pretrained by `bert-pipeline train` for the
-minutes and fine-tuned by `bert-pipeline bench glue`. The masked-LM loss is measured on the eval
+minutes and fine-tuned by `benchmarks/glue.py`. The masked-LM loss is measured on the eval
 records of every recipe, since each makes its own. Runs follow one another, seed by seed: the
 machine should have no other work. A finished one is a line of the results and is not done again;
 an interrupted one resumes. Prints the mean and the standard deviation over the seeds.
@@ -81,15 +81,19 @@ def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, 
     settings = f"{options.epochs:g}-{options.learning_rate:g}-{options.max_train_rows}"
     output = run.with_name(f"{run.name}-glue-{settings}")
     tasks = [word for task in TASKS for word in ("--task", task)]
-    bert_pipeline(
-        *("bench", "glue", "--init", str(run), "--data", options.glue, "--output", str(output)),
-        *("--seeds", "1", "--seed", str(seed), "--epochs", str(options.epochs), *tasks),
-        *("--set", f"bench.learning_rate={options.learning_rate}"),
-        *("--set", f"bench.max_train_rows={options.max_train_rows}"),
+    script = Path(__file__).with_name("glue.py")
+    subprocess.run(
+        [
+            *(sys.executable, str(script), "--init", str(run), "--data", options.glue),
+            *("--output", str(output), "--seeds", "1", "--seed", str(seed), *tasks),
+            *("--epochs", str(options.epochs), "--learning-rate", str(options.learning_rate)),
+            *("--max-train-rows", str(options.max_train_rows)),
+        ],
+        check=True,
+        stderr=subprocess.DEVNULL,
     )
-    manifest = read_manifest(output)
-    assert manifest is not None
-    return {task: manifest["metrics"][task]["accuracy"][0] for task in TASKS}
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    return {task: results[task]["accuracy"][0] for task in TASKS}
 
 
 def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) -> Iterator[Any]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.api import (
-        bench,
         embed,
         evaluate,
         export,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "bench",
     "embed",
     "evaluate",
     "export",

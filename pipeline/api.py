@@ -49,8 +49,7 @@ class Job:
         """Runs the job, or resumes it; does nothing if its output is finished.
 
         Args:
-            positional: what the command takes without a flag: the task of `finetune`, the suite of
-                `bench`.
+            positional: what the command takes without a flag: the task of `finetune`.
             config: YAML file, whose keys `keys` win over.
             overwrite: replace an output made with another config.
             max_rejects: how many rows may be rejected, a number (10) or a fraction (0.1 or "10%");
@@ -154,7 +153,6 @@ preprocess = Job("preprocess")
 train = Job("train")
 finetune = Job("finetune")
 label_errors = Job("label-errors")
-bench = Job("bench")
 evaluate = Job("evaluate")
 export = Job("export")
 score = Job("score")

@@ -132,7 +132,6 @@ def _counted(
             sum(each[key] for each in of_file) for key in ("rows_rejected", "rows_in")
         )
         yield values[name], rejected, rows
-    # A series of fine-tunings, such as `bench`, has none of its own: each checks its files itself.
     if not parts and "rejected" in counts:
         rejected = sum(counts["rejected"].values())
         rows = counts["rows_in"] if "rows_in" in counts else corpus_rows(counts)

@@ -1,7 +1,6 @@
 """Every configuration section by its name in a YAML file."""
 
 from bert_tf.config.section import Section
-from bert_tf.config.sections.benchmarking import BenchConfig
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.config.sections.embedding import EmbedConfig, SearchConfig, SummarizeConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
@@ -18,7 +17,6 @@ SECTIONS: dict[str, type[Section]] = {
         TrainConfig,
         FinetuneConfig,
         LabelErrorsConfig,
-        BenchConfig,
         EvaluateConfig,
         ExportConfig,
         ScoreConfig,

@@ -14,7 +14,6 @@ ANY_NUMBER = {
     "train.seed",
     "finetune.seed",
     "label_errors.seed",
-    "bench.seed",
     "preprocess.seed",
     "finetune.null_score_diff_threshold",
     "embed.layers",

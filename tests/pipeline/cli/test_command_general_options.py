@@ -17,7 +17,7 @@ def test_a_limit_that_is_none_is_refused(run):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_limit_is_for_commands_that_read_rows(name):
     shown = CliRunner().invoke(bert_pipeline, [name, "--help"]).output
-    labeled = ("finetune", "label-errors", "bench", "evaluate")
+    labeled = ("finetune", "label-errors", "evaluate")
     assert ("--max-rejects" in shown) == (
         name in (*labeled, "vocab", "preprocess", "score", "embed", "summarize")
     )

@@ -27,10 +27,6 @@ CONTRACT = {
         "--batch-size --learning-rate --max-seq-length --seed"
     ),
     "label-errors": "--train --init --output --folds --text-column --label-column --epochs --seed",
-    "bench": (
-        "--init --data --task --output --seeds --epochs --batch-size --learning-rate "
-        "--max-seq-length --seed"
-    ),
     "evaluate": "--model --data --output",
     "export": "--run --output --format --pooling --normalize",
     "score": (

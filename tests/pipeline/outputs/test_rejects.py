@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import BenchConfig, ScoreConfig, VocabConfig
+from bert_tf.config.sections import ExportConfig, ScoreConfig, VocabConfig
 from bert_tf.tasks.registry import finetune_config
 from pipeline.outputs.rejects import RejectLimit, excess_of
 
@@ -100,8 +100,6 @@ def test_all_scored_tables_count_together():
     assert "2 of 4 rows rejected" in excess_of(RejectLimit.parse("1"), config, counts)
 
 
-def test_a_series_of_fine_tunings_has_no_rows_of_its_own():
-    config = build_section(
-        BenchConfig, {"suite": "glue", "init": "m", "data": "g", "output": "out"}
-    )
-    assert excess_of(RejectLimit.parse("0"), config, {"tasks": 2, "eval_rows": 900}) is None
+def test_a_job_without_rows_has_none_to_reject():
+    config = build_section(ExportConfig, {"run": "r", "output": "out"})
+    assert excess_of(RejectLimit.parse("0"), config, {}) is None

@@ -5,18 +5,14 @@ import io
 import json
 import statistics
 
+import glue
 import numpy as np
 import pytest
 from behavior.small_models import write_encoder
+from glue import GLUE_TASKS, TaskScore, chosen_tasks, glue_score, parsed
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.section import build_section
-from bert_tf.config.sections import BenchConfig
-from pipeline.jobs.glue import benchmark
-from pipeline.jobs.glue.benchmark import TaskScore, chosen_tasks, glue_score
-from pipeline.jobs.glue.tasks import GLUE_TASKS
-from pipeline.outputs.job import RunOptions
 
 KEYS = ("label", "predicted_label")
 WORDS = ["good", "bad", "film", "red", "blue"]
@@ -57,21 +53,14 @@ def place(tmp_path_factory):
     return place
 
 
-def configured(place, **values):
-    return build_section(
-        BenchConfig,
-        {
-            "suite": "glue",
-            "init": str(place / "init"),
-            "data": str(place / "data"),
-            "output": str(place / "results"),
-            "epochs": 2.0,
-            "batch_size": 8,
-            "max_seq_length": 16,
-            "precision": "float32",
-            "learning_rate": 1e-2,
-            **values,
-        },
+def configured(place, *flags):
+    return parsed(
+        [
+            *("--init", str(place / "init"), "--data", str(place / "data")),
+            *("--output", str(place / "results"), "--epochs", "2", "--batch-size", "8"),
+            *("--max-seq-length", "16", "--precision", "float32", "--learning-rate", "1e-2"),
+            *flags,
+        ]
     )
 
 
@@ -89,12 +78,11 @@ def f1_and_matthews(gold, found):
 @pytest.mark.slow  # trains seven times
 def test_every_task_is_measured_as_glue_does(place):
     said = io.StringIO()
-    options = RunOptions(console=Console(said))
-    manifest = benchmark.run(configured(place, seeds=2), options)
+    scores = glue.run(configured(place, "--seeds", "2"), Console(said))
     output = place / "results"
-    measured = manifest["metrics"]
+    measured = json.loads((output / "results.json").read_text())
     assert list(measured) == ["score", "CoLA", "MRPC", "STS-B", "MNLI", "MNLI-mismatched"]
-    assert manifest["counts"] == {"tasks": 5, "eval_rows": 5 * len(PAIRS)}
+    assert [each.rows for each in scores] == 5 * [len(PAIRS)]
 
     runs = json.loads((output / "MRPC" / "manifest.json").read_text())["runs"]
     for number, run in enumerate(runs):
@@ -119,7 +107,8 @@ def test_every_task_is_measured_as_glue_does(place):
         statistics.fmean(measured["STS-B"]["pearson"]), abs=0.006
     )
     assert table["MNLI-mismatched", "accuracy"]["deviation"] == ""
-    assert benchmark.run(configured(place, seeds=2), options)["already_done"]
+    assert glue.run(configured(place, "--seeds", "2"), Console(said)) == scores
+    assert said.getvalue().count("nothing to do") == 5
 
 
 def test_the_score_is_the_mean_of_tasks_and_mnli_is_one():
@@ -135,12 +124,12 @@ def test_the_score_is_the_mean_of_tasks_and_mnli_is_one():
 
 def test_tasks_are_those_of_the_data_and_their_files_are_there(place, tmp_path):
     assert [task.name for task in chosen_tasks(configured(place))] == list(FILES)
-    assert [task.name for task in chosen_tasks(configured(place, tasks=["MNLI"]))] == ["MNLI"]
+    assert [task.name for task in chosen_tasks(configured(place, "--task", "MNLI"))] == ["MNLI"]
     with pytest.raises(
         UsageError, match=r"--task SST: not a task of GLUE; choose from CoLA, SST-2"
     ):
-        chosen_tasks(configured(place, tasks=["SST"]))
+        chosen_tasks(configured(place, "--task", "SST"))
     with pytest.raises(UsageError, match="RTE/train.tsv: no such file; RTE needs it"):
-        chosen_tasks(configured(place, tasks=["RTE"]))
+        chosen_tasks(configured(place, "--task", "RTE"))
     with pytest.raises(UsageError, match="no folder of a task; expected one or more of CoLA"):
-        chosen_tasks(configured(place, data=str(tmp_path)))
+        chosen_tasks(configured(place, "--data", str(tmp_path)))
