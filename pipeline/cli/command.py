@@ -27,8 +27,8 @@ from pipeline.cli.config_options import AnySection, JobCommand, config_options, 
 from pipeline.cli.preflight import check_request
 from pipeline.cli.startup import QUIET_HELP, VERBOSE_HELP, logged_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PathText
-from pipeline.outputs.identity import already_finished
 from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import already_finished
 from pipeline.outputs.rejects import RejectLimit, excess_of
 
 _COMMON = (

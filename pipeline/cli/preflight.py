@@ -35,20 +35,21 @@ from pipeline.beam.globs import (
     why_no_file,
 )
 from pipeline.beam.own_files import own_files
-from pipeline.outputs.identity import (
+from pipeline.outputs.manifest import (
+    INPUTS,
     check_made_by,
     config_key,
     difference_of,
     different_keys,
+    fingerprint,
     is_extended,
     kept_keys,
     keys_without_effect,
     made_with_another_config,
+    read_manifest,
     with_defaults,
 )
-from pipeline.outputs.manifest import INPUTS, fingerprint, read_manifest
-from pipeline.outputs.place import OutputPlace, check_folder_name, check_place
-from pipeline.outputs.places import check_is_ours
+from pipeline.outputs.place import OutputPlace, check_folder_name, check_is_ours, check_place
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 _CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None, "keep_accents": False}

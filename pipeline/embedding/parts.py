@@ -16,7 +16,14 @@ from bert_tf.base.json_files import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.scoring.blocks import RowBlock, read_summary
 from pipeline.scoring.join import block_files
-from pipeline.scoring.parts import ScoredBlock, finish_part
+from pipeline.scoring.parts import (
+    KINDS,
+    ROWS_TRUNCATED,
+    TOKENS,
+    TOKENS_TRUNCATED,
+    ScoredBlock,
+    finish_part,
+)
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.row_values import kinds_of
 from pipeline.scoring.tables import ScoredTable
@@ -43,10 +50,10 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
             writer.write_table(part)
     tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
     facts = {
-        "kinds": kinds_of(map(json.loads, rows)),
-        "tokens": int(tokens.sum()),
-        "rows_truncated": int((tokens > most).sum()),
-        "tokens_truncated": int(np.maximum(tokens - most, 0).sum()),
+        KINDS: kinds_of(map(json.loads, rows)),
+        TOKENS: int(tokens.sum()),
+        ROWS_TRUNCATED: int((tokens > most).sum()),
+        TOKENS_TRUNCATED: int(np.maximum(tokens - most, 0).sum()),
     }
     finish_part(scored, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
 

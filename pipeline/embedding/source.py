@@ -11,7 +11,7 @@ from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.outputs.places import check_finished
+from pipeline.outputs.place import check_finished
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

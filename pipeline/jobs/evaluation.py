@@ -35,9 +35,9 @@ from pipeline.jobs.task_reports import (
     write_metrics,
     write_predictions,
 )
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.outputs.places import check_finished, exported_model
+from pipeline.outputs.place import check_finished, exported_model
 from pipeline.report.document import REPORT
 from pipeline.report.page import evaluation_page
 
@@ -102,16 +102,12 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         ]
         record.list_rejects(rejects_path(output), len(source.rejects))
 
-    return run_job(
-        "evaluate",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
+    spec = JobSpec(
+        config=config,
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
         checked_inputs={"model": ENGINES[config.engine].reads} if is_run_by_engine else {},
-        body=body,
     )
+    return run_job(spec, options, body)
 
 
 def _with_engine(config: EvaluateConfig) -> EvaluateConfig:

@@ -25,7 +25,7 @@ from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from bert_tf.weights.sentence_transformers import MODULES, write_recipe
 from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 
@@ -45,92 +45,102 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         options.console.warn(f"{config.run} is not finished; taking its best model so far")
     if config.precision == INT8:
         check_quantizable(entry, directory)
-    best = BestModel.of_manifest(run_manifest or {})
-
-    def body(record: JobRecord) -> None:
-        output = Path(config.output)
-        with record.stage("load"):
-            trained = dataclasses.replace(
-                load_trained_model(directory),
-                pooling=config.pooling,
-                normalize=config.normalize,
-            )
-        written = entry.load(**{name: getattr(config, name) for name in entry.options})
-        folder = output / SERVING_VERSION if config.layout == SERVING else output
-        folder.mkdir(exist_ok=True)
-        with record.stage("write"), naming_file(output):
-            notes = written.write(trained, folder, options.console)
-            notes += _write_recipe(trained, entry, folder)
-            unread = unread_heads(trained)
-            if unread and trained.task is None:
-                notes.append(f"the model's head is left out: {', '.join(unread)}")
-        comparison = None
-        if config.precision == INT8:
-            with record.stage("quantize"):
-                comparison = _quantize(config, options, directory, folder, best)
-        with record.stage("describe"):
-            of_task = card_of(trained)
-            # For serving there are no weights that the library of the format would load.
-            library_name = None if config.layout == SERVING else entry.library_name
-            metadata = hub_metadata(
-                of_task,
-                dataclasses.replace(entry, library_name=library_name),
-                name=output.resolve().name,
-                manifest=run_manifest or {},
-                source=directory.path,
-                given={
-                    "license": config.license,
-                    "language": config.languages,
-                    "base_model": config.base_model,
-                },
-            )
-            card = model_card(
-                directory.config,
-                of_task,
-                lowercase=directory.lowercase,
-                manifest=run_manifest or {},
-                written=written,
-                notes=notes,
-                comparison=comparison,
-            )
-            write_sums(folder, _new_files_of_model(folder))
-            write_text_atomically(output / CARD, front_matter(metadata) + card)
-            sync_tree(output)  # TensorFlow and Keras do not
-        for note in notes:
-            options.console.warn(note)
-        record.extra = {"task": directory.task, "format": config.format, "notes": notes}
-        if comparison is not None:
-            record.extra["int8"] = dataclasses.asdict(comparison)
-            options.console.info(str(comparison))
-        if best is not None:
-            record.extra["best_model"] = dataclasses.asdict(best)
-        record.made = [
-            (str(output), "the model"),
-            (str(output / CARD), "its data and metrics, and how to load it"),
-        ]
-        if entry.has_pooling:
-            record.next_command = [
-                *("bert-pipeline", "embed", "--model", config.output),
-                *("--input", "texts.csv", "--output", "vectors.parquet"),
-            ]
-        elif is_exported(folder) and config.inputs == TEXT and directory.task is not None:
-            record.next_command = [
-                *("bert-pipeline", "score", "--model", config.output),
-                *("--input", "new.csv", "--output", "scored.csv"),
-            ]
-
+    inputs = {"run": [str(directory.path)], **check_inputs_exist({"calibrate": config.calibrate})}
     return run_job(
-        "export",
-        config,
+        JobSpec(config=config, inputs=inputs),
         options,
-        output=config.output,
-        output_is_directory=True,
-        inputs={
-            "run": [str(directory.path)],
-            **check_inputs_exist({"calibrate": config.calibrate}),
-        },
-        body=body,
+        lambda record: _export(config, options, directory, run_manifest or {}, record),
     )
+
+
+def _export(
+    config: ExportConfig,
+    options: RunOptions,
+    directory: ModelDirectory,
+    run_manifest: dict[str, Any],
+    record: JobRecord,
+) -> None:
+    entry, output = FORMATS[config.format], Path(config.output)
+    best = BestModel.of_manifest(run_manifest)
+    with record.stage("load"):
+        trained = dataclasses.replace(
+            load_trained_model(directory), pooling=config.pooling, normalize=config.normalize
+        )
+    written = entry.load(**{name: getattr(config, name) for name in entry.options})
+    folder = output / SERVING_VERSION if config.layout == SERVING else output
+    folder.mkdir(exist_ok=True)
+    with record.stage("write"), naming_file(output):
+        notes = written.write(trained, folder, options.console)
+        notes += _write_recipe(trained, entry, folder)
+        unread = unread_heads(trained)
+        if unread and trained.task is None:
+            notes.append(f"the model's head is left out: {', '.join(unread)}")
+    comparison = None
+    if config.precision == INT8:
+        with record.stage("quantize"):
+            comparison = _quantize(config, options, directory, folder, best)
+    with record.stage("describe"):
+        card = _front_matter(config, trained, run_manifest) + model_card(
+            directory.config,
+            card_of(trained),
+            lowercase=directory.lowercase,
+            manifest=run_manifest,
+            written=written,
+            notes=notes,
+            comparison=comparison,
+        )
+        write_sums(folder, _new_files_of_model(folder))
+        write_text_atomically(output / CARD, card)
+        sync_tree(output)  # TensorFlow and Keras do not
+    for note in notes:
+        options.console.warn(note)
+    record.extra = {"task": directory.task, "format": config.format, "notes": notes}
+    if comparison is not None:
+        record.extra["int8"] = dataclasses.asdict(comparison)
+        options.console.info(str(comparison))
+    if best is not None:
+        record.extra["best_model"] = dataclasses.asdict(best)
+    record.made = [
+        (str(output), "the model"),
+        (str(output / CARD), "its data and metrics, and how to load it"),
+    ]
+    record.next_command = _next_command(config, entry, directory, folder)
+
+
+def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dict[str, Any]) -> str:
+    """The card's metadata for the Hugging Face Hub."""
+    entry = FORMATS[config.format]
+    # For serving there are no weights that the library of the format would load.
+    library_name = None if config.layout == SERVING else entry.library_name
+    metadata = hub_metadata(
+        card_of(trained),
+        dataclasses.replace(entry, library_name=library_name),
+        name=Path(config.output).resolve().name,
+        manifest=run_manifest,
+        source=trained.directory.path,
+        given={
+            "license": config.license,
+            "language": config.languages,
+            "base_model": config.base_model,
+        },
+    )
+    return front_matter(metadata)
+
+
+def _next_command(
+    config: ExportConfig, entry: FormatEntry, directory: ModelDirectory, folder: Path
+) -> list[str] | None:
+    if entry.has_pooling:
+        return [
+            *("bert-pipeline", "embed", "--model", config.output),
+            *("--input", "texts.csv", "--output", "vectors.parquet"),
+        ]
+    if is_exported(folder) and config.inputs == TEXT and directory.task is not None:
+        return [
+            *("bert-pipeline", "score", "--model", config.output),
+            *("--input", "new.csv", "--output", "scored.csv"),
+        ]
+    return None
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:

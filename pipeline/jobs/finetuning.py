@@ -8,7 +8,7 @@ import gc
 import re
 import shutil
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,7 @@ from pipeline.jobs.task_reports import (
     write_metrics,
     write_predictions,
 )
-from pipeline.outputs.identity import Inputs
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
 from pipeline.report.page import evaluation_page
@@ -48,6 +47,139 @@ from pipeline.report.page import evaluation_page
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
 _KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows")
 _UNSAFE = re.compile(r"[^\w.,=+-]")
+
+
+def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
+    """Fine-tunes, once or for each run of a series, or resumes; returns the manifest.
+
+    Of several workers only the chief writes; the others train along and return {}.
+    """
+    inputs = check_inputs_exist(
+        {
+            "train": config.train,
+            "eval": config.eval,
+            "init": str(model_folder(config.init)),
+            **{key: path and str(model_folder(path)) for key, path in config.more_inputs.items()},
+        }
+    )
+    extendable_key = "seeds" if config.is_series else "epochs"
+    spec = JobSpec(config=config, inputs=inputs, can_resume=True, extendable_key=extendable_key)
+    if config.is_series:
+        return run_job(spec, options, lambda record: _finetune_series(config, options, record))
+    if not is_chief_process(config.strategy):
+        check = RejectsCheck(options.max_rejects, None, options.console)
+        return train_along(spec, options, lambda: finetune(config, options.console, check))
+    return run_job(spec, options, lambda record: _finetune(config, options, record))
+
+
+def _finetune(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
+    log_if_nothing_resumes(config.output, options)
+    warn_of_unfinished_run(config.init, options.console)
+    rejects_file = rejects_path(config.output)
+    check = RejectsCheck(options.max_rejects, rejects_file, options.console)
+    with record.stage("finetune"):
+        result = finetune(config, options.console, check)
+    _record(record, config, result, rejects_file)
+
+
+def _record(
+    record: JobRecord, config: FinetuneConfig, result: FinetuningResult, rejects_file: Path
+) -> None:
+    """Puts counts, metrics and files of a fine-tuning into the manifest."""
+    sources = [data.source for data in (result.train, result.evaluation) if data is not None]
+    if result.unlabeled is not None:
+        sources.append(result.unlabeled)
+    rejects = [reject for source in sources for reject in source.rejects]
+    record.counts = {**_row_counts(result, rejects), "steps": result.training.step}
+    record.metrics = {
+        "best": result.best,
+        "train": result.training.train,
+        "eval": result.training.eval,
+    }
+    stopped = result.training.stopped_early
+    record.extra = {
+        "task": result.task.settings(),
+        "best_model": dataclasses.asdict(result.best_model),
+        "stopped_early": stopped,
+        "eval_rows": _eval_rows(config, result),
+        "extended_from": result.training.extended_from,
+    }
+    if stopped:
+        record.console.info(f"stopped early at step {result.training.step}: {stopped}")
+    if result.results is not None:
+        log_report(record.console, result.results.report)
+    for line in learning_doubts(result):
+        record.console.warn(line)
+    run = Path(config.output)
+    record.made = [
+        (str(run / "best"), str(result.best_model)),
+        (str(run / "metrics.jsonl"), "losses and metrics by step"),
+    ]
+    if result.evaluation is not None and result.results is not None:
+        write_metrics(run / "metrics.json", result.results.metrics, result.results.report)
+        write_predictions(run / "predictions.jsonl", result.results.predictions)
+        page = evaluation_page(
+            result.task,
+            result.evaluation.source,
+            result.results,
+            model=config.output,
+            facts=[str(result.best_model), *_where_from(config, result)],
+            chosen_by=result.best_model.metric,
+        )
+        write_text_atomically(run / REPORT, page)
+        record.made += [
+            (str(run / "metrics.json"), "metrics of the model in best/"),
+            (str(run / "predictions.jsonl"), "its predictions for the evaluation rows"),
+            (str(run / REPORT), "both as a page: tables, plots, the most wrong rows"),
+        ]
+    record.list_rejects(rejects_file, len(rejects))
+    record.next_command = [
+        *("bert-pipeline", "export", "--run", config.output),
+        *("--output", f"{run}-model"),
+    ]
+
+
+def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
+    """Where the rows for evaluation are from; None without any."""
+    if result.evaluation is None:
+        return None
+    if not result.held_out:
+        return "a file of their own"
+    held_out, train = len(result.evaluation.source), len(result.train.source)
+    is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
+    shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
+    return f"{shown} of the training rows, held out by a hash of their texts"
+
+
+def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:
+    """What to know of held-out rows, in a sentence."""
+    return [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
+
+
+def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
+    """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
+    each = {
+        name: {**row_counts(data.source), **_sequence_counts(data)}
+        for name, data in (("train", result.train), ("eval", result.evaluation))
+        if data is not None
+    }
+    if result.unlabeled is not None:
+        each["unlabeled"] = row_counts(result.unlabeled)
+    totals = {
+        key: sum(counts[key] for counts in each.values())
+        for key in ("rows_in", "rows_out", "rows_rejected")
+    }
+    return {**totals, "rejected": count_reasons(rejects), **each}
+
+
+def _sequence_counts(data: TaskData) -> dict[str, int]:
+    truncation = Truncation.of(data)
+    return {
+        "sequences": data.rows.num_sequences,
+        "tokens": len(data.rows.ids),
+        "rows_cut": truncation.rows_cut,
+        "tokens_lost": truncation.tokens_lost,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,55 +233,27 @@ class Combination:
         return {name: [run.metrics[name] for run in self.runs] for name in names}
 
 
-def run_series(
-    config: FinetuneConfig,
-    options: RunOptions,
-    *,
-    inputs: Inputs,
-    run: Callable[[FinetuneConfig, RunOptions], dict[str, Any]],
-) -> dict[str, Any]:
-    """Makes all runs of a series that are not finished, and compares them; returns the manifest.
+def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
+    """Makes all runs of a series that are not finished, and compares them.
 
     The best model is that of the best run with the settings whose mean over the seeds is best.
-
-    Args:
-        config: asks for several runs.
-        options: how to run.
-        inputs: files and folders that every run reads.
-        run: makes a single run.
     """
-
-    def body(record: JobRecord) -> None:
-        asked = config.runs()
-        found = []
-        for number, (settings, single) in enumerate(asked, start=1):
-            path = _folder(config, settings, single.seed)
-            named = _named({**settings, "seed": single.seed})
-            options.console.info(f"run {number} of {len(asked)}: {named}")
-            with record.stage(path.relative_to(config.output).as_posix()):
-                manifest = run(
-                    dataclasses.replace(single, output=str(path)),
-                    dataclasses.replace(options, overwrite=False, is_part=True),
-                )
-            remove(path / "checkpoints")  # a finished run of a series is not extended
-            found.append(
-                SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest)
+    asked = config.runs()
+    found = []
+    for number, (settings, single) in enumerate(asked, start=1):
+        path = _folder(config, settings, single.seed)
+        named = _named({**settings, "seed": single.seed})
+        options.console.info(f"run {number} of {len(asked)}: {named}")
+        with record.stage(path.relative_to(config.output).as_posix()):
+            manifest = run(
+                dataclasses.replace(single, output=str(path)),
+                dataclasses.replace(options, overwrite=False, is_part=True),
             )
-            keras.backend.clear_session()
-            gc.collect()
-        _record_series(record, config, combinations(found))
-
-    return run_job(
-        "finetune",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
-        inputs=inputs,
-        body=body,
-        can_resume=True,
-        extendable_key="seeds",
-    )
+        remove(path / "checkpoints")  # a finished run of a series is not extended
+        found.append(SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest))
+        keras.backend.clear_session()
+        gc.collect()
+    _record_series(record, config, combinations(found))
 
 
 def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
@@ -260,149 +364,3 @@ def _folder(config: FinetuneConfig, settings: dict[str, Any], seed: int) -> Path
 
 def _named(settings: dict[str, Any]) -> str:
     return ", ".join(f"{key} {shown_setting(value)}" for key, value in settings.items())
-
-
-def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, once or for each run of a series, or resumes; returns the manifest.
-
-    Of several workers only the chief writes; the others train along and return {}.
-    """
-    inputs = check_inputs_exist(
-        {
-            "train": config.train,
-            "eval": config.eval,
-            "init": str(model_folder(config.init)),
-            **{key: path and str(model_folder(path)) for key, path in config.more_inputs.items()},
-        }
-    )
-    if config.is_series:
-        return run_series(config, options, inputs=inputs, run=run)
-    if not is_chief_process(config.strategy):
-        check = RejectsCheck(options.max_rejects, None, options.console)
-        return train_along(
-            config,
-            options,
-            lambda: finetune(config, options.console, check),
-            extendable_key="epochs",
-        )
-
-    def body(record: JobRecord) -> None:
-        log_if_nothing_resumes(config.output, options)
-        warn_of_unfinished_run(config.init, options.console)
-        rejects_file = rejects_path(config.output)
-        check = RejectsCheck(options.max_rejects, rejects_file, options.console)
-        with record.stage("finetune"):
-            result = finetune(config, options.console, check)
-        _record(record, config, result, rejects_file)
-
-    return run_job(
-        "finetune",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
-        inputs=inputs,
-        body=body,
-        can_resume=True,
-        extendable_key="epochs",
-    )
-
-
-def _record(
-    record: JobRecord, config: FinetuneConfig, result: FinetuningResult, rejects_file: Path
-) -> None:
-    """Puts counts, metrics and files of a fine-tuning into the manifest."""
-    sources = [data.source for data in (result.train, result.evaluation) if data is not None]
-    if result.unlabeled is not None:
-        sources.append(result.unlabeled)
-    rejects = [reject for source in sources for reject in source.rejects]
-    record.counts = {**_row_counts(result, rejects), "steps": result.training.step}
-    record.metrics = {
-        "best": result.best,
-        "train": result.training.train,
-        "eval": result.training.eval,
-    }
-    stopped = result.training.stopped_early
-    record.extra = {
-        "task": result.task.settings(),
-        "best_model": dataclasses.asdict(result.best_model),
-        "stopped_early": stopped,
-        "eval_rows": _eval_rows(config, result),
-        "extended_from": result.training.extended_from,
-    }
-    if stopped:
-        record.console.info(f"stopped early at step {result.training.step}: {stopped}")
-    if result.results is not None:
-        log_report(record.console, result.results.report)
-    for line in learning_doubts(result):
-        record.console.warn(line)
-    run = Path(config.output)
-    record.made = [
-        (str(run / "best"), str(result.best_model)),
-        (str(run / "metrics.jsonl"), "losses and metrics by step"),
-    ]
-    if result.evaluation is not None and result.results is not None:
-        write_metrics(run / "metrics.json", result.results.metrics, result.results.report)
-        write_predictions(run / "predictions.jsonl", result.results.predictions)
-        page = evaluation_page(
-            result.task,
-            result.evaluation.source,
-            result.results,
-            model=config.output,
-            facts=[str(result.best_model), *_where_from(config, result)],
-            chosen_by=result.best_model.metric,
-        )
-        write_text_atomically(run / REPORT, page)
-        record.made += [
-            (str(run / "metrics.json"), "metrics of the model in best/"),
-            (str(run / "predictions.jsonl"), "its predictions for the evaluation rows"),
-            (str(run / REPORT), "both as a page: tables, plots, the most wrong rows"),
-        ]
-    record.list_rejects(rejects_file, len(rejects))
-    record.next_command = [
-        *("bert-pipeline", "export", "--run", config.output),
-        *("--output", f"{run}-model"),
-    ]
-
-
-def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
-    """Where the rows for evaluation are from; None without any."""
-    if result.evaluation is None:
-        return None
-    if not result.held_out:
-        return "a file of their own"
-    held_out, train = len(result.evaluation.source), len(result.train.source)
-    is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
-    shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
-    return f"{shown} of the training rows, held out by a hash of their texts"
-
-
-def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:
-    """What to know of held-out rows, in a sentence."""
-    return [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
-
-
-def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
-    """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
-    each = {
-        name: {**row_counts(data.source), **_sequence_counts(data)}
-        for name, data in (("train", result.train), ("eval", result.evaluation))
-        if data is not None
-    }
-    if result.unlabeled is not None:
-        each["unlabeled"] = row_counts(result.unlabeled)
-    totals = {
-        key: sum(counts[key] for counts in each.values())
-        for key in ("rows_in", "rows_out", "rows_rejected")
-    }
-    return {**totals, "rejected": count_reasons(rejects), **each}
-
-
-def _sequence_counts(data: TaskData) -> dict[str, int]:
-    truncation = Truncation.of(data)
-    return {
-        "sequences": data.rows.num_sequences,
-        "tokens": len(data.rows.ids),
-        "rows_cut": truncation.rows_cut,
-        "tokens_lost": truncation.tokens_lost,
-    }

@@ -16,7 +16,7 @@ from bert_tf.weights.import_weights import (
     write_imported,
 )
 from bert_tf.weights.resizing import with_layers, with_positions, with_vocab
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files
 
 
@@ -58,15 +58,8 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
                 *("bert-pipeline", "export", "--run", config.output, "--output", "exported")
             ]
 
-    return run_job(
-        "import-weights",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
-        inputs={"source": [config.source], "vocab": [config.vocab] if config.vocab else []},
-        body=body,
-    )
+    inputs = {"source": [config.source], "vocab": [config.vocab] if config.vocab else []}
+    return run_job(JobSpec(config=config, inputs=inputs), options, body)
 
 
 def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None:

@@ -20,7 +20,7 @@ from pipeline.jobs.task_reports import (
     write_metrics,
     write_predictions,
 )
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
 
@@ -40,17 +40,9 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
             found = label_errors_function(config.task)(config, options.console, check, folder)
         _write(record, config, found)
 
-    return run_job(
-        "label-errors",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
-        inputs=check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))}),
-        body=body,
-        can_resume=True,
-        temporary=folder,
-    )
+    inputs = check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))})
+    spec = JobSpec(config=config, inputs=inputs, can_resume=True, temporary=folder)
+    return run_job(spec, options, body)
 
 
 def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> None:

@@ -38,7 +38,7 @@ from pipeline.jobs.task_reports import (
     train_along,
     warn_of_unfinished_run,
 )
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_run import StoredRun, fetched_records
 from pipeline.report.artifact import loss_curve_lines
@@ -114,21 +114,8 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         run = folder / "run"
         return StoredRun(place, run, console=options.console, check_held=check_held)
 
-    # With more steps the boundaries of phases would move, and what ends by the clock stays ended.
-    extendable_key = None if config.phases or config.max_minutes else "steps"
-    if not is_chief_process(config.strategy):
-        return train_along(
-            config, options, lambda: train(stored_run(None)), extendable_key=extendable_key
-        )
-
     def body(record: JobRecord) -> None:
-        log_if_nothing_resumes(config.output, options)
-        if config.init:
-            warn_of_unfinished_run(config.init, options.console)
-        for records in data:
-            for note in records.notes:
-                options.console.warn(f"{records.directory}: {note}")
-        _warn_of_many_epochs(config, data, options.console)
+        _warn_before(config, data, options)
         stored = stored_run(record.check_held)
         if stored is not None:
             stored.fetch()  # also what is read before the checkpoint is
@@ -141,39 +128,43 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
             record.sha256 = stored.sha256()
         _report(config, result, vocab, record, metrics=written / "metrics.jsonl")
 
-    return run_job(
-        "train",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
+    spec = _spec(config, initial)
+    if not is_chief_process(config.strategy):
+        return train_along(spec, options, lambda: train(stored_run(None)))
+    return run_job(spec, options, body)
+
+
+def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
+    return JobSpec(
+        config=config,
         inputs={
             **_data_inputs(config),
             "model_config": [config.model_config] if config.model_config else [],
             "init": [str(initial.path)] if initial else [],
         },
-        body=body,
         # Phases that have steps say themselves how many there are.
-        ignored_keys=("steps",) if _have_steps(config) else (),
+        ignored_keys=("steps",) if any(phase.steps for phase in config.phases) else (),
         can_resume=True,
-        extendable_key=extendable_key,
+        # With more steps the boundaries of phases would move; what ends by the clock stays ended.
+        extendable_key=None if config.phases or config.max_minutes else "steps",
         may_be_remote=True,
     )
 
 
-def _warn_of_many_epochs(
-    config: TrainConfig, data: list[PretrainingData], console: Console
-) -> None:
+def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunOptions) -> None:
+    console = options.console
+    log_if_nothing_resumes(config.output, options)
+    if config.init:
+        warn_of_unfinished_run(config.init, console)
+    for records in data:
+        for note in records.notes:
+            console.warn(f"{records.directory}: {note}")
     if config.max_minutes:  # which end the run, not its steps
         return
     planned = pretraining_phases(config, data)
     finding = plan_finding((phase.data, phase.steps, phase.batch_size) for phase in planned)
     if finding is not None:
         console.warn(finding)
-
-
-def _have_steps(config: TrainConfig) -> bool:
-    return any(phase.steps for phase in config.phases)
 
 
 def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
-from bert_tf.base.files import write_text_atomically
+from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, RunnerFailed
+from bert_tf.base.files import remove, write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
@@ -22,7 +25,7 @@ from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE
 from bert_tf.data.text.casing import lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
-from pipeline.beam.blobs import BlobStore, count_finished_work
+from pipeline.beam.blobs import BlobStore, count_finished_work, remove_unfinished_work
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
@@ -37,8 +40,9 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
-from pipeline.examples.steps import POOL, ExamplesJob
+from pipeline.examples.steps import POOL
 from pipeline.examples.transforms import (
+    ExamplesJob,
     WriteExamples,
     examples_line,
     read_example_counts,
@@ -46,12 +50,65 @@ from pipeline.examples.transforms import (
 )
 from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
 from pipeline.outputs.casing import with_casing
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
-from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.manifest import (
+    JOB_FILES,
+    check_files,
+    duplicates_path,
+    package_versions,
+    rejects_path,
+)
 from pipeline.outputs.rejects import corpus_rows, report_rejects
-from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
+
+WORK_FOLDER = ".unfinished"
+_WORK_IDENTITY = "identity.json"
+
+
+def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
+    """Makes the folder, or takes over that of an interrupted run of the very same work.
+
+    Whatever else the output holds is removed, except the job's own notes: files that were not
+    finished, and everything if the work was cut up otherwise or done by another version.
+
+    Args:
+        output: the unfinished output.
+        identity: all that results follow from, as JSON; `inputs` are fingerprints.
+        console: informed of what cannot be used.
+
+    """
+    work = output / WORK_FOLDER
+    identity = json.loads(json.dumps(identity))
+    is_new = not work.exists()
+    if read_if_sound(work / _WORK_IDENTITY) == identity:
+        remove_unfinished_work(work)
+        return work
+    if not is_new:
+        console.info(f"{output}: of the unfinished run nothing can be used; starting again")
+    for path in output.iterdir():
+        if path.name not in JOB_FILES:
+            remove(path)
+    work.mkdir()
+    write_text_atomically(work / _WORK_IDENTITY, sealed(identity))
+    return work
+
+
+@contextmanager
+def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
+    """Removes the folder if its work fails for good: on its input."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, RunnerFailed | GraphWritten) or not isinstance(
+            error, BertPipelineError
+        ):
+            console.info(f"finished work is kept in {work}; the same command resumes from it")
+        else:
+            with suppress(OSError):
+                remove(work)
+        raise
+
 
 # What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
@@ -115,18 +172,14 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             _check_usable(config, record.counts)
         _finish(job, record)
 
-    return run_job(
-        "preprocess",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=True,
+    spec = JobSpec(
+        config=config,
         inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
-        body=body,
         can_resume=True,
         temporary=path_of(config.output) / WORK_FOLDER,
         may_be_remote=True,
     )
+    return run_job(spec, options, body)
 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:

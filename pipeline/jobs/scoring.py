@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from bert_tf.base.processor import vector_extensions
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import ChosenEngine
 from pipeline.beam.storage import use_storage_options
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.outputs.lock import holding_output
-from pipeline.outputs.manifest import rejects_path
-from pipeline.outputs.place import OutputPlace, check_place
-from pipeline.outputs.places import exported_model
-from pipeline.outputs.rejects import report_rejects
+from pipeline.outputs.place import check_place, exported_model
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.engine_choice import (
     choose_engine,
@@ -24,10 +20,10 @@ from pipeline.scoring.engine_choice import (
     engine_candidates,
     saved_config,
 )
-from pipeline.scoring.join import join_parts
+from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.preview import preview
-from pipeline.scoring.running import log_cut_rows, open_parts, record_rows, run_blocks
+from pipeline.scoring.running import TableJob
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -39,98 +35,66 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
+    job = Scoring(config=config, model=config.model, plan=plan, runner=runner, options=options)
     # Before a trial takes its time; the job checks it again.
-    place = OutputPlace(
-        output=config.output,
-        is_directory=plan.is_folder,
-        temporary=plan.parts,
-        may_be_remote=True,
-    )
-    check_place(place, [config.model, *(table.source for table in plan.tables)])
+    check_place(job.spec.place, [config.model, *(table.source for table in plan.tables)])
     if config.dry_run:
-        candidates = engine_candidates(config, _saved(config, plan, options), runner)
+        candidates = engine_candidates(config, job.saved(), runner)
         return preview(plan, options.console, engine=describe_candidates(candidates))
     with holding_output(
         config.output, is_directory=plan.is_folder, command="score", console=options.console
     ) as check_held:
-        return _run_alone(config, plan, runner, options, check_held)
+        return job.with_engine().run(check_held)
 
 
-def _run_alone(
-    config: ScoreConfig,
-    plan: ScoringPlan,
-    runner: RunnerConfig,
-    options: RunOptions,
-    check_held: Callable[[], None],
-) -> dict[str, Any]:
-    saved = _saved(config, plan, options)
-    candidates = engine_candidates(config, saved, runner)
-    check_tables(plan, options.console)
-    engine = choose_engine(candidates, plan, runner, options.console)
-    plan = dataclasses.replace(plan, engine=engine)
-    is_kept = saved.get("engine") == engine.entry.name and "precision" not in saved
-    config = dataclasses.replace(
-        config,
-        engine=engine.entry.name,
-        precision=config.precision if is_kept else engine.precision,
-    )
-    return run_job(
-        "score",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=plan.is_folder,
-        inputs={"model": [config.model], **plan.table_inputs},
-        checked_inputs={"model": plan.engine.reads},
-        body=lambda record: _score(
-            plan.of_model(record.input_sha256("model")), engine, config, runner, options, record
-        ),
-        can_resume=True,
-        temporary=plan.parts,
-        check_held=check_held,
-        may_be_remote=True,
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scoring(TableJob):
+    """The job of `score`."""
 
+    config: ScoreConfig
+    engine: ChosenEngine | None = None
 
-def _saved(config: ScoreConfig, plan: ScoringPlan, options: RunOptions) -> Mapping[str, Any]:
-    """The config that a resumed job keeps its engine of; one of an earlier release has no
-    precision to keep."""
-    return {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
+    label: ClassVar[str] = "scoring"
 
+    def saved(self) -> dict[str, Any]:
+        """The config that a resumed job keeps its engine of."""
+        is_new = self.options.overwrite
+        return {} if is_new else dict(saved_config(self.config, is_folder=self.plan.is_folder))
 
-def _score(
-    plan: ScoringPlan,
-    engine: ChosenEngine,
-    config: ScoreConfig,
-    runner: RunnerConfig,
-    options: RunOptions,
-    record: JobRecord,
-) -> None:
-    is_resumed = open_parts(plan, options)
-    record.console.info(f"engine: {engine.name}")
-    with record.stage("score"):
-        run_blocks(plan, runner, record.console)
-    rejects = rejects_path(config.output)
-    with record.stage("join"):
-        counts = join_parts(plan, rejects)
-    report_rejects(record.console, rejects, counts.rows_in, config.input)
-    record_rows(record, counts, stage="score", is_resumed=is_resumed)
-    if counts.cut:
-        record.counts.update(counts.cut)
-        log_cut_rows(record.console, counts)
-    if plan.abstention is not None:
-        record.counts["rows_abstained"] = counts.rows_abstained
-        decided = counts.rows_out - counts.rows_abstained
-        record.console.info(
-            f"decided: {decided:,} of {quantity(counts.rows_out, 'row')} (coverage "
-            f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "
-            f"{plan.abstention.below:g} and no label"
+    def with_engine(self) -> Scoring:
+        """The job with the engine of the run that it resumes, or the fastest in a trial."""
+        config, console, saved = self.config, self.options.console, self.saved()
+        candidates = engine_candidates(config, saved, self.runner)
+        check_tables(self.plan, console)
+        engine = choose_engine(candidates, self.plan, self.runner, console)
+        # The config of an earlier release has no precision to keep.
+        is_kept = saved.get("engine") == engine.entry.name and "precision" not in saved
+        precision = config.precision if is_kept else engine.precision
+        return dataclasses.replace(
+            self,
+            engine=engine,
+            plan=dataclasses.replace(self.plan, engine=engine),
+            config=dataclasses.replace(config, engine=engine.entry.name, precision=precision),
         )
-    record.extra = {
-        "engine": engine.entry.name,
-        "precision": engine.precision,
-        "vector_extensions": vector_extensions(),
-        "columns": {**plan.columns.sources, "added": plan.added},
-    }
-    record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
-    record.list_rejects(rejects, sum(counts.rejected.values()))
+
+    def announce(self, record: JobRecord) -> None:
+        assert self.engine is not None
+        record.console.info(f"engine: {self.engine.name}")
+
+    def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
+        assert self.engine is not None
+        if plan.abstention is not None:
+            record.counts["rows_abstained"] = counts.rows_abstained
+            decided = counts.rows_out - counts.rows_abstained
+            record.console.info(
+                f"decided: {decided:,} of {quantity(counts.rows_out, 'row')} (coverage "
+                f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "
+                f"{plan.abstention.below:g} and no label"
+            )
+        record.extra = {
+            "engine": self.engine.entry.name,
+            "precision": self.engine.precision,
+            "vector_extensions": vector_extensions(),
+            **record.extra,
+        }
+        record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]

@@ -26,7 +26,7 @@ from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import VectorSource, open_vector_source
 from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
 from pipeline.jobs import embedding
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.retrieval.neighbors import (
     Neighbors,
@@ -61,21 +61,19 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         raise UsageError("--model: queries and corpus hold vectors already; leave it out")
     output = path_of(config.output).absolute()
     work = output.with_name(f".{output.name}.parts")
-    return run_job(
-        "search",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=False,
+    spec = JobSpec(
+        config=config,
         inputs={
             "queries": [config.queries],
             "corpus": [config.corpus],
             "model": [] if source is None else [source.folder],
         },
-        body=lambda record: _search(config, source, runner, options, work, record),
         can_resume=True,
         temporary=work,
         may_be_remote=True,
+    )
+    return run_job(
+        spec, options, lambda record: _search(config, source, runner, options, work, record)
     )
 
 

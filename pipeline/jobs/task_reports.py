@@ -11,38 +11,22 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
-from bert_tf.config.sections.loop import LoopSection
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.checkpoints import saved_progress
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.identity import is_extended
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job import JobSpec, RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.outputs.rejects import RejectLimit, warn_of_rejects
 
 
-def train_along(
-    config: LoopSection,
-    options: RunOptions,
-    train: Callable[[], object],
-    *,
-    extendable_key: str | None,
-) -> dict[str, Any]:
-    """What a worker does that is not the chief: it trains, unless the run is finished.
-
-    Returns:
-        Nothing; the chief alone writes, the manifest too.
-    """
-    finished = read_manifest(config.output)
-    if (
-        finished is not None
-        and not options.overwrite
-        and not is_extended(finished["config"], config.as_dict(), extendable_key)
-    ):
-        options.console.info(f"{config.output} is finished already; nothing to do")
+def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
+    """Trains as a worker that is not the chief, unless the run is finished; the chief writes."""
+    finished = None if options.overwrite else read_manifest(spec.output)
+    if finished is not None and not spec.is_extended(finished["config"]):
+        options.console.info(f"{spec.output} is finished already; nothing to do")
     else:
         train()
     return {}

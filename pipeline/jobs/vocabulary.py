@@ -34,7 +34,7 @@ from pipeline.corpus.report import (
 )
 from pipeline.jobs.health import VOCAB_CHECKS, examine
 from pipeline.outputs.casing import with_casing
-from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
@@ -65,20 +65,16 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             options.console.warn(note)
         _make_vocabulary(config, runner, files, base, record)
 
-    return run_job(
-        "vocab",
-        config,
-        options,
-        output=config.output,
-        output_is_directory=False,
+    spec = JobSpec(
+        config=config,
         inputs={
             "input": [file.path for file in files],
             "extend": [config.extend] if config.extend else [],
         },
-        body=body,
         temporary=_work_folder(config),
         may_be_remote=True,
     )
+    return run_job(spec, options, body)
 
 
 def _read_base(config: VocabConfig) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import resource
 import shlex
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,18 +16,23 @@ from typing import Any
 
 from bert_tf.base.console import Closing, Console
 from bert_tf.base.errors import RowsRejected
-from bert_tf.base.files import remove
+from bert_tf.base.files import RemotePath, remove, write_text_atomically
+from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section
 from bert_tf.data.tables.rejects import write_rejects
-from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
-from pipeline.outputs.identity import (
+from pipeline.outputs.filling import filling_file, filling_folder, remove_marks
+from pipeline.outputs.job_log import JobLog
+from pipeline.outputs.lock import holding_output
+from pipeline.outputs.manifest import (
+    MANIFEST_VERSION,
     CheckedInputs,
     Inputs,
     already_finished,
     are_same_contents,
     check_made_by,
     config_key,
+    describe_files,
     difference_of,
     different_keys,
     input_fingerprints,
@@ -33,22 +40,98 @@ from pipeline.outputs.identity import (
     kept_keys,
     keys_without_effect,
     made_with_another_config,
-    with_defaults,
-)
-from pipeline.outputs.job_log import JobLog
-from pipeline.outputs.lock import holding_output
-from pipeline.outputs.manifest import (
-    MANIFEST_VERSION,
-    describe_files,
     manifest_path,
     package_versions,
     read_manifest,
     rejects_path,
+    with_defaults,
     write_manifest,
 )
 from pipeline.outputs.place import OutputPlace, check_place
-from pipeline.outputs.places import remove_marks, writing_file, writing_folder
 from pipeline.outputs.rejects import RejectLimit
+
+_SECONDS, _REMOTE_SECONDS = 5.0, 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """What a job makes, and of what.
+
+    Attributes:
+        config: its resolved section, whose key `output` names the file or folder to make; with the
+            inputs it identifies the output.
+        inputs: files and folders to read, for fingerprints, by the config key that names them. That
+            key's value does not count then: content does, not the name it goes by.
+        is_folder: whether the output is a folder, made here with `config.yaml` in it; None where
+            the declaration of `output` says so (`writes`).
+        checked_inputs: which files of an input, a folder, are compared with its `SHA256SUMS` while
+            they are read for its fingerprint, so that the work need not read them again.
+        ignored_keys: config keys that do not change this output's content, besides those declared
+            so (`affects_output`).
+        can_resume: whether the work resumes from what an interrupted run left in the folder; if
+            not, what it left is removed first.
+        extendable_key: config key that the work, which can resume, takes an output up by, finished
+            or not, that is of a smaller value and otherwise the same.
+        temporary: folder of intermediate data, in an output that is a folder or beside one that is
+            a file; removed once the output is finished.
+        may_be_remote: whether the work writes by paths of `path_of` alone, so that the output may
+            lie on any storage that Beam writes.
+    """
+
+    config: Section
+    inputs: Inputs
+    is_folder: bool | None = None
+    checked_inputs: CheckedInputs = dataclasses.field(default_factory=dict)
+    ignored_keys: tuple[str, ...] = ()
+    can_resume: bool = False
+    extendable_key: str | None = None
+    temporary: Path | None = None
+    may_be_remote: bool = False
+
+    @property
+    def command(self) -> str:
+        """The command that runs the job."""
+        return self.config.section_name.replace("_", "-")
+
+    @property
+    def output(self) -> str:
+        """The output as it was given."""
+        return str(self.config.as_dict()["output"])
+
+    @functools.cached_property
+    def place(self) -> OutputPlace:
+        """The output and what belongs to it."""
+        is_folder = self.is_folder
+        if is_folder is None:
+            fields = {field.name: field for field in dataclasses.fields(self.config)}
+            is_folder = fields["output"].metadata["writes"] == "folder"
+        return OutputPlace(
+            output=self.output,
+            is_directory=is_folder,
+            temporary=self.temporary,
+            may_be_remote=self.may_be_remote,
+        )
+
+    @functools.cached_property
+    def kept_config(self) -> dict[str, Any]:
+        """The values of the config that decide what is made."""
+        return self._kept(self.config.as_dict())
+
+    def different_keys(self, before: Mapping[str, Any]) -> list[str]:
+        """The keys that decide what is made and differ from those of a saved config."""
+        return different_keys(self.saved(before), self.kept_config, self.extendable_key)
+
+    def is_extended(self, before: Mapping[str, Any]) -> bool:
+        """Whether more of the extendable key is asked for than in a saved config."""
+        return is_extended(self.saved(before), self.kept_config, self.extendable_key)
+
+    def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that decide what is made of a saved config, perhaps an earlier release's."""
+        return self._kept(with_defaults(type(self.config), config))
+
+    def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        named = map(config_key, self.inputs)
+        return kept_keys(values, (*keys_without_effect(self.config), *named, *self.ignored_keys))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,48 +216,40 @@ class JobRecord:
             seconds = time.monotonic() - start
             self.timings[name] = round(self.timings.get(name, 0.0) + seconds, 3)
 
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the finished job, without its outputs."""
+        peak = max(
+            resource.getrusage(who).ru_maxrss
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        return {
+            "manifest_version": MANIFEST_VERSION,
+            **self.identity,
+            "counts": self.counts,
+            "metrics": self.metrics,
+            **self.extra,
+            "timings": self.timings,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "peak_memory_bytes": peak * 1024,
+            "versions": package_versions(),
+            "next": shlex.join(self.next_command) if self.next_command else None,
+        }
+
 
 def run_job(
-    command: str,
-    config: Section,
+    spec: JobSpec,
     options: RunOptions,
-    *,
-    output: str,
-    output_is_directory: bool,
-    inputs: Inputs,
     body: Callable[[JobRecord], None],
-    checked_inputs: CheckedInputs | None = None,
-    ignored_keys: tuple[str, ...] = (),
-    can_resume: bool = False,
-    extendable_key: str | None = None,
-    temporary: Path | None = None,
+    *,
     check_held: Callable[[], None] | None = None,
-    may_be_remote: bool = False,
 ) -> dict[str, Any]:
     """Runs `body` unless its output is finished, and writes the manifest.
 
     Args:
-        command: the command's name.
-        config: its resolved section; with the inputs it identifies the output.
+        spec: the job.
         options: how to run.
-        output: file or folder that `body` makes. A folder is made here, with `config.yaml` in it.
-        output_is_directory: which of the two it is.
-        inputs: files and folders the job reads, for fingerprints, by the config key that names
-            them. That key's value does not count then: content does, not the name it goes by.
         body: does the work and fills the record.
-        checked_inputs: which files of an input, a folder, are compared with its `SHA256SUMS` while
-            they are read for its fingerprint, so that `body` need not read them for that again.
-        ignored_keys: config keys that do not change this output's content, besides those that
-            say so themselves.
-        can_resume: whether `body` resumes from what an interrupted run left in the folder; if not,
-            what it left is removed first.
-        extendable_key: config key that `body`, which can resume, takes an output up by, finished or
-            not, that is of a smaller value and otherwise the same.
-        temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
-            one that is a file; removed once the output is finished.
         check_held: what `holding_output` of this output yields, where the caller is inside it.
-        may_be_remote: whether `body` writes by paths of `path_of` alone, so that the output may lie
-            on any storage that Beam writes.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -185,99 +260,82 @@ def run_job(
             system of this machine.
         InputError: a file of `checked_inputs` is not what was written.
     """
-    place = OutputPlace(
-        output=output,
-        is_directory=output_is_directory,
-        temporary=temporary,
-        may_be_remote=may_be_remote,
-    )
-    check_place(place, [path for paths in inputs.values() for path in paths])
+    place = spec.place
+    check_place(place, [path for paths in spec.inputs.values() for path in paths])
     holding = (
         nullcontext(check_held)
         if check_held is not None
         else holding_output(
-            output, is_directory=output_is_directory, command=command, console=options.console
+            place.output,
+            is_directory=place.is_directory,
+            command=spec.command,
+            console=options.console,
         )
     )
     with holding as check_held:
-        return _run_alone(
-            command,
-            config,
-            options,
-            place=place,
-            inputs=inputs,
-            body=body,
-            checked_inputs=checked_inputs or {},
-            ignored_keys=(*keys_without_effect(config), *map(config_key, inputs), *ignored_keys),
-            can_resume=can_resume,
-            extendable_key=extendable_key,
-            check_held=check_held,
-        )
-
-
-def _run_alone(
-    command: str,
-    config: Section,
-    options: RunOptions,
-    *,
-    place: OutputPlace,
-    inputs: Inputs,
-    body: Callable[[JobRecord], None],
-    checked_inputs: CheckedInputs,
-    ignored_keys: tuple[str, ...],
-    can_resume: bool,
-    extendable_key: str | None,
-    check_held: Callable[[], None],
-) -> dict[str, Any]:
-    console, output = options.console, place.output
-    read = input_fingerprints(inputs, checked_inputs)
-    identity: dict[str, Any] = {
-        "command": command,
-        "config": kept_keys(config.as_dict(), ignored_keys),
-        "inputs": read,
-    }
-    if not options.overwrite and place.path.exists():
-        finished = read_manifest(output)
+        identity: dict[str, Any] = {
+            "command": spec.command,
+            "config": spec.kept_config,
+            "inputs": input_fingerprints(spec.inputs, spec.checked_inputs),
+        }
+        finished = None if options.overwrite else _finished(spec, identity)
+        if finished is not None and not spec.is_extended(finished.get("config", {})):
+            options.console.info(already_finished(spec.output))
+            return {**finished, "already_done": True}
         if finished is not None:
-            before = kept_keys(
-                with_defaults(type(config), finished.get("config", {})), ignored_keys
-            )
-            _check_same_config(output, finished, before, identity, extendable_key)
-            remove_marks(place, config.section_name)
-            if not is_extended(before, identity["config"], extendable_key):
-                console.info(already_finished(output))
-                return {**finished, "already_done": True}
             keep_seconds(place.seconds, finished["timings"]["total"])
-            manifest_path(output).unlink()  # it does not vouch for what is written from here on
-    if place.is_directory:
-        writing = writing_folder(
-            place,
-            config,
-            read,
-            console,
-            overwrite=options.overwrite,
-            ignored_keys=ignored_keys,
-            can_resume=can_resume,
-            extendable_key=extendable_key,
-        )
-    else:
-        writing = writing_file(
-            place, config, overwrite=options.overwrite, ignored_keys=ignored_keys
-        )
-    record = JobRecord(console, identity, check_held)
-    with writing:
+            manifest_path(
+                spec.output
+            ).unlink()  # it does not vouch for what is written from here on
+        record = JobRecord(options.console, identity, check_held)
+        return _make(spec, options, body, record)
+
+
+def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest of an output that is finished, perhaps to be extended.
+
+    Raises:
+        UsageError: it was made by another command, with another config or from other inputs.
+    """
+    finished = read_manifest(spec.output) if spec.place.path.exists() else None
+    if finished is None:
+        return None
+    check_made_by(spec.output, finished, spec.command)
+    saved = finished.get("config", {})
+    before, now, differences = spec.saved(saved), spec.kept_config, []
+    for key in spec.different_keys(saved):
+        hint = ", and it cannot be shortened" if key == spec.extendable_key else ""
+        differences.append(f"{difference_of(key, before, now)}{hint}")
+    if not differences and not are_same_contents(finished.get("inputs", []), identity["inputs"]):
+        differences.append("the content of the inputs has changed")
+    if differences:
+        raise made_with_another_config(spec.output, differences)
+    remove_marks(spec.place, spec.config.section_name)
+    return finished
+
+
+def _make(
+    spec: JobSpec, options: RunOptions, body: Callable[[JobRecord], None], record: JobRecord
+) -> dict[str, Any]:
+    """Fills the output and seals it by its manifest."""
+    place, console = spec.place, options.console
+    with (
+        filling_folder(spec, record.identity["inputs"], options)
+        if place.is_directory
+        else filling_file(spec, options)
+    ):
         if options.log is not None and not options.is_part:
-            options.log.keep_beside(output, command, is_directory=place.is_directory)
-        kept = place.seconds if can_resume else None
+            options.log.keep_beside(place.output, spec.command, is_directory=place.is_directory)
+        kept = place.seconds if spec.can_resume else None
         with (
             adding_up_seconds(kept, console, anew=options.overwrite) as elapsed,
-            _listing_rejects(rejects_path(output)),
+            _listing_rejects(rejects_path(place.output)),
         ):
             body(record)
         record.timings.update(elapsed.timings())
-        manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
-        check_held()
-        written = write_manifest(output, manifest)
+        manifest = {**record.manifest(), "outputs": describe_files(place.output, record.sha256)}
+        record.check_held()
+        written = write_manifest(place.output, manifest)
         if place.temporary is not None:  # before the marker, which shows whose it is, is removed
             with suppress(OSError):
                 remove(place.temporary)
@@ -285,7 +343,7 @@ def _run_alone(
     if not options.is_part:
         console.close(
             Closing(
-                command=command,
+                command=spec.command,
                 made=record.made,
                 counts=_shown_counts(record.counts),
                 seconds=record.timings["total"],
@@ -316,54 +374,88 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
     shown = []
     for name, value in counts.items():
         number = value
-        if _is_counts(value) and "rows_out" in value:
+        is_mapping = isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+        if is_mapping and "rows_out" in value:
             name, number = f"{name} rows", value["rows_out"]
-        elif _is_counts(value):
+        elif is_mapping:
             number = sum(value.values())
         if isinstance(number, int) and not isinstance(number, bool) and number:
             shown.append((name.replace("_", " "), shown_number(number)))
     return shown
 
 
-def _is_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, int) for each in value.values())
+class Elapsed:
+    """Seconds of a job.
+
+    Attributes:
+        earlier: of the runs before this one, to within some seconds for those that were killed.
+    """
+
+    def __init__(self, earlier: float):
+        self.earlier = earlier
+        self._start = time.monotonic()
+
+    def total(self) -> float:
+        """Of all runs so far."""
+        return self.earlier + time.monotonic() - self._start
+
+    def timings(self) -> dict[str, float]:
+        """For the manifest: `total` of all runs, and of the last one where there are several."""
+        total = self.total()
+        if not self.earlier:
+            return {"total": round(total, 3)}
+        return {"last_part": round(total - self.earlier, 3), "total": round(total, 3)}
 
 
-def _manifest(record: JobRecord) -> dict[str, Any]:
-    """The manifest of a finished job, without its outputs."""
-    peak = max(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return {
-        "manifest_version": MANIFEST_VERSION,
-        **record.identity,
-        "counts": record.counts,
-        "metrics": record.metrics,
-        **record.extra,
-        "timings": record.timings,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "peak_memory_bytes": peak * 1024,
-        "versions": package_versions(),
-        "next": shlex.join(record.next_command) if record.next_command else None,
-    }
+@contextmanager
+def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
+    """Measures the block, and saves its time for the run that resumes it if it does not end.
+
+    Args:
+        path: file with the time so far, removed once the block has ended; None where no run
+            resumes another.
+        console: warned where that file is damaged; the time is no reason to stop a job.
+        anew: whether the block starts over; the time of earlier runs does not count then.
+    """
+    if path is None:
+        yield Elapsed(0.0)
+        return
+    elapsed = Elapsed(0.0 if anew else _read_seconds(path, console))
+    ended = threading.Event()
+    thread = threading.Thread(target=_keep_on, args=(path, elapsed, ended), daemon=True)
+    thread.start()
+    try:
+        yield elapsed
+    except BaseException:
+        ended.set()
+        thread.join()
+        _keep(path, elapsed)
+        raise
+    ended.set()
+    thread.join()
+    path.unlink(missing_ok=True)
 
 
-def _check_same_config(
-    output: str,
-    finished: dict[str, Any],
-    before: dict[str, Any],
-    identity: dict[str, Any],
-    extendable_key: str | None,
-) -> None:
-    check_made_by(output, finished, identity["command"])
-    differences = []
-    now = identity["config"]
-    for key in different_keys(before, now, extendable_key):
-        hint = ", and it cannot be shortened" if key == extendable_key else ""
-        differences.append(f"{difference_of(key, before, now)}{hint}")
-    read = finished.get("inputs", [])
-    if not differences and not are_same_contents(read, identity["inputs"]):
-        differences.append("the content of the inputs has changed")
-    if differences:
-        raise made_with_another_config(output, differences)
+def keep_seconds(path: Path, seconds: float) -> None:
+    """Has the next `adding_up_seconds` of this file begin with the seconds of the runs so far."""
+    write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
+
+
+def _read_seconds(path: Path, console: Console) -> float:
+    try:
+        return float(read_sealed(path)["seconds"])
+    except FileNotFoundError:
+        return 0.0
+    except (ValueError, KeyError, TypeError):
+        console.warn(f"{path}: damaged; the time of earlier runs is missing from the total")
+        return 0.0
+
+
+def _keep_on(path: Path, elapsed: Elapsed, ended: threading.Event) -> None:
+    while not ended.wait(_REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS):
+        _keep(path, elapsed)
+
+
+def _keep(path: Path, elapsed: Elapsed) -> None:
+    with suppress(OSError):  # a full disk stops the job where it writes what matters
+        keep_seconds(path, elapsed.total())

@@ -12,10 +12,18 @@ import yaml
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
+from bert_tf.engines.registry import exported_folder
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job_log import OLDER, log_path
 from pipeline.outputs.lock import lock_path
-from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
+from pipeline.outputs.manifest import (
+    JOB_FILES,
+    SECONDS,
+    holds_records,
+    manifest_path,
+    read_manifest,
+    side_paths,
+)
 
 _FILE_ENDING = re.compile(r"(?<=[^/])\.[A-Za-z]{2,8}\d?$", re.ASCII)
 _STANDARD_OUTPUT = "-"
@@ -58,8 +66,7 @@ class OutputPlace:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What appears with the output and is renamed into its place: beside a file its manifest
-        and lists of rows; a folder has them inside."""
+        """The output and, beside a file, its manifest and lists of rows."""
         return (self.path,) if self.is_directory else (self.path, *side_paths(self.output))
 
     @property
@@ -96,8 +103,32 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
     return document if is_known and isinstance(values, dict) and "output" in values else None
 
 
+def check_finished(folder: str | Path) -> None:
+    """Rejects an input that a job has begun to write and not finished.
+
+    Raises:
+        UsageError: the folder has a job's `config.yaml` and no manifest.
+    """
+    is_marked = read_marker(marker_path(str(folder), is_directory=True)) is not None
+    if is_marked and read_manifest(folder) is None:
+        raise UsageError(f"{folder}: is not finished; run the command that makes it again")
+
+
+def exported_model(path: str) -> str:
+    """The folder of an exported model: the newest version of a layout for TensorFlow Serving.
+
+    Raises:
+        UsageError: such a layout is not finished.
+    """
+    folder = exported_folder(path)
+    if folder == Path(path):
+        return path
+    check_finished(path)
+    return str(folder)
+
+
 def check_folder_name(output: str, instead: str) -> None:
-    """Refuses to make a folder that is called like a file of a format which is not written.
+    """Rejects the name of a folder to make that ends like a file of a format not written.
 
     A folder that is there, or a name that ends in `/`, is meant.
 
@@ -116,7 +147,7 @@ def check_folder_name(output: str, instead: str) -> None:
 
 
 def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
-    """Refuses an output that cannot be written, or that would change an input.
+    """Rejects an output that cannot be written, or that would change an input.
 
     Raises:
         UsageError: the output is on storage that cannot be written, is of the other kind, lies
@@ -171,18 +202,36 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
             )
 
 
-def check_foreign_files(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
-    """Refuses to replace what lies beside an output and was not made with it.
-
-    Made with it is what its manifest vouches for or, before that is written, its marker.
+def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
+    """Checks that what stands where an output is to be written is there to be replaced.
 
     Args:
-        place: of a file.
-        is_marked: whether a job of this tool has begun to make the output.
-        overwrite: whether files may be replaced all the same; folders never.
+        place: of an output that is not finished.
+        section_name: of the config that it is made with.
+        overwrite: whether a file may be replaced, whosever it is; a folder never.
 
     Raises:
-        UsageError: there is such a file or folder.
+        UsageError: it is of somebody else.
+    """
+    path, marker = place.path, place.marker
+    if read_marker(marker, section_name) is not None:
+        return
+    if place.is_directory and (content_of(path) or marker.exists()):
+        raise UsageError(
+            f"{path}: holds files that bert-pipeline did not make; choose an empty folder"
+        )
+    if not place.is_directory and path.exists() and not overwrite:
+        raise UsageError(
+            f"{path}: exists but was not made by this command; "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
+def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
+    """Rejects what lies beside a file and was not made with it.
+
+    Made with it is what its manifest vouches for or, before that is written, its marker. Files may
+    be overwritten all the same, folders never.
     """
     if is_marked:
         return
@@ -215,3 +264,14 @@ def _is_made_by_us(place: OutputPlace) -> bool:
     except InputError:
         return False
     return manifest is not None and "manifest_version" in manifest
+
+
+def content_of(folder: Path) -> list[Path]:
+    """What is in a folder, without what the job itself writes about it before it is finished."""
+    if not folder.is_dir():
+        return []
+    return [
+        path
+        for path in folder.iterdir()
+        if path.name not in JOB_FILES or path == manifest_path(folder)
+    ]

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.wording import shown_size
-from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest
-from pipeline.outputs.places import recorded_input
+from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest, recorded_input
 from pipeline.report.artifact import meaning_of
 from pipeline.report.files_check import LARGEST_BYTES_HASHED
 

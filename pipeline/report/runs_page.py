@@ -12,8 +12,7 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting
 from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.best_model import BestModel
-from pipeline.outputs.manifest import manifest_path, read_manifest
-from pipeline.outputs.places import recorded_input
+from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_input
 from pipeline.report.artifact import changed_settings, leaves
 from pipeline.report.document import html_document
 from pipeline.report.run_plots import plots_html, plots_style

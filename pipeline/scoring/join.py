@@ -18,7 +18,7 @@ from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
 from pipeline.scoring.parquet_output import write_parquet
-from pipeline.scoring.parts import ABSTAINED, BATCH_TOKENS, PADDED_TOKENS, ROWS_CUT, TOKENS_LOST
+from pipeline.scoring.parts import ABSTAINED, BATCH_TOKENS, PADDED_TOKENS, SUMMED
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
@@ -30,8 +30,7 @@ class ScoringCounts:
     Attributes:
         rows_in, rows_out: read and written.
         rows_abstained: written without a decision.
-        cut: `rows_cut` and `tokens_lost`, of rows that are too long; empty if the model does not
-            count them.
+        sums: further counts of the parts, such as the rows that are too long for the model.
         rejected: rows by reason.
         tokens: of the model's batches, without padding and with it; 0 where that is not known.
     """
@@ -39,7 +38,7 @@ class ScoringCounts:
     rows_in: int
     rows_out: int
     rows_abstained: int
-    cut: dict[str, int]
+    sums: dict[str, int]
     rejected: dict[str, int]
     tokens: tuple[int, int]
 
@@ -59,7 +58,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
     rows_in = rows_out = rows_abstained = batch_tokens = padded_tokens = 0
-    cut: dict[str, int] = {}
+    sums: dict[str, int] = {}
     rejected: collections.Counter[str] = collections.Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
@@ -71,16 +70,16 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
                 rows_abstained += done.get(ABSTAINED, 0)
                 batch_tokens += done.get(BATCH_TOKENS, 0)
                 padded_tokens += done.get(PADDED_TOKENS, 0)
-                for name in (ROWS_CUT, TOKENS_LOST):
+                for name in SUMMED:
                     if name in done:
-                        cut[name] = cut.get(name, 0) + done[name]
+                        sums[name] = sums.get(name, 0) + done[name]
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
         rows_in=rows_in,
         rows_out=rows_out,
         rows_abstained=rows_abstained,
-        cut=cut,
+        sums=sums,
         rejected=dict(rejected.most_common()),
         tokens=(batch_tokens, padded_tokens),
     )

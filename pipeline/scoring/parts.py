@@ -23,6 +23,9 @@ from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.row_values import kinds_of
 
 ABSTAINED, ROWS_CUT, TOKENS_LOST = "rows_abstained", "rows_cut", "tokens_lost"
+TOKENS, ROWS_TRUNCATED, TOKENS_TRUNCATED = "tokens", "rows_truncated", "tokens_truncated"
+# Facts of parts whose sums are counts of the job.
+SUMMED = (ROWS_CUT, TOKENS_LOST, TOKENS, ROWS_TRUNCATED, TOKENS_TRUNCATED)
 KINDS = "kinds"
 BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 

@@ -26,7 +26,7 @@ from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.places import check_finished
+from pipeline.outputs.place import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.tables import ScoredTable, list_tables
 
@@ -162,7 +162,6 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         raise UsageError(
             "--escape-formulas: is for CSV and TSV, which spreadsheets open; leave it out"
         )
-    output = path_of(config.output).absolute()
     dialect = TableDialect.of(config)
     columns = scoring_columns(
         config, task, lambda given, known: words_column(tables[0], dialect, given, known)
@@ -178,7 +177,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         columns=columns,
         tables=tuple(tables),
         is_folder=is_folder,
-        parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),
+        parts=parts_folder(config.output, is_folder=is_folder),
         block_rows=config.block_rows,
         limit=config.limit,
         batch_tokens=config.batch_tokens,
@@ -186,6 +185,12 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         abstention=abstention,
         dialect=dialect,
     )
+
+
+def parts_folder(output: str, *, is_folder: bool) -> Path:
+    """The folder of blocks and parts: in an output that is a folder, else beside the file."""
+    path = path_of(output).absolute()
+    return path / ".parts" if is_folder else path.with_name(f".{path.name}.parts")
 
 
 def words_column(

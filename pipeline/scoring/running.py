@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import remove
 from bert_tf.base.wording import quantity, shown_duration
-from bert_tf.config.sections import RunnerConfig
+from bert_tf.config.sections import EmbedConfig, RunnerConfig, ScoreConfig, SummarizeConfig
 from bert_tf.serving.signatures import MANY_CUT
 from pipeline.beam.progress import Progress
 from pipeline.beam.runner import run_pipeline
-from pipeline.outputs.job import JobRecord, RunOptions
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.rejects import report_rejects
 from pipeline.scoring.engine_choice import threads_per_worker
-from pipeline.scoring.join import ScoringCounts
+from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.transforms import ScoredBlock, ScoreTables
@@ -63,6 +68,84 @@ class RowsLine:
         if self._first is None or seconds <= self._first[0]:
             return 0.0
         return (rows - self._first[1]) / (seconds - self._first[0])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableJob:
+    """A job that runs a model over tables block by block, and resumes with the blocks left.
+
+    Attributes:
+        config: names the inputs and the output.
+        model: path of all that decides the results.
+        plan: tables, model and columns.
+        runner: where the pipeline runs.
+        options: how to run.
+    """
+
+    config: ScoreConfig | EmbedConfig | SummarizeConfig
+    model: str
+    plan: ScoringPlan
+    runner: RunnerConfig
+    options: RunOptions
+
+    label: ClassVar[str]
+    """What is done to the rows, for the line of progress."""
+
+    @property
+    def inputs(self) -> dict[str, list[str]]:
+        """The tables by the names that the manifest gives them."""
+        return self.plan.table_inputs
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job."""
+        return JobSpec(
+            config=self.config,
+            inputs={"model": [self.model], **self.inputs},
+            is_folder=self.plan.is_folder,
+            checked_inputs={"model": self.plan.engine.reads},
+            can_resume=True,
+            temporary=self.plan.parts,
+            may_be_remote=True,
+        )
+
+    def run(self, check_held: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Runs the job unless its output is finished; see `run_job`."""
+        return run_job(self.spec, self.options, self._make, check_held=check_held)
+
+    def announce(self, record: JobRecord) -> None:
+        """Says how the rows are computed."""
+        raise NotImplementedError
+
+    def write_part(self) -> Callable[[ScoredBlock, ScoringPlan], None] | None:
+        """The function that writes the part of a scored block; None for that of `ScoreTables`."""
+        return None
+
+    def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
+        """Writes the outputs from the finished parts, and the file of rejects."""
+        return join_parts(plan, rejects)
+
+    def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
+        """Fills the record with what is the command's own."""
+        raise NotImplementedError
+
+    def _make(self, record: JobRecord) -> None:
+        command, config = self.spec.command, self.config
+        plan = self.plan.of_model(record.input_sha256("model"))
+        is_resumed = open_parts(plan, self.options)
+        self.announce(record)
+        with record.stage(command):
+            run_blocks(plan, self.runner, record.console, label=self.label, write=self.write_part())
+        rejects = rejects_path(config.output)
+        with record.stage("join"):
+            counts = self.join(plan, rejects)
+        report_rejects(record.console, rejects, counts.rows_in, config.input)
+        record_rows(record, counts, stage=command, is_resumed=is_resumed)
+        record.counts.update(counts.sums)
+        log_cut_rows(record.console, counts)
+        record.extra["columns"] = {**plan.columns.sources, "added": plan.added}
+        self.report(record, plan, counts)
+        record.list_rejects(rejects, sum(counts.rejected.values()))
 
 
 def open_parts(plan: ScoringPlan, options: RunOptions) -> bool:
@@ -133,7 +216,7 @@ def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resu
 
 def log_cut_rows(console: Console, counts: ScoringCounts) -> None:
     """Says how many rows are too long for the model; a warning where they are many."""
-    cut, lost = counts.cut.get(ROWS_CUT, 0), counts.cut.get(TOKENS_LOST, 0)
+    cut, lost = counts.sums.get(ROWS_CUT, 0), counts.sums.get(TOKENS_LOST, 0)
     if cut:
         fraction = cut / counts.rows_out
         show = console.warn if fraction > MANY_CUT else console.info

@@ -8,7 +8,7 @@ from typing import ClassVar
 from bert_tf.base.console import Console
 from bert_tf.config.section import Section, build_section, option
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job import RunOptions, run_job
+from pipeline.outputs.job import JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES
 
 
@@ -50,18 +50,16 @@ class Copying:
         config = build_section(
             CopyConfig, {"input": str(self.input), "output": str(self.output), **changes}
         )
-        return run_job(
-            "copy",
-            config,
-            RunOptions(overwrite=overwrite, console=Console(self.said)),
-            output=config.output,
-            output_is_directory=self.directory,
+        spec = JobSpec(
+            config=config,
             inputs={"input": [config.input]},
-            body=lambda record: self.body(config, record),
+            is_folder=self.directory,
             can_resume=self.can_resume,
             temporary=self.temporary,
             may_be_remote=self.may_be_remote,
         )
+        options = RunOptions(overwrite=overwrite, console=Console(self.said))
+        return run_job(spec, options, lambda record: self.body(config, record))
 
     def body(self, config, record):
         self.runs += 1

@@ -17,7 +17,7 @@ from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.outputs.casing import decide_lowercase
-from pipeline.outputs.places import recorded_input
+from pipeline.outputs.manifest import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
 from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
 from pipeline.report.corpus.survey import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.outputs import places as outputs
+from pipeline.outputs import filling as outputs
 from pipeline.outputs.manifest import duplicates_path, read_manifest, rejects_path
 
 SIDES = [

@@ -2,7 +2,7 @@
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from pipeline.outputs.identity import (
+from pipeline.outputs.manifest import (
     are_same_contents,
     config_key,
     different_keys,

@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.json_files import read_sealed
-from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
+from pipeline.outputs.job import adding_up_seconds, keep_seconds
 
 
 def test_one_run_has_one_time(tmp_path):
@@ -54,11 +54,11 @@ def test_a_killed_run_counts_to_its_last_seconds(tmp_path):
     path = tmp_path / "seconds"
     program = f"""
 import os, signal, time
-from pipeline.outputs import elapsed
+from pipeline.outputs import job
 from pathlib import Path
 from bert_tf.base.console import Console
-elapsed._SECONDS = 0.01
-with elapsed.adding_up_seconds(Path({str(path)!r}), Console(), anew=False):
+job._SECONDS = 0.01
+with job.adding_up_seconds(Path({str(path)!r}), Console(), anew=False):
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGKILL)
 """

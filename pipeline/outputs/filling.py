@@ -1,0 +1,229 @@
+"""One process fills a folder or file, then it is sealed; what others made is never touched.
+
+`config.yaml` in a folder, or `.FILE.config.yaml` beside a file, is the marker of an output that is
+being made; its manifest, written last, seals it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import (
+    RemotePath,
+    remove,
+    remove_leftovers,
+    replacing_file,
+    write_text_atomically,
+)
+from bert_tf.base.json_files import read_sealed, sealed
+from bert_tf.config.plain_yaml import yaml_text
+from bert_tf.config.section import Section, plain_values
+from pipeline.outputs.manifest import (
+    INPUTS,
+    JOB_FILES,
+    are_same_contents,
+    manifest_path,
+    rejects_path,
+)
+from pipeline.outputs.place import (
+    OutputPlace,
+    check_beside,
+    check_is_ours,
+    content_of,
+    read_marker,
+)
+
+if TYPE_CHECKING:
+    from pipeline.outputs.job import JobSpec, RunOptions
+
+
+@contextmanager
+def filling_folder(
+    spec: JobSpec, inputs: list[dict[str, Any]], options: RunOptions
+) -> Iterator[None]:
+    """Makes the folder ready for the block to fill; `config.yaml` in it shows whose it is.
+
+    A block that fails before it has written anything leaves the folder as empty as it was. Where it
+    has listed the rows that it rejected and nothing else, any config may follow.
+
+    Args:
+        spec: the job.
+        inputs: fingerprints of what the output is made from.
+        options: whether to remove what is there, if this tool made it.
+
+    Raises:
+        UsageError: there is a folder of somebody else, or an unfinished run of another config or
+            from other inputs.
+    """
+    place, config = spec.place, spec.config
+    folder, overwrite = place.path, options.overwrite
+    remove_leftovers(folder, JOB_FILES)  # of a run that ended before its marker was there
+    content = content_of(folder)
+    marked = read_marker(place.marker, config.section_name)
+    check_is_ours(place, config.section_name, overwrite=overwrite)
+    if content == [rejects_path(folder)]:  # rows were rejected before the work with them began
+        remove(content.pop())
+    if content and not overwrite:
+        _check_same_run(spec, marked)
+    if content and (overwrite or not spec.can_resume):
+        _check_removable(content)
+        manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
+        for path in content:
+            remove(path)
+    elif content:
+        _check_same_inputs(folder, inputs)
+        if spec.is_extended(_saved_values(marked, config)):
+            options.console.info(
+                f"{folder}: run of fewer {spec.extendable_key} found; extending it"
+            )
+        else:
+            options.console.info(f"{folder}: unfinished run of the same config found; resuming it")
+        for path in (folder, *_folders_in(folder)):
+            remove_leftovers(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(folder / INPUTS, sealed({"inputs": inputs}))
+    _write_marker(place.marker, config)
+    try:
+        yield
+    except BaseException:
+        if not content_of(folder):
+            for path in (place.marker, folder / INPUTS, place.seconds):
+                path.unlink(missing_ok=True)
+        raise
+    (folder / INPUTS).unlink(missing_ok=True)
+
+
+@contextmanager
+def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
+    """The block makes the file, and its manifest last; not for a finished file that stays.
+
+    The marker beside the file is there until its manifest is; the manifest of an older file is gone
+    from the start. Where the block fails before it has replaced that file or what lies beside it,
+    both are as before.
+
+    Args:
+        spec: the job.
+        options: whether to replace a file that is there, whosever it is.
+
+    Raises:
+        UsageError: there is a file of somebody else, also beside it, or an unfinished one of
+            another config.
+    """
+    place, config = spec.place, spec.config
+    path, marker = place.path, place.marker
+    marked = read_marker(marker, config.section_name)
+    check_is_ours(place, config.section_name, overwrite=options.overwrite)
+    if path.exists() and not options.overwrite:
+        _check_same_run(spec, marked)
+    check_beside(place, is_marked=marked is not None, overwrite=options.overwrite)
+    remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
+    manifest = manifest_path(path)
+    vouched = manifest.read_bytes() if manifest.is_file() else None
+    _write_marker(marker, config)
+    manifest.unlink(missing_ok=True)
+    before = _state(place)
+    try:
+        yield
+    except BaseException:
+        is_untouched = _state(place) == before
+        if is_untouched and vouched is not None:
+            with replacing_file(manifest) as aside:
+                aside.write_bytes(vouched)
+        is_there = any(path.exists() for path in place.files) or _is_begun(place)
+        if not is_there or (is_untouched and marked is None and not _is_begun(place)):
+            marker.unlink(missing_ok=True)
+            place.seconds.unlink(missing_ok=True)
+        raise
+    marker.unlink(missing_ok=True)
+
+
+def remove_marks(place: OutputPlace, section_name: str) -> None:
+    """Removes from a finished output what a job did not that was killed after its manifest."""
+    if place.is_directory:
+        marks = [place.path / INPUTS]
+    elif read_marker(place.marker, section_name) is None:
+        return
+    else:
+        marks = [place.marker]
+    for path in (place.temporary, *marks):
+        if path is not None and path.exists():
+            remove(path)
+
+
+def _folders_in(folder: Path) -> Iterator[Path]:
+    """All folders inside, except those that a link leads to."""
+    if isinstance(folder, RemotePath):
+        yield from {path.parent for path in folder.rglob("*")} - {folder}
+        return
+    for place, names, _ in os.walk(folder):
+        inside = (Path(place, name) for name in names)
+        yield from (path for path in inside if not path.is_symlink())
+
+
+def _check_removable(content: list[Path]) -> None:
+    """Looks before anything is removed, so that all of it is or nothing."""
+    if any(isinstance(path, RemotePath) for path in content):
+        return
+    folders = [path for path in content if path.is_dir() and not path.is_symlink()]
+    for folder in (*folders, *(inner for each in folders for inner in _folders_in(each))):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(
+                f"{folder}: cannot be removed, its permissions do not allow it; nothing was "
+                "removed; change them or choose another --output"
+            )
+
+
+def _write_marker(marker: Path, config: Section) -> None:
+    write_text_atomically(marker, yaml_text({config.section_name: config.as_dict()}))
+
+
+def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, Any]:
+    """What a marker has of the config's section, as plain values; {} for another section's."""
+    return plain_values(type(config), (marked or {}).get(config.section_name, {}))
+
+
+def _check_same_run(spec: JobSpec, marked: dict[str, Any] | None) -> None:
+    if spec.different_keys(_saved_values(marked, spec.config)):
+        raise UsageError(
+            f"{spec.output}: holds an unfinished run of another config (see {spec.place.marker}); "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
+def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
+    try:
+        before = read_sealed(folder / INPUTS)["inputs"]
+    except FileNotFoundError:
+        return
+    except (ValueError, KeyError) as error:
+        raise InputError(
+            f"{folder / INPUTS}: damaged ({error}); start again with --overwrite, or delete this "
+            "file if the inputs have not changed since the run began"
+        ) from None
+    if not are_same_contents(before, inputs):
+        raise UsageError(
+            f"{folder}: holds an unfinished run, and the content of its inputs has changed since; "
+            "choose another --output or start again with --overwrite"
+        )
+
+
+def _is_begun(place: OutputPlace) -> bool:
+    """Whether there is intermediate data to resume from, for which the marker vouches."""
+    return place.temporary is not None and place.temporary.exists()
+
+
+def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
+    """What changes when a file, or one beside it, is written."""
+    states: list[tuple[int, int, int] | None] = []
+    for path in place.files:
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            states.append((found.st_ino, found.st_size, found.st_mtime_ns))
+            continue
+        states.append(None)
+    return states
