@@ -31,8 +31,6 @@ PIPELINE_LEVELS = {
     "embedding": 4,
     "proposal": 4,
     "report": 4,
-    "retrieval": 5,
-    "summarization": 5,
     "trying": 5,
     "jobs": 6,
     "demo": 7,

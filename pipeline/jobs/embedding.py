@@ -16,16 +16,20 @@ from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
-from pipeline.embedding.outputs import output_format, write_output
-from pipeline.embedding.parts import finished_parts, write_vectors
+from pipeline.embedding.outputs import finished_parts, output_format, write_output, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import ScoringCounts, join_rejects
-from pipeline.scoring.parts import ROWS_TRUNCATED, TOKENS, TOKENS_TRUNCATED, ScoredBlock
+from pipeline.scoring.parts import (
+    ROWS_TRUNCATED,
+    TOKENS,
+    TOKENS_TRUNCATED,
+    ScoredBlock,
+    column_types,
+)
 from pipeline.scoring.plan import ScoringPlan, parts_folder
-from pipeline.scoring.row_values import column_types
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import ScoredTable, row_format
 

@@ -22,8 +22,7 @@ from pipeline.scoring.engine_choice import (
 )
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan, make_plan
-from pipeline.scoring.preview import preview
-from pipeline.scoring.running import TableJob
+from pipeline.scoring.running import TableJob, preview
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:

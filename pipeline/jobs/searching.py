@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import UsageError
@@ -23,12 +26,8 @@ from bert_tf.config.sections.embedding import (
 )
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
-from pipeline.embedding.source import VectorSource, open_vector_source
-from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
-from pipeline.jobs import embedding
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import rejects_path
-from pipeline.retrieval.neighbors import (
+from pipeline.embedding.neighbors import (
+    NONE,
     Neighbors,
     build_index,
     exact_neighbors,
@@ -36,7 +35,68 @@ from pipeline.retrieval.neighbors import (
     search_index,
     unit_vectors,
 )
-from pipeline.retrieval.results import check_output, write_results
+from pipeline.embedding.source import VectorSource, open_vector_source
+from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
+from pipeline.jobs import embedding
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+
+COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
+ENDINGS = (".jsonl", ".csv")
+_SCORE_DIGITS = 6
+
+
+def check_output(path: str) -> None:
+    """Refuses an output of another format.
+
+    Raises:
+        UsageError: its name ends otherwise.
+    """
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise UsageError(f"--output {path}: the name must end in {' or '.join(ENDINGS)}")
+
+
+def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
+    """Writes a row for each neighbor, queries in their order, the nearest first.
+
+    Args:
+        path: its end decides the format.
+        found: of all queries.
+        queries, corpus: with their texts, if they have any.
+
+    Returns:
+        The number of rows.
+    """
+    number = 0
+    with (
+        replacing_file(path_of(path)) as aside,
+        aside.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        if Path(path).suffix.lower() == ".csv":
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            for row in _rows(found, queries, corpus):
+                writer.writerow(row)
+                number += 1
+            return number
+        for row in _rows(found, queries, corpus):
+            line = json.dumps(dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False)
+            stream.write(f"{line}\n")
+            number += 1
+    return number
+
+
+def _rows(found: Neighbors, queries: TextVectors, corpus: TextVectors) -> Iterator[tuple[Any, ...]]:
+    for query, (rows, scores) in enumerate(zip(found.rows, found.scores, strict=True)):
+        text = _text(queries.texts, query)
+        for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), 1):
+            if row != NONE:
+                rounded = round(score, _SCORE_DIGITS)
+                yield query, text, rank, row, rounded, _text(corpus.texts, row)
+
+
+def _text(texts: pa.ChunkedArray | None, row: int) -> str | None:
+    return None if texts is None else texts[row].as_py()
 
 
 def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:

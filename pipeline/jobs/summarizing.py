@@ -12,6 +12,7 @@ from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
 from pipeline.corpus.sentences import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
+from pipeline.embedding.summarizer import FIELDS, SummarizerSettings
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.columns import ScoringColumns
@@ -19,7 +20,6 @@ from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan, parts_folder
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import list_tables
-from pipeline.summarization.summarizer import FIELDS, SummarizerSettings
 
 _SENTENCES = 16  # times fewer rows per block, whose every sentence has a vector
 

@@ -29,9 +29,8 @@ from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary
-from pipeline.scoring.parts import KINDS
+from pipeline.scoring.parts import KINDS, column_array, column_types
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
-from pipeline.scoring.row_values import column_array, column_types
 from pipeline.scoring.tables import ScoredTable
 
 _GROUP_ROWS = 1 << 17

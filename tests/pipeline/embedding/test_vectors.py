@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.embedding.parts import vector_array
+from pipeline.embedding.outputs import vector_array
 from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)

@@ -11,9 +11,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
+from pipeline.embedding.summarizer import Summarizer
 from pipeline.jobs import summarizing
 from pipeline.outputs.job import RunOptions
-from pipeline.summarization.summarizer import Summarizer
 
 MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
 DOCUMENTS = [

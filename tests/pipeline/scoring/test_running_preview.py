@@ -8,8 +8,8 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from pipeline.scoring import preview as module
-from pipeline.scoring.preview import preview
+from pipeline.scoring import running as module
+from pipeline.scoring.running import preview
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.summarization.summarizer import select_sentences
+from pipeline.embedding.summarizer import select_sentences
 
 
 def brute_force(vectors, count, mmr_lambda):

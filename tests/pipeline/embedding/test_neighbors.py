@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.neighbors import NearestNeighbors
 
-from pipeline.retrieval import neighbors
-from pipeline.retrieval.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
+from pipeline.embedding import neighbors
+from pipeline.embedding.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
 
 # Small whole numbers: dot products are exact, and many are equal.
 VECTORS = st.integers(1, 3).flatmap(

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pipeline.scoring.row_values import column_array, column_types, kinds_of
+from pipeline.scoring.parts import column_array, column_types, kinds_of
 
 
 @pytest.mark.parametrize(

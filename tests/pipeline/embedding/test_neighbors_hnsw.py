@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.embedding import check_index_installed
-from pipeline.retrieval.neighbors import (
+from pipeline.embedding.neighbors import (
     build_index,
     exact_neighbors,
     recall,

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.corpus.sentences import RulesSplitter
-from pipeline.summarization.sentences import find_sentences
+from pipeline.embedding.summarizer import find_sentences
 
 RULES = RulesSplitter()
 

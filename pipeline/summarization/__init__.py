@@ -1,1 +1,0 @@
-"""Extractive summaries: the sentences of a document that represent it."""
