@@ -16,15 +16,11 @@ NONE = -1
 
 @dataclasses.dataclass(frozen=True)
 class Neighbors:
-    """The nearest vectors of each query, the nearest first.
+    """The nearest vectors of each query, the nearest first."""
 
-    Attributes:
-        rows: int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k.
-        scores: float32 [queries, k], dot products.
-    """
-
+    # int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k
     rows: np.ndarray
-    scores: np.ndarray
+    scores: np.ndarray  # float32 [queries, k], dot products
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
@@ -130,13 +126,7 @@ def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None 
 
 
 def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
-    """The neighbors that the index finds, about the k nearest.
-
-    Args:
-        index: of `build_index`.
-        queries: float32 [queries, dimensions].
-        k: how many.
-    """
+    """About the k nearest neighbors of queries, float32 [queries, dimensions], by an index."""
     index.hnsw.efSearch = max(_LEAST_SEARCH_CANDIDATES, 2 * k)
     scores, rows = index.search(np.ascontiguousarray(queries), k)
     return Neighbors(rows, scores)

@@ -38,12 +38,7 @@ ROW = "row"
 
 
 def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Writes a block's rows, as JSON objects, and their vectors; its rejects and counts last.
-
-    Args:
-        scored: with the outputs of an `Embedder`.
-        plan: the job, whose engine is an `EmbedderSettings`.
-    """
+    """Writes a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`."""
     block, predicted = scored.block, scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
     rows = _rows_as_json(block)
@@ -110,11 +105,7 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
 
 
 def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
-    """Vectors as Arrow's lists of one length.
-
-    Args:
-        vectors: float32 [n, dimensions].
-    """
+    """Vectors, float32 [n, dimensions], as Arrow's lists of one length."""
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
@@ -138,10 +129,10 @@ def output_format(path: str) -> str:
 
 
 def write_output(path: str, plan: ScoringPlan, *, rows: int, types: dict[str, pa.DataType]) -> None:
-    """Writes all parts to one file, which appears whole.
+    """Writes all parts to one file, which appears whole; its name decides the format.
 
     Args:
-        path: its end decides the format.
+        path: the file.
         plan: the job, whose parts are finished and have rows.
         rows: of all parts.
         types: of the columns of Parquet, from `column_types`.

@@ -16,22 +16,15 @@ from pipeline.outputs.place import check_finished
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorSource:
-    """A model that vectors are made with.
+    """A model that vectors are made with."""
 
-    Attributes:
-        folder: all that decides the vectors: the model, and the files by which a folder of
-            sentence-transformers states its recipe.
-        directory: the model.
-        recipe: how its vectors are made.
-        settings: the same, for the engine.
-        text_column: column of the texts.
-    """
-
+    # all that decides the vectors: the model, and the files by which a folder of
+    # sentence-transformers states its recipe
     folder: str
-    directory: ModelDirectory
-    recipe: EmbeddingRecipe
-    settings: EmbedderSettings
-    text_column: str
+    directory: ModelDirectory  # the model
+    recipe: EmbeddingRecipe  # how its vectors are made
+    settings: EmbedderSettings  # the same, for the engine
+    text_column: str  # column of the texts
 
 
 def open_vector_source(
@@ -41,11 +34,11 @@ def open_vector_source(
     tokens: bool = False,
     prompt_name: str | None = None,
 ) -> VectorSource:
-    """Opens a model and resolves what the config leaves to it.
+    """Opens a model and resolves the settings that the config leaves to it.
 
     Args:
         model: its folder.
-        config: what is asked for.
+        config: settings by key.
         tokens: a vector for each token in place of one for each text.
         prompt_name: of the model's prompts; None for its default, the empty name for none.
 

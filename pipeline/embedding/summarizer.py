@@ -27,33 +27,22 @@ _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentSentences:
-    """Sentences in the order of documents.
+    """Sentences in the order of documents."""
 
-    Attributes:
-        starts, ends: int64 [sentences], characters (code points) of their document, ends exclusive.
-        counts: int64 [documents], sentences of each.
-    """
-
+    # int64 [sentences], characters (code points) of their document, ends exclusive
     starts: np.ndarray
     ends: np.ndarray
-    counts: np.ndarray
+    counts: np.ndarray  # int64 [documents], sentences of each
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _CleanText:
-    """Lines of all documents with single spaces, as the sentence splitter takes them.
+    """Lines of all documents with single spaces, as the sentence splitter takes them."""
 
-    Attributes:
-        data: uint8, UTF-8; each line followed by a space.
-        byte_starts: int64 [characters + 1], where each character begins in `data`.
-        characters: int64 [characters], the place of each in the documents laid end to end.
-        lines: int64 [lines + 1], the character that each line begins with.
-    """
-
-    data: np.ndarray
-    byte_starts: np.ndarray
-    characters: np.ndarray
-    lines: np.ndarray
+    data: np.ndarray  # uint8, UTF-8; each line followed by a space
+    byte_starts: np.ndarray  # int64 [characters + 1], where each character begins in `data`
+    characters: np.ndarray  # int64 [characters], the place of each in the documents laid end to end
+    lines: np.ndarray  # int64 [lines + 1], the character that each line begins with
 
 
 def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> DocumentSentences:
@@ -174,22 +163,15 @@ _DIGITS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizerSettings:
-    """How documents are summarized; an `EngineLoader`.
+    """How documents are summarized; an `EngineLoader`."""
 
-    Attributes:
-        embedder: which vectors of sentences.
-        sentence_splitter, sentence_language: see `make_splitter`.
-        sentences: of a summary, at most; None where `ratio` decides.
-        ratio: of a document's sentences, rounded up.
-        mmr_lambda: see `select_sentences`.
-    """
-
-    embedder: EmbedderSettings
+    embedder: EmbedderSettings  # which vectors of sentences
+    # see `make_splitter`
     sentence_splitter: str
     sentence_language: str
-    sentences: int | None
-    ratio: float | None
-    mmr_lambda: float
+    sentences: int | None  # of a summary, at most; None where `ratio` decides
+    ratio: float | None  # of a document's sentences, rounded up
+    mmr_lambda: float  # see `select_sentences`
 
     @property
     def name(self) -> str:
@@ -197,13 +179,11 @@ class SummarizerSettings:
         return f"summarizer {json.dumps(dataclasses.asdict(self))}"
 
     def reads(self, name: str) -> bool:
-        """Whether a file of a model's folder may decide the summaries."""
         return self.embedder.reads(name)
 
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """See `EngineLoader.load`."""
         embedder = self.embedder.load(folder, threads=threads, is_checked=is_checked)
         return Summarizer(embedder, self)
 
@@ -216,12 +196,7 @@ class SummarizerSettings:
 
 
 class Summarizer:
-    """Documents to summaries; an `Engine`.
-
-    Args:
-        embedder: makes the vectors.
-        settings: how documents are summarized.
-    """
+    """Documents to summaries by the vectors of an embedder; an `Engine`."""
 
     def __init__(self, embedder: Engine, settings: SummarizerSettings):
         self.input_names: tuple[str, ...] = ("text",)

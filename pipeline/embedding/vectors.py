@@ -20,21 +20,14 @@ from pipeline.outputs.manifest import check_files, read_manifest
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextVectors:
-    """Vectors of texts.
+    """Vectors of texts."""
 
-    Attributes:
-        source: the file.
-        vectors: float32 [texts, dimensions].
-        texts: the texts, None where the file has none.
-        made_with: model and settings, None where the file has no manifest that states them.
-        prompt: what was put before each text, None where that is not known.
-    """
-
-    source: str
-    vectors: np.ndarray
-    texts: pa.ChunkedArray | None
+    source: str  # the file
+    vectors: np.ndarray  # float32 [texts, dimensions]
+    texts: pa.ChunkedArray | None  # the texts, None where the file has none
+    # model and settings, None where the file has no manifest that states them
     made_with: dict[str, Any] | None
-    prompt: str | None = None
+    prompt: str | None = None  # what was put before each text, None where that is not known
 
 
 def holds_vectors(path: str) -> bool:
@@ -93,7 +86,7 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
 
 
 def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
-    """Refuses vectors that mean nothing to each other.
+    """Rejects vectors that mean nothing to each other.
 
     Raises:
         UsageError: they have other dimensions, or were made by other models or settings.

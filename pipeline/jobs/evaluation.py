@@ -135,26 +135,16 @@ def _engine_of(config: EvaluateConfig, precision: str) -> ChosenEngine:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Float32Comparison:
-    """What the same engine gives in float32.
+    """What the same engine gives in float32."""
 
-    Attributes:
-        metrics: by name.
-        rows: that were compared.
-        equal_rows: those with the same prediction, whatever its probability; None of tasks that
-            predict numbers alone.
-    """
-
-    metrics: dict[str, float]
-    rows: int
+    metrics: dict[str, float]  # by name
+    rows: int  # that were compared
+    # those with the same prediction, whatever its probability; None of tasks that predict numbers
+    # alone
     equal_rows: int | None
 
     def lines(self, metrics: dict[str, float], precision: str) -> Iterator[str]:
-        """The comparison in words.
-
-        Args:
-            metrics: in the other precision.
-            precision: its name.
-        """
+        """The comparison in words, with the metrics in another precision."""
         if self.equal_rows is not None:
             yield (
                 f"{precision} and float32 agree on {self.equal_rows:,} of "
@@ -210,7 +200,7 @@ def evaluate_exported(
     Args:
         config: model, whose files have been compared with their checksums, its engine and rows.
         console: where lines for the user go.
-        check: may refuse the rows that were read.
+        check: may reject the rows.
 
     Raises:
         InputError: no row can be used, or the model is damaged.

@@ -184,19 +184,12 @@ def _sequence_counts(data: TaskData) -> dict[str, int]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeriesRun:
-    """A finished run of a series.
+    """A finished run of a series."""
 
-    Attributes:
-        settings: values of the grid by key.
-        seed: its seed.
-        path: its folder.
-        manifest: its manifest.
-    """
-
-    settings: dict[str, Any]
-    seed: int
-    path: Path
-    manifest: dict[str, Any]
+    settings: dict[str, Any]  # values of the grid by key
+    seed: int  # its seed
+    path: Path  # its folder
+    manifest: dict[str, Any]  # its manifest
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -207,15 +200,10 @@ class SeriesRun:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Combination:
-    """The runs with the same settings.
+    """The runs with the same settings."""
 
-    Attributes:
-        settings: values of the grid by key.
-        runs: a run per seed.
-    """
-
-    settings: dict[str, Any]
-    runs: tuple[SeriesRun, ...]
+    settings: dict[str, Any]  # values of the grid by key
+    runs: tuple[SeriesRun, ...]  # a run per seed
 
     def mean(self) -> dict[str, float]:
         """Mean of each metric over the seeds."""

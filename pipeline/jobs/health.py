@@ -22,36 +22,23 @@ Counts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Check:
-    """One figure of a result and its bounds.
+    """One figure of a result and its bounds."""
 
-    Attributes:
-        name: of the figure among the metrics of the manifest.
-        shown: the figure in the line for the user, a format of one number.
-        figure: from the counts and the config; None where there is nothing to measure.
-        is_off: whether a figure is out of its bounds, by the config.
-        advice: the warning, a format of the figure (`{0}`) and of the config (`{config.key}`).
-    """
-
-    name: str
-    shown: str
+    name: str  # of the figure among the metrics of the manifest
+    shown: str  # the figure in the line for the user, a format of one number
+    # from the counts and the config; None where there is nothing to measure
     figure: Callable[[Counts, Any], float | None]
-    is_off: Callable[[float, Any], bool]
-    advice: str
+    is_off: Callable[[float, Any], bool]  # whether a figure is out of its bounds, by the config
+    advice: str  # the warning, a format of the figure (`{0}`) and of the config (`{config.key}`)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Health:
-    """What the checks found.
+    """What the checks found."""
 
-    Attributes:
-        figures: by name, rounded, for the manifest.
-        line: all figures, for the user.
-        warnings: one sentence for each figure that is off.
-    """
-
-    figures: dict[str, float]
-    line: str
-    warnings: list[str]
+    figures: dict[str, float]  # by name, rounded, for the manifest
+    line: str  # all figures, for the user
+    warnings: list[str]  # one sentence for each figure that is off
 
 
 def examine(
@@ -73,16 +60,10 @@ def examine(
 
 
 def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit: float) -> None:
-    """Refuses text that the vocabulary is not for.
-
-    Args:
-        unknown: tokens that are [UNK].
-        tokens: all tokens, of the corpus or a sample.
-        config: of the job.
-        limit: greatest fraction of the tokens.
+    """Rejects text that the vocabulary is not for.
 
     Raises:
-        InputError: more of them are.
+        InputError: a larger fraction of the tokens than `limit` is [UNK].
     """
     if tokens and unknown > limit * tokens:
         raise InputError(

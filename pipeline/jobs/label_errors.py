@@ -25,11 +25,7 @@ from pipeline.outputs.manifest import rejects_path
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes a model per fold, or resumes with the folds that are not done.
-
-    Returns:
-        The manifest.
-    """
+    """Fine-tunes a model per fold, or resumes with the folds left; returns the manifest."""
     output = Path(config.output)
     folder = output / ".folds"
 

@@ -21,16 +21,11 @@ _HEAD_CHARACTERS = 1000
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
-    """Writes the page of an artifact.
-
-    Args:
-        path: the artifact.
-        html: file to write; an older page is replaced.
-        samples: examples, rows or pieces to show.
-        overwrite: replace any other file as well.
+    """Writes the page of an artifact to the file `html`; an older page is replaced.
 
     Raises:
-        UsageError: there is another file or a folder, or the artifact would be changed.
+        UsageError: there is another file, and no `overwrite`, or a folder, or the artifact would be
+            changed.
         InputError: as `artifact_page`.
     """
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
@@ -38,7 +33,7 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
 
 
 def is_corpus(path: str, *, has_format: bool = False) -> bool:
-    """Whether a path names files of text that no command has made.
+    """Whether a path or glob names files of text that no command has made.
 
     Args:
         path: a file or a glob.
@@ -64,9 +59,9 @@ def write_corpus_page(
 
     Args:
         reading: names a file or a glob as its input, and how it is read.
-        html: file to write; an older page is replaced.
+        html: file to write, as of `write_page`.
         vocab: vocabulary whose unknown words are looked for; None for none.
-        lowercase: what that is for; None to see from the vocabulary.
+        lowercase: casing of that vocabulary; None to see from its entries.
         samples: examples of what each rule leaves out.
         overwrite: replace any other file as well.
 
@@ -96,14 +91,13 @@ def write_runs_page(
 
     Args:
         runs: their folders.
-        output: file to write; an older page is replaced.
+        output: file to write, as of `write_page`.
         texts: each shown as the model of every run reads it.
         pairs: two texts each, read as one sequence and shown likewise.
         overwrite: replace any other file as well.
 
     Raises:
-        UsageError: as `read_runs` and `runs_page`; there is another file or a folder, or a run
-            would be changed.
+        UsageError: as `read_runs`, `runs_page` and `write_page`.
         InputError: as `read_runs` and `runs_page`.
     """
     from pipeline.report.runs import read_runs

@@ -76,7 +76,6 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         output: the unfinished output.
         identity: all that results follow from, as JSON; `inputs` are fingerprints.
         console: informed of what cannot be used.
-
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))

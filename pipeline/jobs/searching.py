@@ -47,7 +47,7 @@ _SCORE_DIGITS = 6
 
 
 def check_output(path: str) -> None:
-    """Refuses an output of another format.
+    """Rejects an output of another format.
 
     Raises:
         UsageError: its name ends otherwise.
@@ -57,16 +57,7 @@ def check_output(path: str) -> None:
 
 
 def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
-    """Writes a row for each neighbor, queries in their order, the nearest first.
-
-    Args:
-        path: its end decides the format.
-        found: of all queries.
-        queries, corpus: with their texts, if they have any.
-
-    Returns:
-        The number of rows.
-    """
+    """Writes a row for each neighbor, the nearest first; returns the number of rows."""
     number = 0
     with (
         replacing_file(path_of(path)) as aside,

@@ -39,12 +39,7 @@ def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
 
 
 def warn_of_unfinished_run(init: str, console: Console) -> None:
-    """Warns if the model that a job starts from is of a run that is not finished.
-
-    Args:
-        init: model directory or run directory, as it was given.
-        console: where the line goes.
-    """
+    """Warns if the model that a job starts from is of a run that is not finished."""
     model = model_folder(init)
     run = model.parent
     if model.name != "best" or manifest_path(run).exists():
@@ -60,10 +55,7 @@ def warn_of_unfinished_run(init: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """The paths that were given, by config key; all of them exist.
-
-    Args:
-        paths: path by config key, whose flag is spelled the same; None where it was left out.
+    """The paths that were given, by config key, whose flags are spelled the same.
 
     Raises:
         UsageError: there is no such file or folder.
@@ -75,11 +67,7 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def best_model_of(path: str) -> BestModel | None:
-    """Which of its run's models a model is, and the metric that chose it; None if nobody noted it.
-
-    Args:
-        path: run directory, its `best/`, or exported model.
-    """
+    """Which model of its run a model is, and the metric that chose it; None if nobody noted it."""
     model = model_folder(path)
     of_run = model.parent if model.name == "best" else model
     return BestModel.of_manifest(read_manifest(of_run) or {})
@@ -96,8 +84,7 @@ def row_counts(source: LabeledRows) -> dict[str, int]:
 
 
 class RejectsCheck:
-    """Tells and lists what was rejected of labeled rows, and ends a job before its work if that is
-    too much.
+    """Reports and lists rejects of labeled rows; ends a job before its work if they are too many.
 
     Args:
         limit: holds for each file; None allows any number.

@@ -46,13 +46,12 @@ def decide_lowercase(
     either, its entries.
 
     Args:
-        asked: what the user asks for; None for nothing.
+        asked: the user's choice; None for none.
         source: file of the vocabulary.
         vocab: its entries.
 
     Returns:
-        Whether to, and a sentence for the user where the entries alone say that it is cased, else
-        nothing.
+        The choice, and a sentence for the user where only the entries say that it is cased.
 
     Raises:
         UsageError: the user asks for the opposite; the tokenizer's files contradict each other.

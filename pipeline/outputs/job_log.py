@@ -50,11 +50,6 @@ class JobLog:
         """Has the log written from here on: `DIR/job.log`, or `FILE.job.log`.
 
         Nothing is written beside outputs on other storage, nor to a file that is no such log.
-
-        Args:
-            output: of the job.
-            command: for the line that the job's part of the log begins with.
-            is_directory: whether the output is a folder, which is there already.
         """
         path = log_path(output, is_directory=is_directory)
         if self.path is not None or isinstance(path, RemotePath) or not _can_be_log(path):

@@ -1,4 +1,4 @@
-"""One process at a time writes an output: an advisory lock that ends with its process."""
+"""One process at a time writes an output: a lock that ends with its process, or a marker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def holding_output(
         taken it over, which only storage without locks allows.
 
     Raises:
-        UsageError: another process writes it.
+        UsageError: another process writes it, or listings of its storage are late.
     """
     path = lock_path(output, is_directory=is_directory)
     if isinstance(path, RemotePath):
@@ -176,18 +176,15 @@ _HELD: set[str] = set()  # by this process
 
 @contextmanager
 def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[], None]]:
-    """Keeps a marker while the block runs, so that other processes refuse the output.
+    """As `holding_output`, on storage without locks: by a marker with owner and time.
 
-    Args:
-        path: of the marker.
-        output: for messages.
-        command: the command's name, for the messages of others.
-
-    Yields:
-        A check that the marker is still this process's; it raises a UsageError where it is not.
-
-    Raises:
-        UsageError: another process writes the output, or listings of its storage are late.
+    A run that finds the marker of another one that is alive is rejected. Of two that start at once
+    each writes its marker, waits, and reads it: storage keeps the last, and the other is rejected.
+    Before a run declares its output finished it reads the marker again, and one that has lost it
+    ends with an error. That is less than a lock of a file system gives: a run that stops for longer
+    than `_STALE_SECONDS`, without ending, may go on writing files of an output that another run has
+    taken over by then; since every list of finished work has checksums, and the manifest is written
+    last, such an output is never called finished by mistake.
     """
     own: dict[str, Any] = {
         "id": uuid.uuid4().hex,

@@ -98,8 +98,8 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
     """Path, bytes and SHA-256 of every file of an output, for its manifest.
 
-    Left out are hidden files, what the job notes about the folder, and the working folders of a
-    run. What a model's `SHA256SUMS` says is taken from there: it was true when they were written.
+    Left out are hidden files, `JOB_FILES` and the working folders of a run. `SHA256SUMS` of a model
+    are trusted: they were true when they were written.
 
     Args:
         output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
@@ -137,9 +137,7 @@ def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
 
 
 def check_files(output: str | Path, names: Collection[str] = ()) -> None:
-    """Compares files of an output with what its manifest says was made.
-
-    An output without a manifest, or with one of another tool, passes.
+    """Compares files of an output with its manifest; passes without one, or with another tool's.
 
     Args:
         output: file or folder.
@@ -238,12 +236,7 @@ CheckedInputs = Mapping[str, Callable[[str], bool]]
 
 
 def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str, Any]]:
-    """The fingerprint of every input, with the key that names it.
-
-    Raises:
-        UsageError: an input is not there.
-        InputError: a file that is checked is not the one that `SHA256SUMS` vouches for.
-    """
+    """The fingerprint of every input, with the key that names it; raises as `fingerprint`."""
     return [
         {"key": key, **fingerprint(path, checked.get(key))}
         for key, paths in inputs.items()
@@ -252,12 +245,7 @@ def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str,
 
 
 def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values that decide what is made.
-
-    Args:
-        config: a section as plain values.
-        ignored_keys: keys to leave out; `list.key` leaves one out of every item of a list.
-    """
+    """The values without ignored keys; `list.key` leaves one out of every item of a list."""
     kept = {key: value for key, value in config.items() if key not in ignored_keys}
     for ignored in ignored_keys:
         name, dot, inner = ignored.partition(".")
@@ -277,12 +265,7 @@ def keys_without_effect(config: Section) -> tuple[str, ...]:
 
 
 def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A saved config with the keys that an earlier release did not have, as their defaults.
-
-    Args:
-        section: its section, whose new keys default to what was done before there were such keys.
-        config: plain values as that release saved them.
-    """
+    """A saved config with the keys that an earlier release did not have, as their defaults."""
     complete = {**section().as_dict(), **config}
     for field in dataclasses.fields(section):
         kind, is_list, _ = field_type(section, field.name)
@@ -332,15 +315,10 @@ def difference_of(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -
 
 
 def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
-    """Refuses an output that another command has made.
-
-    Args:
-        output: as it was given.
-        finished: its manifest.
-        command: that is to make it.
+    """Rejects a finished output of another command.
 
     Raises:
-        UsageError: another has.
+        UsageError: another command has made it.
     """
     if finished.get("command") != command:
         raise UsageError(
@@ -364,10 +342,6 @@ def already_finished(output: str) -> str:
 
 def recorded_input(artifact: Path, path: str) -> Path | None:
     """Where an input is that a manifest names, from the working directory or above the artifact.
-
-    Args:
-        artifact: whose manifest it is.
-        path: as recorded.
 
     Returns:
         None where it is not there, or on storage that is not a folder here.

@@ -33,19 +33,13 @@ _LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputPlace:
-    """An output and what belongs to it.
+    """An output and what belongs to it."""
 
-    Attributes:
-        output: the file or folder, as it was given.
-        is_directory: which of the two it is.
-        temporary: folder of intermediate data, in the output or beside it; None for none.
-        may_be_remote: whether the job can write to other storage, by a URL.
-    """
-
-    output: str
-    is_directory: bool
+    output: str  # the file or folder, as it was given
+    is_directory: bool  # which of the two it is
+    # folder of intermediate data, in the output or beside it; None for none
     temporary: Path | None = None
-    may_be_remote: bool = False
+    may_be_remote: bool = False  # whether the job can write to other storage, by a URL
 
     @property
     def path(self) -> Path:

@@ -24,16 +24,11 @@ _PARTS = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True)
 class RejectLimit:
-    """How many rejected rows are too many.
+    """How many rejected rows are too many."""
 
-    Attributes:
-        text: as the user wrote it: `10`, `0.1` or `10%`.
-        rows: the most rows; None where a fraction is given.
-        fraction: the greatest fraction of the rows, 0 to 1; None where a number is given.
-    """
-
-    text: str
-    rows: int | None
+    text: str  # as the user wrote it: `10`, `0.1` or `10%`
+    rows: int | None  # the most rows; None where a fraction is given
+    # the greatest fraction of the rows, 0 to 1; None where a number is given
     fraction: Fraction | None
 
     @classmethod
@@ -64,12 +59,7 @@ class RejectLimit:
         return rejected > self.fraction * rows
 
     def excess(self, what: str, rejected: int, rows: int) -> str:
-        """The beginning of the message on too many rejected rows.
-
-        Args:
-            what: the inputs.
-            rejected, rows: rejected rows and all rows of theirs.
-        """
+        """The beginning of the message on too many rejected rows."""
         return (
             f"{what}: {rejected:,} of {quantity(rows, 'row')} rejected, more than --max-rejects "
             f"{self.text} allows"
@@ -107,10 +97,7 @@ def warn_of_rejects(
 def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) -> str | None:
     """Why a finished job rejected more rows than the limit allows; None if it did not.
 
-    Args:
-        limit: holds for each file of fine-tuning, else for all inputs together.
-        config: of the job.
-        counts: of its manifest.
+    The limit holds for each file of fine-tuning, else for all inputs together.
     """
     values = config.as_dict()
     for what, rejected, rows in _counted(values, counts):

@@ -28,11 +28,6 @@ from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS, read_manifest
 def fetched_records(data: PretrainingData, folder: Path, console: Console) -> PretrainingData:
     """Copies records to a folder of this machine, unless they are on it.
 
-    Args:
-        data: read from their manifest.
-        folder: for the copies.
-        console: where the copying is reported.
-
     Raises:
         InputError: a file is not what the manifest says was written.
     """
@@ -84,7 +79,6 @@ class StoredRun:
         self._published: dict[str, _State] | None = None
 
     def fetch(self) -> None:
-        """See `RunMirror`."""
         if self._published is not None:
             return
         stored = {

@@ -43,48 +43,32 @@ class BlockReference:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowBlock:
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Attributes:
-        reference: which block this is.
-        raw_rows: the rows as the table has them.
-        lines: the line of each.
-        delimiter: what separates the table's cells; empty for JSON lines.
-        cells: values by column of each row; only where rows are not copied as they are.
-        texts: by name of the model's input, of each row a text or a list of texts.
-        words: of each row; None where rows are texts.
-        rejects: rows that cannot be used.
-    """
-
-    reference: BlockReference
-    raw_rows: list[str]
-    lines: list[int]
-    delimiter: str
+    reference: BlockReference  # which block this is
+    raw_rows: list[str]  # the rows as the table has them
+    lines: list[int]  # the line of each
+    delimiter: str  # what separates the table's cells; empty for JSON lines
+    # values by column of each row; only where rows are not copied as they are
     cells: list[dict[str, Any]] | None
+    # by name of the model's input, of each row a text or a list of texts
     texts: dict[str, list[Any]]
-    words: list[list[str]] | None
-    rejects: list[Reject]
+    words: list[list[str]] | None  # of each row; None where rows are texts
+    rejects: list[Reject]  # rows that cannot be used
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSummary:
-    """What cutting a table has found.
+    """What cutting a table has found."""
 
-    Attributes:
-        blocks: number of blocks.
-        rows_in: usable and rejected rows.
-        keys: names of all columns, in the order of their first appearance.
-        header: of a delimited table.
-    """
-
-    blocks: int
-    rows_in: int
-    keys: tuple[str, ...]
-    header: TableHeader | None
+    blocks: int  # number of blocks
+    rows_in: int  # usable and rejected rows
+    keys: tuple[str, ...]  # names of all columns, in the order of their first appearance
+    header: TableHeader | None  # of a delimited table
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
-    """Checks all tables as `check_table` does; some may have no rows, which is told.
+    """Checks all tables as `check_table` does; warns of those without rows.
 
     Raises:
         InputError, UsageError: as there; or no table has rows.
@@ -222,11 +206,7 @@ def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
 
 
 def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
-    """Loads a block.
-
-    Raises:
-        UsageError: the worker does not see the folder of the blocks.
-    """
+    """Loads a block."""
     check_shared(str(plan.parts))
     content = json.loads(reference.files.rows.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
@@ -274,13 +254,7 @@ def _without_faulty_rows(
 
 
 def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault]) -> TableBlock:
-    """The block with rows moved to the rejects.
-
-    Args:
-        table: the block's.
-        block: some of its rows.
-        faults: what is wrong with a row, by its index.
-    """
+    """The block with rows moved to the rejects, by the fault of each row's index."""
     if not faults:
         return block
     kept = [index for index in range(len(block.rows)) if index not in faults]

@@ -28,35 +28,25 @@ _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringColumns:
-    """The columns of a scoring job.
+    """The columns of a scoring job."""
 
-    Attributes:
-        sources: column of the tables by name of the model's input; of an input that is a list of
-            texts a tuple, see `texts_of`.
-        fields: the predictions that are added.
-        row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
-        probabilities: those that are added to the predictions; None for none.
-        renamed: what added columns are called, by the name that the task gives them.
-        can_rename: whether the command has `--rename`.
-        words: of rows that are lists of words, whose column is the only one of `sources`; None
-            where they are texts.
-    """
-
+    # column of the tables by name of the model's input; of an input that is a list of texts a
+    # tuple, see `texts_of`
     sources: dict[str, str | tuple[str, ...]]
-    fields: tuple[PredictionField, ...]
+    fields: tuple[PredictionField, ...]  # the predictions that are added
+    # why the task rejects a row, see `ServedTaskDeclaration`
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
+    # those that are added to the predictions; None for none
     probabilities: RowProbabilities | None = None
+    # what added columns are called, by the name that the task gives them
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    can_rename: bool = True
+    can_rename: bool = True  # whether the command has `--rename`
+    # of rows that are lists of words, whose column is the only one of `sources`; None where they
+    # are texts
     words: WordsDeclaration | None = None
 
     def of_words(self, words: WordsDeclaration, column: str) -> Self:
-        """The columns for rows that are lists of words.
-
-        Args:
-            words: as the task declares it.
-            column: of the words.
-        """
+        """The columns for rows that are lists of words, of the column that is named."""
         return dataclasses.replace(
             self,
             sources={words.column: column},
@@ -76,10 +66,7 @@ class ScoringColumns:
         return dict(self._columns(output_format))
 
     def with_names(self, entries: Sequence[str]) -> Self:
-        """The same columns under other names.
-
-        Args:
-            entries: `NAME=COLUMN` each.
+        """The same columns under other names, `NAME=COLUMN` each.
 
         Raises:
             UsageError: no such column is added, or two would have one name.
@@ -184,10 +171,10 @@ def scoring_columns(
     """The columns that a config names; the others are the model's own.
 
     Args:
-        config: what was asked for.
+        config: the columns that are named.
         task: content of the model's `task.json`.
-        find_words: of a task that takes lists of words, their column in the tables, from the one
-            that was asked for and the model's own; None where the tables have texts.
+        find_words: of a task that takes lists of words, their column in the tables, from the named
+            one and the model's own; None where the tables have texts.
 
     Raises:
         UsageError: the model has no task or one that is not known, or a column or probabilities

@@ -45,11 +45,13 @@ def engine_candidates(
 ) -> list[ChosenEngine]:
     """The engines among which a trial decides if the first block is large, or the only one.
 
+    For remote runners a local trial is meaningless, so only an engine known to be installed there
+    is chosen.
+
     Args:
-        config: what was asked for.
+        config: names an engine, or leaves the choice.
         saved: of `saved_config`; its engine is taken again where the config still allows it.
-        runner: where the job runs; on other machines a trial here tells nothing, and only what is
-            certain there is chosen.
+        runner: where the job runs.
 
     Raises:
         UsageError: as `possible_engines`.
@@ -70,7 +72,7 @@ def engine_candidates(
 
 
 def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
-    """What is known of the engine before rows are read, in words."""
+    """The candidates in words, before rows are read."""
     first, *others = (chosen.name for chosen in candidates)
     if not others:
         return first
@@ -83,13 +85,7 @@ def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
 def choose_engine(
     candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
 ) -> ChosenEngine:
-    """The engine of a job: the first, or the fastest on the first block if that is large.
-
-    Args:
-        candidates: of `engine_candidates`.
-        plan: the job, with any engine.
-        runner: where the job runs.
-        console: where the figures of a trial go.
+    """The engine of a job: the first candidate, or the fastest on the first block if that is large.
 
     Raises:
         UsageError, InputError: a model or the first table cannot be read.

@@ -25,21 +25,16 @@ from pipeline.scoring.tables import ScoredTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
-    """Rows of a job, and the rejected ones by reason.
+    """Rows of a job, and the rejected ones by reason."""
 
-    Attributes:
-        rows_in, rows_out: read and written.
-        rows_abstained: written without a decision.
-        sums: further counts of the parts, such as the rows that are too long for the model.
-        rejected: rows by reason.
-        tokens: of the model's batches, without padding and with it; 0 where that is not known.
-    """
-
+    # read and written
     rows_in: int
     rows_out: int
-    rows_abstained: int
+    rows_abstained: int  # written without a decision
+    # further counts of the parts, such as the rows that are too long for the model
     sums: dict[str, int]
-    rejected: dict[str, int]
+    rejected: dict[str, int]  # rows by reason
+    # of the model's batches, without padding and with it; 0 where that is not known
     tokens: tuple[int, int]
 
 

@@ -64,7 +64,6 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
         drop_memory_warning()
 
     def load_model(self) -> Predictor:
-        """Loads the model by its engine."""
         return load(self._folder, engine=self._engine, threads=self._threads)
 
     def run_inference(
@@ -73,7 +72,6 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
         model: Predictor,
         inference_args: dict[str, Any] | None = None,
     ) -> Iterable[PredictionResult]:
-        """Predicts the rows of a batch."""
         found = model.predict(batch, scores=self._scores, batch_tokens=self._batch_tokens)
         for row, predictions in zip(batch, found, strict=True):
             yield PredictionResult(row, predictions, self._folder)
@@ -83,7 +81,6 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
         return sum(map(row_characters, batch))
 
     def get_metrics_namespace(self) -> str:
-        """The namespace of Beam's metrics."""
         return "bert_pipeline"
 
 

@@ -158,11 +158,7 @@ class SourceRows:
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """The rows of the next block that are not rejected.
-
-        Args:
-            files: of the block.
-            rows: of its part.
+        """The rows of the next block that are not rejected, as many as its part has.
 
         Raises:
             InputError: the file has fewer rows.
@@ -176,7 +172,7 @@ class SourceRows:
         return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
-        """Compares the rows that were taken, and those there are, with what was cut into blocks.
+        """Compares the rows that were taken, and those there are, with the rows cut into blocks.
 
         Raises:
             InputError: they are not the same.

@@ -32,17 +32,12 @@ BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
-    """A block and what the model made of it.
+    """A block and what the model made of it."""
 
-    Attributes:
-        block: the rows.
-        predicted: the model's outputs, [rows] by name.
-        tokens: of the model's batches, without padding and with it; both 0 where the engine does
-            not know them.
-    """
-
-    block: RowBlock
-    predicted: dict[str, np.ndarray]
+    block: RowBlock  # the rows
+    predicted: dict[str, np.ndarray]  # the model's outputs, [rows] by name
+    # of the model's batches, without padding and with it; both 0 where the engine does not know
+    # them
     tokens: tuple[int, int] = (0, 0)
 
 
@@ -120,7 +115,7 @@ def finish_part(
         plan: the job.
         rows_out: rows of the part.
         rejects: rows that are not in it, in any order.
-        facts: what else is noted with the counts.
+        facts: noted with the counts.
     """
     reference, files = scored.block.reference, scored.block.reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))

@@ -35,56 +35,34 @@ _LOOK = 100  # rows that tell whether lists of words are in them
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockFiles:
-    """The intermediate files of one block, absolute paths.
+    """The intermediate files of one block, absolute paths."""
 
-    Attributes:
-        rows: its rows, until they are scored.
-        part: its scored rows as they are in the output.
-        rejects: its rejected rows.
-        done: counts and checksums of the finished part: written last.
-    """
-
-    rows: Path
-    part: Path
-    rejects: Path
-    done: Path
+    rows: Path  # its rows, until they are scored
+    part: Path  # its scored rows as they are in the output
+    rejects: Path  # its rejected rows
+    done: Path  # counts and checksums of the finished part: written last
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringPlan:
-    """A scoring job.
+    """A scoring job."""
 
-    Attributes:
-        model: absolute path of the model.
-        engine: what runs it.
-        columns: what it reads and adds.
-        tables: the inputs and outputs.
-        is_folder: whether the outputs are files of one folder.
-        dialect: how the inputs are written.
-        folder: where relative paths of inputs begin; a worker may have another working folder.
-        parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
-        identity: hash of all that decides a part's content but its block; empty until
-            `of_model`.
-        block_rows: rows of a block.
-        limit: rows read of each table; 0 for all.
-        batch_tokens: tokens per batch, padding included.
-        escapes_formulas: whether cells of CSV and TSV that look like formulas get an apostrophe.
-        abstention: which predictions are left out; None for none.
-    """
-
-    model: str
-    engine: EngineLoader
-    columns: ScoringColumns
-    tables: tuple[ScoredTable, ...]
-    is_folder: bool
-    parts: Path
-    block_rows: int
-    limit: int
-    batch_tokens: int
+    model: str  # absolute path of the model
+    engine: EngineLoader  # what runs it
+    columns: ScoringColumns  # what it reads and adds
+    tables: tuple[ScoredTable, ...]  # the inputs and outputs
+    is_folder: bool  # whether the outputs are files of one folder
+    parts: Path  # absolute path of a folder for blocks and parts, on a disk that all workers share
+    block_rows: int  # rows of a block
+    limit: int  # rows read of each table; 0 for all
+    batch_tokens: int  # tokens per batch, padding included
+    # hash of all that decides a part's content but its block; empty until `of_model`
     identity: str = ""
+    # whether cells of CSV and TSV that look like formulas get an apostrophe
     escapes_formulas: bool = False
-    abstention: Abstention | None = None
-    dialect: TableDialect = PLAIN
+    abstention: Abstention | None = None  # which predictions are left out; None for none
+    dialect: TableDialect = PLAIN  # how the inputs are written
+    # where relative paths of inputs begin; a worker may have another working folder
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     @property
@@ -99,11 +77,7 @@ class ScoringPlan:
         }
 
     def of_model(self, sha256: str) -> Self:
-        """The plan with its identity, which follows from the model's content too.
-
-        Args:
-            sha256: fingerprint of the model's folder.
-        """
+        """The plan with its identity, which follows from the SHA-256 of the model's folder too."""
         decides = {
             "model": sha256,
             "engine": self.engine.name,
@@ -196,7 +170,7 @@ def parts_folder(output: str, *, is_folder: bool) -> Path:
 def words_column(
     table: ScoredTable, dialect: TableDialect, given: str | None, known: str | None
 ) -> str | None:
-    """The column of words of a table, None if its rows are texts.
+    """The column of words of a job's first table, None if its rows are texts.
 
     Args:
         table: the first of a job.

@@ -37,11 +37,8 @@ class RowsLine:
     """A `ProgressLine` on rows: those done of all, rows per second, padding and the time left.
 
     Rows that an earlier run finished are done, but do not count for the speed, nor does the time
-    until the first rows are done, in which the model is loaded.
-
-    Args:
-        label: what is done to the rows.
-        tables: number of tables; that of all rows is known when each is counted.
+    until the first rows are done, in which the model is loaded. The number of all rows is known
+    when each table is counted.
     """
 
     def __init__(self, *, label: str, tables: int):
@@ -50,7 +47,6 @@ class RowsLine:
         self._first: tuple[float, int] | None = None
 
     def __call__(self, done: Counter[int], seconds: float) -> Advance | None:
-        """See `ProgressLine`."""
         new = done[Progress.ROWS]
         rows = new + done[Progress.EARLIER_ROWS]
         if not rows:
@@ -80,21 +76,13 @@ class RowsLine:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableJob:
-    """A job that runs a model over tables block by block, and resumes with the blocks left.
+    """A job that runs a model over tables block by block, and resumes with the blocks left."""
 
-    Attributes:
-        config: names the inputs and the output.
-        model: path of all that decides the results.
-        plan: tables, model and columns.
-        runner: where the pipeline runs.
-        options: how to run.
-    """
-
-    config: ScoreConfig | EmbedConfig | SummarizeConfig
-    model: str
-    plan: ScoringPlan
-    runner: RunnerConfig
-    options: RunOptions
+    config: ScoreConfig | EmbedConfig | SummarizeConfig  # names the inputs and the output
+    model: str  # path of all that decides the results
+    plan: ScoringPlan  # tables, model and columns
+    runner: RunnerConfig  # where the pipeline runs
+    options: RunOptions  # how to run
 
     label: ClassVar[str]
     """What is done to the rows, for the line of progress."""
@@ -175,15 +163,7 @@ def run_blocks(
     label: str = "scoring",
     write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
 ) -> None:
-    """Makes the parts of all blocks that have none, and shows the progress.
-
-    Args:
-        plan: the job.
-        runner: where the pipeline runs.
-        console: where the progress goes.
-        label: what is done to the rows.
-        write: see `ScoreTables`.
-    """
+    """Makes the parts of all blocks that have none, as `ScoreTables`, and shows the progress."""
     run_pipeline(
         runner,
         lambda pipeline: (
@@ -197,15 +177,13 @@ def run_blocks(
 
 
 def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
-    """Says how many rows were written, and puts the counts of rows into the manifest, the fraction
-    of padding in the model's batches where the engine knows it, and the speed of a run that made
-    all parts.
+    """Records and reports the rows of a job, the padding of the model's batches and its speed.
 
     Args:
         record: of the job.
         counts: of its rows.
         stage: that made the parts.
-        is_resumed: whether an earlier run has made some of them.
+        is_resumed: whether an earlier run has made some of them, so that the speed is not known.
     """
     record.console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
     record.counts = {
@@ -238,12 +216,12 @@ _FIRST_ROWS = 1000
 
 
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
-    """Says what would be read and written; writes nothing.
+    """Reports what would be read and written; writes nothing.
 
     Args:
         plan: the job.
         console: where to.
-        engine: what is known of it, in words.
+        engine: in words.
 
     Returns:
         `engine`, `tables` with the estimated `rows` of each (None where that is not known), and the

@@ -25,20 +25,15 @@ _PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredTable:
-    """One input and its output.
+    """One input and its output."""
 
-    Attributes:
-        number: place among the inputs, from 0.
-        source, output: the files.
-        name: of the output in its folder; empty where that is one file.
-        source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the
-            last two only where the output is the same; otherwise their rows become JSON lines.
-    """
-
-    number: int
+    number: int  # place among the inputs, from 0
+    # the files
     source: str
     output: str
-    name: str = ""
+    name: str = ""  # of the output in its folder; empty where that is one file
+    # `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the last two only where the output is
+    # the same; otherwise their rows become JSON lines
     source_format: str
     output_format: str
 

@@ -38,7 +38,6 @@ class ScoreTables(beam.PTransform):
         self._write = write or write_part
 
     def expand(self, pipeline: beam.pvalue.PBegin) -> beam.PCollection[None]:
-        """Applies the transforms."""
         plan = self._plan
         drop_memory_warning()
         return (
@@ -54,11 +53,10 @@ class ScoreTables(beam.PTransform):
 
 
 class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
-    """How RunInference loads and calls an engine: a block at a time.
+    """How RunInference loads and calls an engine: by blocks; the engine sorts and batches their rows.
 
-    The engine sorts and batches the rows of a block itself. RunInference keeps one model per
-    process, whatever the number of its threads. Beam's own TensorFlow handlers load Keras files,
-    which a SavedModel is not.
+    RunInference keeps one model per process, whatever the number of its threads. Beam's own
+    TensorFlow handlers load Keras files, which a SavedModel is not.
 
     Args:
         plan: the job.
@@ -71,7 +69,6 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         self._threads = threads
 
     def load_model(self) -> Engine:
-        """Loads the plan's model by its engine."""
         plan = self._plan
         return plan.engine.load(plan.model, threads=self._threads, is_checked=True)  # by the job
 
@@ -81,7 +78,6 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         model: Engine,
         inference_args: dict[str, Any] | None = None,
     ) -> Iterable[ScoredBlock]:
-        """Predicts every block of a batch, which has one."""
         for block in batch:
             count = _TokenCount()
             predicted = model.predict(
@@ -101,7 +97,6 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         return sum(len(text) for block in batch for texts in block.texts.values() for text in texts)
 
     def get_metrics_namespace(self) -> str:
-        """The namespace of Beam's metrics."""
         return "bert_pipeline_scoring"
 
 
