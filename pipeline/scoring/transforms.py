@@ -53,7 +53,7 @@ class ScoreTables(beam.PTransform):
 
 
 class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
-    """How RunInference loads and calls an engine: by blocks; the engine sorts and batches their rows.
+    """How RunInference loads and calls an engine, a block at a time.
 
     RunInference keeps one model per process, whatever the number of its threads. Beam's own
     TensorFlow handlers load Keras files, which a SavedModel is not.
