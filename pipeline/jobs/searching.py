@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,16 +64,15 @@ def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: Tex
         replacing_file(path_of(path)) as aside,
         aside.open("w", encoding="utf-8", newline="") as stream,
     ):
-        if Path(path).suffix.lower() == ".csv":
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for row in _rows(found, queries, corpus):
-                writer.writerow(row)
-                number += 1
-            return number
+        table = csv.writer(stream, lineterminator="\n") if path.lower().endswith(".csv") else None
+        if table is not None:
+            table.writerow(COLUMNS)
         for row in _rows(found, queries, corpus):
-            line = json.dumps(dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False)
-            stream.write(f"{line}\n")
+            if table is not None:
+                table.writerow(row)
+            else:
+                named = dict(zip(COLUMNS, row, strict=True))
+                stream.write(f"{json.dumps(named, ensure_ascii=False)}\n")
             number += 1
     return number
 
@@ -139,20 +139,21 @@ def _search(
     if options.overwrite:
         remove(work)
     work.mkdir(parents=True, exist_ok=True)
-    rejected: dict[str, int] = {}
-    rejects = []
-    with record.stage("vectors"):
-        vectors = []
-        for name, path, kind in (
-            ("queries", config.queries, QUERY),
-            ("corpus", config.corpus, DOCUMENT),
-        ):
+    rejects_file = rejects_path(config.output)
+    rejected: Counter[str] = Counter()
+    with (
+        record.stage("vectors"),
+        replacing_file(rejects_file) as aside,
+        aside.open("wb") as rejects,
+    ):
+
+        def vectors_of(name: str, path: str, kind: str) -> TextVectors:
             prompt_name = None if source is None else source.recipe.prompt_name(kind)
             if holds_vectors(path):
-                vectors.append(read_vectors(path, text_column=config.text_column))
+                vectors = read_vectors(path, text_column=config.text_column)
                 if source is not None:
-                    _check_prompt(vectors[-1], source.recipe.prompt(prompt_name), record.console)
-                continue
+                    _check_prompt(vectors, source.recipe.prompt(prompt_name), record.console)
+                return vectors
             made = str(work / f"{name}.parquet")
             record.console.info(f"{name}: making vectors of {path}")
             manifest = embedding.run(
@@ -160,18 +161,16 @@ def _search(
                 runner,
                 RunOptions(console=record.console, is_part=True),
             )
-            rejects.append(rejects_path(made))
-            for reason, number in manifest["counts"]["rejected"].items():
-                rejected[reason] = rejected.get(reason, 0) + number
-            vectors.append(read_vectors(made, text_column=None))
-    queries, corpus = vectors
-    with replacing_file(rejects_path(config.output)) as aside:
-        aside.write_bytes(b"".join(path.read_bytes() for path in rejects))
+            rejects.write(rejects_path(made).read_bytes())
+            rejected.update(manifest["counts"]["rejected"])
+            return read_vectors(made, text_column=None)
+
+        queries = vectors_of("queries", config.queries, QUERY)
+        corpus = vectors_of("corpus", config.corpus, DOCUMENT)
     check_comparable(queries, corpus)
     if rejected:
         record.console.warn(
-            f"rejected rows ({rejects_path(config.output)}) are not counted in query_row and "
-            "corpus_row"
+            f"rejected rows ({rejects_file}) are not counted in query_row and corpus_row"
         )
     k = min(config.top_k, len(corpus.vectors))
     with record.stage("search"):
@@ -182,7 +181,7 @@ def _search(
         "queries": len(queries.vectors),
         "corpus": len(corpus.vectors),
         "rows_out": rows,
-        "rejected": rejected,
+        "rejected": dict(rejected),
     }
     speed = len(queries.vectors) / max(record.timings["search"], 1e-3)
     record.metrics = {**facts, "queries_per_second": round(speed, 1)}
@@ -194,7 +193,7 @@ def _search(
             f"{quantity(len(queries.vectors), 'query', 'queries')}",
         )
     ]
-    record.list_rejects(rejects_path(config.output), sum(rejected.values()))
+    record.list_rejects(rejects_file, rejected.total())
 
 
 def _chosen_index(config: SearchConfig, queries: np.ndarray, corpus: np.ndarray) -> str:

@@ -37,35 +37,29 @@ _PACKAGES = (
 
 def manifest_path(output: str | Path) -> Path:
     """`DIR/manifest.json` for a folder, `FILE.manifest.json` beside a file."""
-    output = path_of(output)
-    if output.is_dir():
-        return output / "manifest.json"
-    return output.with_name(output.name + ".manifest.json")
+    return _path_of_side(output, "manifest.json")
 
 
 def rejects_path(output: str | Path) -> Path:
     """`DIR/rejects.jsonl` for a folder, `FILE.rejects.jsonl` beside a file."""
-    output = path_of(output)
-    if output.is_dir():
-        return output / "rejects.jsonl"
-    return output.with_name(output.name + ".rejects.jsonl")
+    return _path_of_side(output, "rejects.jsonl")
 
 
 def duplicates_path(output: str | Path) -> Path:
     """`DIR/duplicates.jsonl` for a folder, `FILE.duplicates.jsonl` beside a file."""
-    output = path_of(output)
-    if output.is_dir():
-        return output / "duplicates.jsonl"
-    return output.with_name(output.name + ".duplicates.jsonl")
+    return _path_of_side(output, "duplicates.jsonl")
+
+
+def _path_of_side(output: str | Path, name: str) -> Path:
+    path = path_of(output)
+    return path / name if path.is_dir() else path.with_name(f"{path.name}.{name}")
 
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
     """What a job may write beside a file: its manifest, rejects and duplicates."""
     path = path_of(output)
-    return tuple(
-        path.with_name(f"{path.name}.{name}")
-        for name in ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
-    )
+    names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
+    return tuple(path.with_name(f"{path.name}.{name}") for name in names)
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
