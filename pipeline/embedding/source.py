@@ -50,19 +50,8 @@ def open_vector_source(
     check_finished(model)
     folder = model_folder(model)
     directory = read_model_directory(folder)
-    shape = directory.config
-    most = shape.max_position_embeddings
-    if config.max_seq_length is not None and config.max_seq_length > most:
-        raise UsageError(
-            f"--max-seq-length {config.max_seq_length}: {model} has {most} positions; "
-            f"give at most {most}"
-        )
-    for layer in config.layers:
-        if not -shape.num_hidden_layers - 1 <= layer <= shape.num_hidden_layers:
-            raise UsageError(
-                f"--layers {layer}: {model} has {quantity(shape.num_hidden_layers, 'layer')}; "
-                f"give 0 to {shape.num_hidden_layers}, or -1 for the last"
-            )
+    _check_shape(model, directory, config)
+    most = directory.config.max_position_embeddings
     recipe = (directory.recipe or EmbeddingRecipe(max_seq_length=most)).changed(
         pooling=config.pooling,
         normalize=config.normalize,
@@ -91,6 +80,22 @@ def open_vector_source(
         settings=settings,
         text_column=config.text_column or trained_on or "text",
     )
+
+
+def _check_shape(model: str, directory: ModelDirectory, config: TextVectorsSection) -> None:
+    shape = directory.config
+    most = shape.max_position_embeddings
+    if config.max_seq_length is not None and config.max_seq_length > most:
+        raise UsageError(
+            f"--max-seq-length {config.max_seq_length}: {model} has {most} positions; "
+            f"give at most {most}"
+        )
+    for layer in config.layers:
+        if not -shape.num_hidden_layers - 1 <= layer <= shape.num_hidden_layers:
+            raise UsageError(
+                f"--layers {layer}: {model} has {quantity(shape.num_hidden_layers, 'layer')}; "
+                f"give 0 to {shape.num_hidden_layers}, or -1 for the last"
+            )
 
 
 def _prompt(model: str, recipe: EmbeddingRecipe, name: str | None) -> str:

@@ -53,61 +53,61 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     if (model / CONFIG).is_file():
         check_finished(model)
     config = _with_engine(config)
-    is_run_by_engine = config.engine != AUTO
-    abstention = None
-    if config.abstain_below is not None:
+    if config.abstain_below is not None:  # or rejects it
         declared = declared_task(read_task(model), config.model)
-        abstention = Abstention.of(declared, config.abstain_below, config.model)
-
-    def body(record: JobRecord) -> None:
-        output = Path(config.output)
-        check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
-        if is_run_by_engine:
-            chosen = _engine_of(config, config.precision)
-            options.console.info(f"engine: {chosen.name}")
-            record.extra = {"engine": config.engine, "precision": config.precision}
-        best = best_model_of(config.model)
-        if best is not None:
-            options.console.info(f"{config.model}: {best}")
-            record.extra["best_model"] = dataclasses.asdict(best)
-        with record.stage("evaluate"):
-            measure = evaluate_exported if is_run_by_engine else evaluate
-            task, source, results = measure(config, options.console, check)
-        if config.precision != FLOAT32:
-            results = _with_comparison(record, config, task, source, results)
-        if abstention is not None:
-            results = abstention.measured(results)
-        write_predictions(output / "predictions.jsonl", results.predictions)
-        write_metrics(output / "metrics.json", results.metrics, results.report)
-        write_text_atomically(
-            output / REPORT,
-            evaluation_page(
-                task,
-                source,
-                results,
-                model=config.model,
-                facts=[] if best is None else [str(best)],
-                chosen_by=None if best is None else best.metric,
-            ),
-        )
-        record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
-        record.metrics = results.metrics
-        for name, value in results.metrics.items():
-            options.console.info(f"{name}: {value:.4f}")
-        log_report(options.console, results.report)
-        record.made = [
-            (str(output / "metrics.json"), "the metrics"),
-            (str(output / "predictions.jsonl"), "label and prediction of every row"),
-            (str(output / REPORT), "both as a page: tables, plots, the most wrong rows"),
-        ]
-        record.list_rejects(rejects_path(output), len(source.rejects))
-
+        Abstention.of(declared, config.abstain_below, config.model)
     spec = JobSpec(
         config=config,
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
-        checked_inputs={"model": ENGINES[config.engine].reads} if is_run_by_engine else {},
+        checked_inputs={"model": ENGINES[config.engine].reads} if config.engine != AUTO else {},
     )
-    return run_job(spec, options, body)
+    return run_job(spec, options, lambda record: _evaluate(config, options, record))
+
+
+def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) -> None:
+    output = Path(config.output)
+    check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
+    is_run_by_engine = config.engine != AUTO
+    if is_run_by_engine:
+        chosen = _engine_of(config, config.precision)
+        options.console.info(f"engine: {chosen.name}")
+        record.extra = {"engine": config.engine, "precision": config.precision}
+    best = best_model_of(config.model)
+    if best is not None:
+        options.console.info(f"{config.model}: {best}")
+        record.extra["best_model"] = dataclasses.asdict(best)
+    with record.stage("evaluate"):
+        measure = evaluate_exported if is_run_by_engine else evaluate
+        task, source, results = measure(config, options.console, check)
+    if config.precision != FLOAT32:
+        results = _with_comparison(record, config, task, source, results)
+    if config.abstain_below is not None:
+        abstention = Abstention.of(task.declaration, config.abstain_below, config.model)
+        results = abstention.measured(results)
+    write_predictions(output / "predictions.jsonl", results.predictions)
+    write_metrics(output / "metrics.json", results.metrics, results.report)
+    write_text_atomically(
+        output / REPORT,
+        evaluation_page(
+            task,
+            source,
+            results,
+            model=config.model,
+            facts=[] if best is None else [str(best)],
+            chosen_by=None if best is None else best.metric,
+        ),
+    )
+    record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
+    record.metrics = results.metrics
+    for name, value in results.metrics.items():
+        options.console.info(f"{name}: {value:.4f}")
+    log_report(options.console, results.report)
+    record.made = [
+        (str(output / "metrics.json"), "the metrics"),
+        (str(output / "predictions.jsonl"), "label and prediction of every row"),
+        (str(output / REPORT), "both as a page: tables, plots, the most wrong rows"),
+    ]
+    record.list_rejects(rejects_path(output), len(source.rejects))
 
 
 def _with_engine(config: EvaluateConfig) -> EvaluateConfig:

@@ -62,8 +62,82 @@ from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
 
+# What a label of 1 means for a pair; pair_task none has no labels.
+LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
+# A part of a corpus that is another language's may come first.
+_MOST_UNKNOWN_OF_SAMPLE = 0.8
+_SAMPLE_BYTES = 1_000_000
+_SAMPLE_SENTENCES = 5_000
 WORK_FOLDER = ".unfinished"
 _WORK_IDENTITY = "identity.json"
+
+
+def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Makes pretraining records; returns the manifest.
+
+    Raises:
+        UsageError: an input or the vocabulary is missing or not what it should be.
+        InputError: there is no usable document, or no example could be made.
+    """
+    use_storage_options(runner.options, runner.runner)
+    check_files(config.vocab)
+    vocab = read_vocab_for_masking(path_of(config.vocab))
+    config, note = with_casing(config, config.vocab, vocab)
+    files = match_files(config.input, output=config.output, console=options.console)
+
+    def body(record: JobRecord) -> None:
+        if note:
+            options.console.warn(note)
+        _make_records(config, runner, files, vocab, record)
+
+    spec = JobSpec(
+        config=config,
+        inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
+        can_resume=True,
+        temporary=path_of(config.output) / WORK_FOLDER,
+        may_be_remote=True,
+    )
+    return run_job(spec, options, body)
+
+
+def _make_records(
+    config: PreprocessConfig,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    vocab: list[str],
+    record: JobRecord,
+) -> None:
+    console = record.console
+    corpus = understand_corpus(config, files)
+    console.info(corpus.line)
+    record.extra["corpus"] = corpus.facts
+    output = path_of(config.output).absolute()  # workers may run in another folder
+    plan = plan_examples(config, files)
+    identity = {
+        **record.identity,
+        "block_bytes": bytes_of_block(config, files),
+        "plan": {**dataclasses.asdict(plan), "buckets": plan.buckets},
+        "versions": package_versions(),
+    }
+    work = open_work_folder(output, identity, console)
+    job = ExamplesJob(config, vocab, plan, BlobStore(str(work)), output=str(output), work=str(work))
+    record.extra["found_finished"] = _report_found(job, console)
+    with keeping_finished_work(work, console):
+        with record.stage("sample"):
+            _check_sample(config, files, corpus.layouts, vocab)
+        with record.stage("examples"):
+            _make_shards(job, runner, files, corpus.layouts, record)
+        write_rejects(job.work, rejects_path(output))
+        write_duplicates(job.work, duplicates_path(output))
+        record.sha256 = read_shard_hashes(job.work)
+        report = read_report(job.work)
+        record.counts = _collect_counts(report, read_example_counts(job.work), config)
+        for line in report_corpus_lines(report, config.duplicates):
+            console.info(line)
+        rows = corpus_rows(record.counts)
+        report_rejects(console, rejects_path(output), rows, config.input)
+        _check_usable(config, record.counts)
+    _finish(job, record)
 
 
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
@@ -107,78 +181,6 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
             with suppress(OSError):
                 remove(work)
         raise
-
-
-# What a label of 1 means for a pair; pair_task none has no labels.
-LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
-# A part of a corpus that is another language's may come first.
-_MOST_UNKNOWN_OF_SAMPLE = 0.8
-_SAMPLE_BYTES = 1_000_000
-_SAMPLE_SENTENCES = 5_000
-
-
-def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Makes pretraining records; returns the manifest.
-
-    Raises:
-        UsageError: an input or the vocabulary is missing or not what it should be.
-        InputError: there is no usable document, or no example could be made.
-    """
-    use_storage_options(runner.options, runner.runner)
-    check_files(config.vocab)
-    vocab = read_vocab_for_masking(path_of(config.vocab))
-    config, note = with_casing(config, config.vocab, vocab)
-    files = match_files(config.input, output=config.output, console=options.console)
-
-    def body(record: JobRecord) -> None:
-        if note:
-            options.console.warn(note)
-        corpus = understand_corpus(config, files)
-        options.console.info(corpus.line)
-        record.extra["corpus"] = corpus.facts
-        output = path_of(config.output).absolute()  # workers may run in another folder
-        plan = plan_examples(config, files)
-        identity = {
-            **record.identity,
-            "block_bytes": bytes_of_block(config, files),
-            "plan": {**dataclasses.asdict(plan), "buckets": plan.buckets},
-            "versions": package_versions(),
-        }
-        work = open_work_folder(output, identity, options.console)
-        job = ExamplesJob(
-            config,
-            vocab,
-            plan,
-            BlobStore(str(work)),
-            output=str(output),
-            work=str(work),
-        )
-        record.extra["found_finished"] = _report_found(job, options.console)
-        with keeping_finished_work(work, options.console):
-            with record.stage("sample"):
-                _check_sample(config, files, corpus.layouts, vocab)
-            with record.stage("examples"):
-                _make_shards(job, runner, files, corpus.layouts, record)
-            write_rejects(job.work, rejects_path(output))
-            write_duplicates(job.work, duplicates_path(output))
-            record.sha256 = read_shard_hashes(job.work)
-            report = read_report(job.work)
-            record.counts = _collect_counts(report, read_example_counts(job.work), config)
-            for line in report_corpus_lines(report, config.duplicates):
-                options.console.info(line)
-            rows = corpus_rows(record.counts)
-            report_rejects(options.console, rejects_path(output), rows, config.input)
-            _check_usable(config, record.counts)
-        _finish(job, record)
-
-    spec = JobSpec(
-        config=config,
-        inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
-        can_resume=True,
-        temporary=path_of(config.output) / WORK_FOLDER,
-        may_be_remote=True,
-    )
-    return run_job(spec, options, body)
 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:

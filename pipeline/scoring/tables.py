@@ -66,15 +66,8 @@ def list_tables(
     if is_folder:
         check_folder_name(output, f"let the name end in {', '.join(endings)}, or in / for a folder")
     sources = [file.path for file in match_files(patterns, endings=endings, output=output)]
-    if len(sources) > 1 and not is_folder:
-        raise UsageError(
-            f"--output {output}: names one file, but {len(sources)} files are to be scored "
-            f"({sources[0]}, {sources[1]}, …); name a folder"
-        )
-    if not is_folder and _is_compressed_parquet(output):
-        raise UsageError(
-            f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
-        )
+    if not is_folder:
+        _check_file(sources, output)
     names = _names_in_folder(sources, output) if is_folder else [""]
     own = _own_files(output, is_folder=is_folder)
     tables = []
@@ -104,6 +97,18 @@ def list_tables(
             )
         )
     return tables, is_folder
+
+
+def _check_file(sources: Sequence[str], output: str) -> None:
+    if len(sources) > 1:
+        raise UsageError(
+            f"--output {output}: names one file, but {len(sources)} files are to be scored "
+            f"({sources[0]}, {sources[1]}, …); name a folder"
+        )
+    if table_format_by_name(output) == "parquet" and compression_of(output) is not None:
+        raise UsageError(
+            f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
+        )
 
 
 def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
@@ -137,10 +142,6 @@ def row_format(source: str, output_format: str, *, has_words: bool = False) -> s
 
 def _format(path: str, *, has_words: bool) -> str:
     return CONLL if has_words and is_conll(path) else table_format(path)
-
-
-def _is_compressed_parquet(output: str) -> bool:
-    return table_format_by_name(output) == "parquet" and compression_of(output) is not None
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:
