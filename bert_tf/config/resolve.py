@@ -79,19 +79,13 @@ def resolve(
     """
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    faults: list[str] = []
     if config_file is not None:
         document = read_yaml_sections(config_file)
         for name, value in document.get(section.section_name, {}).items():
             values[name] = value
             sources[name] = f"{config_file}: {section.section_name}.{name}"
-    found, unknown = environment_values(section, os.environ, others or {})
-    faults += unknown
-    for name, (variable, text) in found.items():
-        try:
-            values[name], sources[name] = _read_assigned(section, name, text), variable
-        except yaml.YAMLError as error:
-            faults.append(f"{variable}: not valid YAML: {explain_yaml(error)}")
+    found, faults = environment_values(section, os.environ, others or {})
+    written = [(name, text, variable, variable) for name, (variable, text) in found.items()]
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section_name, dot, name = key.partition(".")
@@ -100,21 +94,25 @@ def resolve(
         elif section_name not in SECTIONS:
             faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
         elif section_name == section.section_name:
-            try:
-                values[name], sources[name] = _read_assigned(section, name, text), f"--set {key}"
-            except yaml.YAMLError as error:
-                faults.append(f"--set {assignment}: not valid YAML: {explain_yaml(error)}")
+            written.append((name, text, f"--set {key}", f"--set {assignment}"))
+    for name, text, source, shown_as in written:
+        try:
+            values[name], sources[name] = _read_assigned(section, name, text), source
+        except yaml.YAMLError as error:
+            faults.append(f"{shown_as}: not valid YAML: {explain_yaml(error)}")
     for name, value in (flags or {}).items():
+        if value is None or value == ():
+            continue
         flag = _spelling(section, name)
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
-        elif value is not None and value != ():
-            if isinstance(value, tuple) and not _takes_several(section, name):
-                if len(value) > 1:
-                    faults.append(field_given_again(flag, len(value)))
-                    continue
-                value = value[0]
-            values[name], sources[name] = value, flag
+            continue
+        if isinstance(value, tuple) and not _takes_several(section, name):
+            if len(value) > 1:
+                faults.append(field_given_again(flag, len(value)))
+                continue
+            value = value[0]
+        values[name], sources[name] = value, flag
     for name in values.keys() & (others or {}).keys():
         faults.append(f"{sources[name]}: is for {(others or {})[name]} alone; leave it out")
         del values[name]

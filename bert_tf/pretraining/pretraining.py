@@ -17,13 +17,12 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
-from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
-from bert_tf.pretraining.plan import plan_pretraining
-from bert_tf.training.arithmetic import Arithmetic, keep_arithmetic
+from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
+from bert_tf.training.arithmetic import keep_arithmetic
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -116,9 +115,8 @@ def pretrain(
         StoppedEarly: SIGTERM or Ctrl-C, after saving.
     """
     plan = plan_pretraining(config, bert_config=bert_config, data=data, console=console)
-    strategy, phases, inputs = plan.strategy, plan.phases, plan.inputs
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
-    with strategy.scope():
+    with plan.strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=plan.arithmetic.precision.policy)
         model.build_weights()
     if initial is not None:
@@ -131,44 +129,31 @@ def pretrain(
         metric=SELECTION_METRIC,
         vocab=vocab,
         lowercase=data[0].lowercase,
-        writes=is_chief(strategy),
+        writes=is_chief(plan.strategy),
     )
-    loop = _make_loop(
-        config,
-        phases,
-        inputs=inputs,
-        model=model,
-        best=best,
-        arithmetic=plan.arithmetic,
-        strategy=strategy,
-        console=console,
-        mirror=mirror,
-    )
+    loop = _make_loop(plan, model, best=best, console=console, mirror=mirror)
     keep_arithmetic(config, plan.arithmetic)
     try:
         result = loop.run()
     except tf.errors.OpError as error:
-        failures = [opened.failure for opened in inputs if opened.failure]
-        damage = next(iter(failures), None) or _damaged_record(error, phases)
+        failures = [opened.failure for opened in plan.inputs if opened.failure]
+        damage = next(iter(failures), None) or _damaged_record(error, plan.phases)
         raise damage or plan.out_of_memory(error) or error from None
-    return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
+    return PretrainingResult(training=result, phases=_phase_results(plan, result.step))
 
 
 def _make_loop(
-    config: TrainConfig,
-    phases: list[PretrainingPhase],
-    *,
-    inputs: list[PretrainingInputs],
+    plan: PretrainingPlan,
     model: BertPretrainingModel,
+    *,
     best: BestModelKeeper,
-    arithmetic: Arithmetic,
-    strategy: tf.distribute.Strategy,
     console: Console,
     mirror: RunMirror | None,
 ) -> TrainingLoop:
+    config, phases, strategy = plan.config, plan.phases, plan.strategy
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
-    peak_flops = measure_matmul_peak(arithmetic.precision.policy, strategy)
+    peak_flops = measure_matmul_peak(plan.arithmetic.precision.policy, strategy)
     if peak_flops is not None:
         console.info(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
     loss = PretrainingLoss(common_pair_task(phases))
@@ -176,7 +161,7 @@ def _make_loop(
         model=model,
         loss=loss,
         optimizer=optimizer,
-        inputs=PhasedInputs(inputs, [phase.steps for phase in phases]),
+        inputs=PhasedInputs(plan.inputs, [phase.steps for phase in phases]),
         strategy=strategy,
         settings=LoopSettings.from_config(
             config,
@@ -187,7 +172,7 @@ def _make_loop(
             steps_per_call=config.steps_per_call,
         ),
         run_directory=Path(config.output),
-        arithmetic=arithmetic,
+        arithmetic=plan.arithmetic,
         console=console,
         evaluate=RecordsEvaluation(
             config,
@@ -202,11 +187,9 @@ def _make_loop(
     )
 
 
-def _phase_results(
-    phases: list[PretrainingPhase], inputs: list[PretrainingInputs], step: int
-) -> list[PhaseResult]:
+def _phase_results(plan: PretrainingPlan, step: int) -> list[PhaseResult]:
     results = []
-    for phase, opened in zip(phases, inputs, strict=True):
+    for phase, opened in zip(plan.phases, plan.inputs, strict=True):
         steps = min(phase.steps, step)
         step -= steps
         packing: dict[str, Any] | None = None
@@ -216,11 +199,10 @@ def _phase_results(
                 "packing_efficiency": round(opened.packing.packing_efficiency, 4),
                 "rows_per_step": opened.rows,
             }
-        sequences = opened.sequences_before(steps)
         results.append(
             PhaseResult(
                 steps=steps,
-                sequences=sequences,
+                sequences=opened.sequences_before(steps),
                 gradient_accumulation_steps=phase.accumulation_steps,
                 packing=packing,
             )

@@ -1,10 +1,13 @@
-"""A section as YAML with the reason for each value beside it."""
+"""The config that `init` writes: YAML with the reason for each value beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.plain_yaml import yaml_text
 
 _COMMENT_COLUMN = 34
@@ -37,3 +40,18 @@ def commented_yaml(
         else:
             lines.append(f"  {text:{_COMMENT_COLUMN}}# {reason}" if reason else f"  {text}")
     return "\n".join([*lines, *(f"  # {line}" for line in hints), ""])
+
+
+def config_file(path: str, *, overwrite: bool) -> Path:
+    """The file to write; raises UsageError if it exists and may not be replaced."""
+    if Path(path).exists() and not overwrite:
+        raise UsageError(f"{path}: exists; name another file with --output, or give --overwrite")
+    return Path(path)
+
+
+def time_line(seconds: float, steps: int, *, step_seconds: float, about: str, timed: int) -> str:
+    """How long a run takes, and what the estimate is from."""
+    return (
+        f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {step_seconds:.2f} s "
+        f"({about}; {quantity(timed, 'step')} timed)"
+    )

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
-from bert_tf.base.wording import quantity, shown_duration
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.rejects import describe_rejects
-from pipeline.proposal.config_text import commented_yaml
+from pipeline.proposal.config_text import commented_yaml, config_file, time_line
 from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe, draft_config
 
 if TYPE_CHECKING:
@@ -75,15 +74,8 @@ def propose(
 ) -> Proposal:
     """Looks at labeled rows and writes a config to fine-tune on them.
 
-    Args:
-        task: to fine-tune for.
-        source: CSV, TSV, JSON lines, Parquet, CoNLL or SQuAD JSON.
-        init: model directory or HuggingFace folder to start from.
-        output: YAML file to write; by default named after the file and the task.
-        assignments: `finetune.key=value` texts, kept as they are.
-        overwrite: whether a file of that name may be replaced.
-        console: for the findings.
-        measured_seconds: how long training steps are timed.
+    The file is by default named after the source and the task; `finetune.key=value` texts are kept
+    as they are, and training steps are timed for `measured_seconds`.
 
     Raises:
         UsageError: no such file or model; no column looks like one that the task needs; the file to
@@ -91,9 +83,7 @@ def propose(
         InputError: the rows cannot be used.
     """
     stem = name_without_compression(Path(source).name).rpartition(".")[0] or Path(source).name
-    target = Path(output or f"{stem}-{task}.yaml")
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target}: exists; name another file with --output, or give --overwrite")
+    target = config_file(output or f"{stem}-{task}.yaml", overwrite=overwrite)
     console.info(f"{source}: looking at the first rows")
     draft = draft_config(
         task,
@@ -109,24 +99,13 @@ def propose(
     from bert_tf.weights.model_directory import read_model_directory
 
     model = read_model_directory(init)
-    longest = model.config.max_position_embeddings
-    widest = draft.config(max_seq_length=longest)
+    widest = draft.config(max_seq_length=model.config.max_position_embeddings)
     surveyor = Surveyor(widest, model, Console(io.StringIO()))
     survey = surveyor.look(widest)
     for line in _seen(source, survey):
         console.info(line)
     held_out = 0.0 if widest.eval is not None else widest.eval_fraction
-    recipe = choose_recipe(
-        model.config,
-        max_seq_length=choose_length(
-            survey.lengths,
-            in_windows=survey.in_windows,
-            default=draft.options.default_sequence_length,
-            longest_of_model=longest,
-        ),
-        rows=survey.rows * (1 - held_out),
-        sequences_per_row=survey.sequences_per_row,
-    )
+    recipe = _recipe(model.config, survey, draft.options.default_sequence_length, held_out)
     config = draft.config(**recipe.settings)
     chosen = {key: value for key, value in recipe.settings.items() if key not in draft.given}
     settings = {**draft.values, **chosen}
@@ -163,6 +142,21 @@ def propose(
     )
 
 
+def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out: float) -> Recipe:
+    length = choose_length(
+        survey.lengths,
+        in_windows=survey.in_windows,
+        default=default_length,
+        longest_of_model=model.max_position_embeddings,
+    )
+    return choose_recipe(
+        model,
+        max_seq_length=length,
+        rows=survey.rows * (1 - held_out),
+        sequences_per_row=survey.sequences_per_row,
+    )
+
+
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
     """What the file holds, as lines."""
     yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
@@ -190,9 +184,12 @@ def _time(
 ) -> str:
     """How long a run takes, with what the estimate is from."""
     shape = "" if model is None else f", {_shape(model)}"
-    return (
-        f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {measured.seconds:.2f} s "
-        f"({measured.precision}{shape}; {quantity(measured.count, 'step')} timed)"
+    return time_line(
+        seconds,
+        steps,
+        step_seconds=measured.seconds,
+        about=measured.precision + shape,
+        timed=measured.count,
     )
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import RunnerFailed, UsageError
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.files import write_text_atomically
-from bert_tf.base.wording import quantity, shown_duration
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, TrainConfig
@@ -25,7 +25,7 @@ from pipeline.jobs.proposals.pretraining_settings import (
     propose_settings,
     setting_reasons,
 )
-from pipeline.proposal.config_text import commented_yaml
+from pipeline.proposal.config_text import commented_yaml, config_file, time_line
 from pipeline.proposal.pretraining_recipe import shape_line
 
 if TYPE_CHECKING:
@@ -76,23 +76,15 @@ def propose_pretraining(
 ) -> PretrainingProposal:
     """Looks at a corpus and writes a config to make records of it and pretrain on them.
 
-    Args:
-        source: a file or a glob.
-        output: YAML file to write; by default named after the first file.
-        assignments: `section.key=value` texts of the sections `vocab`, `preprocess` and `train`,
-            kept as they are. A key that both data jobs have holds for both.
-        overwrite: whether a file of that name may be replaced.
-        console: for the findings.
-        measured_seconds: how long training steps are timed.
+    The file is by default named after the first one of the corpus. `section.key=value` texts of
+    `vocab`, `preprocess` and `train` are kept as they are; a key of both data jobs holds for both.
 
     Raises:
         UsageError: no such file; a key is unknown; the file to write exists.
         InputError: the corpus has no text.
     """
     files = match_files((source,))
-    target = Path(output or f"{_stem(source)}-pretrain.yaml")
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target}: exists; name another file with --output, or give --overwrite")
+    target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     given = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
     encoding = str(given["preprocess"].get("encoding") or _encoding(files[0].path))
@@ -112,33 +104,29 @@ def propose_pretraining(
     seconds = measured.start_seconds + train.steps * measured.seconds
     if train.max_minutes:
         seconds = min(seconds, 60 * train.max_minutes)
-    time_line = (
-        f"{shown_duration(seconds)} for {quantity(train.steps, 'step')} of "
-        f"{measured.seconds:.2f} s ({precision}; {quantity(measured.count, 'step')} timed)"
+    time = time_line(
+        seconds,
+        train.steps,
+        step_seconds=measured.seconds,
+        about=precision,
+        timed=measured.count,
     )
     console.info(
         f"  model       {recipe.size}: {shape_line(sized_config(recipe.size, vocab_size))}"
     )
-    console.info(f"  time here   {time_line}")
+    console.info(f"  time here   {time}")
     _advise(facts, seconds, console)
     commands = [shlex.join(["bert-pipeline", name, "--config", str(target)]) for name in SECTIONS]
     heading = (
         *commands,
         f"For {source}, {facts.about}{quantity(facts.words, 'word')}:",
-        f"{time_line}.",
+        f"{time}.",
     )
-    reasons = setting_reasons(facts, recipe, settings)
-    texts = [
-        commented_yaml(
-            name,
-            settings[name],
-            reasons={key: why for key, why in reasons[name].items() if key not in given[name]},
-            heading=heading if name == "vocab" else (),
-            hints=(f"All keys: bert-pipeline {name} --help-all",),
-        )
-        for name in SECTIONS
-    ]
-    write_text_atomically(target, "".join(texts))
+    reasons = {
+        name: {key: why for key, why in found.items() if key not in given[name]}
+        for name, found in setting_reasons(facts, recipe, settings).items()
+    }
+    write_text_atomically(target, _config_text(settings, reasons, heading))
     console.info(f"wrote {target}; next:")
     for command in commands:
         console.info(f"  {command}")
@@ -153,6 +141,23 @@ def propose_pretraining(
         seconds_per_step=measured.seconds,
         seconds=seconds,
         next=commands,
+    )
+
+
+def _config_text(
+    settings: Mapping[str, Mapping[str, Any]],
+    reasons: Mapping[str, Mapping[str, str]],
+    heading: Sequence[str],
+) -> str:
+    return "".join(
+        commented_yaml(
+            name,
+            settings[name],
+            reasons=reasons[name],
+            heading=heading if name == "vocab" else (),
+            hints=(f"All keys: bert-pipeline {name} --help-all",),
+        )
+        for name in SECTIONS
     )
 
 
