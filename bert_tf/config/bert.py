@@ -102,7 +102,7 @@ class BertConfig:
         return {"model_type": "bert", **dataclasses.asdict(self), "pad_token_id": 0}
 
     def fields(self) -> dict[str, Any]:
-        """The fields alone: `BertConfig(**config.fields()) == config`."""
+        """Only the fields: `BertConfig(**config.fields()) == config`."""
         return dataclasses.asdict(self)
 
     def replace(self, **changes: Any) -> BertConfig:

@@ -56,7 +56,7 @@ class EmbeddingRecipe:
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:
-        """What is put before a text, by the default prompt where no name is given."""
+        """The text of a prompt, by default of the default prompt."""
         return self.prompts.get((self.default_prompt or "") if name is None else name, "")
 
     def prompt_name(self, kind: str) -> str:

@@ -143,7 +143,7 @@ def yaml_text(document: Any) -> str:
 
 
 def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
-    """What is wrong with a text that is not YAML, in words of a file instead of a parser."""
+    """Explains a YAML error in words of a file instead of a parser."""
     problem = getattr(error, "problem", None)
     if problem is None:
         return "characters that YAML does not allow, or bytes that are not UTF-8"

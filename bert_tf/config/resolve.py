@@ -131,7 +131,7 @@ def _takes_several(section: type[Section], name: str) -> bool:
 
 
 def _spelling(section: type[Section], name: str) -> str:
-    """How a key is given on the command line."""
+    """The spelling of a key on the command line."""
     field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None:  # of another section of this name
         return "--" + name.replace("_", "-")

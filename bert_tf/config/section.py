@@ -200,17 +200,17 @@ def _missing(section: type[Section], field: dataclasses.Field) -> str:
 
 
 def flag_text(field: dataclasses.Field) -> str:
-    """How a field is spelled as a flag."""
+    """The flag of a field."""
     return field.metadata["flag"] or "--" + field.name.replace("_", "-")
 
 
 def field_given_again(flag: str, times: int) -> str:
-    """What refuses several values where one is taken."""
+    """The fault of several values where one is taken."""
     return f"{flag}: given {times} times, but it takes one value; give it once"
 
 
 def argument_text(field: dataclasses.Field) -> str:
-    """How a field stands for its place on a command line: `one|two`, `SOURCE`."""
+    """The placeholder of a positional field: `one|two`, `SOURCE`."""
     return "|".join(field.metadata["choices"] or [field.name.upper()])
 
 
@@ -221,7 +221,7 @@ def shown(raw: Any) -> str:
 
 
 def _unknown_key(name: str, section: type[Section]) -> str:
-    """What refuses an unknown key and names the nearest known one."""
+    """The fault of an unknown key, with the nearest known one."""
     known = [field.name for field in dataclasses.fields(section)]
     command = section.section_name.replace("_", "-")
     listing = f"bert-pipeline {command} --help-all lists the keys"
@@ -230,7 +230,7 @@ def _unknown_key(name: str, section: type[Section]) -> str:
 
 
 def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: str) -> str:
-    """What to write instead of an unknown key: the nearest one, or where to find all.
+    """Suggests the nearest known key, or where to find all.
 
     Args:
         name: the unknown key; it may be the initials of another (`lr`).

@@ -1,4 +1,4 @@
-"""Sections that share a name: the value of one of their keys chooses which is meant."""
+"""Sections that share a name, among which the value of one of their keys chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan and the curve of a pretraining run say, in words."""
+"""Warnings about the plan and the curve of a pretraining run."""
 
 from __future__ import annotations
 

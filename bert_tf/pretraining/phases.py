@@ -97,7 +97,7 @@ class PretrainingPhase:
             )
 
     def row_multiple(self, replicas: int) -> int:
-        """What the rows of a batch are a multiple of."""
+        """The rows of a batch are a multiple of this."""
         return replicas * self.accumulation_steps
 
     @property
@@ -126,7 +126,7 @@ class PretrainingPhase:
         )
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
-        """What the loop needs to know."""
+        """The phase as the training loop takes it."""
         work = ModelFlops.of_encoder(
             bert_config, reads_all_tokens=BertPretrainingModel.reads_all_tokens
         )

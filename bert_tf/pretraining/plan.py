@@ -1,4 +1,4 @@
-"""What a pretraining run is going to do, settled before anything is trained."""
+"""The plan of a pretraining run, settled before anything is trained."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class PretrainingPlan:
 
     @property
     def cure(self) -> str:
-        """What to do about a step that does not fit."""
+        """The cure for a step that does not fit."""
         phase = max(
             self.phases,
             key=lambda each: each.batch_size // each.accumulation_steps * each.data.max_seq_length,

@@ -56,7 +56,7 @@ class PhasedInputs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseResult:
-    """What a phase of a run saw.
+    """The data of a finished phase.
 
     Attributes:
         steps: done in it.

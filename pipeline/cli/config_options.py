@@ -217,7 +217,7 @@ def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> cl
 
 
 def _metavar(field: dataclasses.Field, kind: type) -> str | None:
-    """What stands for the value in help; None for the choices themselves."""
+    """The placeholder of the value in help; None for the choices themselves."""
     if field.metadata["choices"]:
         return "NAME" if _long_choices(field) else None
     return {int: "N", float: "X"}.get(kind, "TEXT")

@@ -155,7 +155,7 @@ def _did_you_mean(path: str) -> str:
 
 
 def _hub_hint(spelling: str, path: str) -> str | None:
-    """What to do about a model that is named as on the Hugging Face Hub; None of other paths."""
+    """How to download a model that is named as on the Hugging Face Hub; None of other paths."""
     if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
         return None
     folder = Path(path).name

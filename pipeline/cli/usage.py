@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in one line each."""
+"""Faults of a command line, in one line each."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _spelling(parameter: click.Parameter) -> str:
 
 
 def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
-    """What to do about arguments without a place; `repeatable` flags take one value each."""
+    """Explains arguments without a place; `repeatable` flags take one value each."""
     shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
     first = given.index(left_over[0])
     flag = given[first - 2] if first >= 2 else ""

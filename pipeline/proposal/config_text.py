@@ -50,7 +50,7 @@ def config_file(path: str, *, overwrite: bool) -> Path:
 
 
 def time_line(seconds: float, steps: int, *, step_seconds: float, about: str, timed: int) -> str:
-    """How long a run takes, and what the estimate is from."""
+    """The estimated time of a run, and its basis."""
     return (
         f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {step_seconds:.2f} s "
         f"({about}; {quantity(timed, 'step')} timed)"

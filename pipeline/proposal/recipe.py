@@ -112,7 +112,7 @@ def draft_config(
 
 
 def _reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[str, str]:
-    """What is in the columns that were found."""
+    """Describes the columns that were found."""
     sketches = {each.name: each for each in columns}
     return {
         key: f"{each.distinct:,} different values"
@@ -157,7 +157,7 @@ class Recipe:
         return self.steps_of(batch_size=self.batch_size, epochs=self.epochs)
 
     def steps_of(self, *, batch_size: int, epochs: float) -> int:
-        """Those of another batch size or number of epochs on the same rows."""
+        """Steps of another batch size or number of epochs on the same rows."""
         return max(1, round(math.ceil(self.sequences / batch_size) * epochs))
 
 

@@ -1,4 +1,4 @@
-"""What `bert-pipeline inspect` prints: the manifest in words, then samples of the content."""
+"""The output of `bert-pipeline inspect`: the manifest in words, then samples of the content."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
 
 
 def duration(timings: dict[str, float]) -> str:
-    """How long the job took, with its last part if it was interrupted."""
+    """The time of a job, with that of its last part if it was interrupted."""
     total = f"{timings['total']:,.1f} s"
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
@@ -228,20 +228,20 @@ def is_foreign_model(path: str) -> bool:
 
 
 def foreign_headline(path: str) -> str:
-    """What is at the path of a foreign model."""
+    """Names a model directory that no command has finished."""
     found = recognize_format(path)
     title = "" if found is None else f" ({found.title})"
     return f"{path}: model directory{title} without a manifest"
 
 
 def headline(path: str, manifest: dict[str, Any]) -> str:
-    """What is at a path, and what made it."""
+    """Names an artifact and the command that made it."""
     command = manifest.get("command", "")
     return f"{path}: {meaning_of(command)}, made by bert-pipeline {command}"
 
 
 def meaning_of(command: str) -> str:
-    """What a command makes, in words."""
+    """The kind of artifact that a command makes."""
     kind = _KINDS.get(command)
     return "artifact" if kind is None else kind.meaning
 
@@ -324,7 +324,7 @@ def _table_lines(path: Path, samples: int) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """What a command makes, and some of its content as lines."""
+    """A kind of artifact, and some of its content as lines."""
 
     meaning: str
     lines: Callable[[Path, int], list[str]] = lambda path, samples: []

@@ -1,4 +1,4 @@
-"""What all pages have in common: one file that needs no network, for both color schemes."""
+"""The renderer of all pages: one file that needs no network, for both color schemes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact was made from, step by step back to files that no job made."""
+"""The inputs of an artifact, step by step back to files that no job made."""
 
 from __future__ import annotations
 

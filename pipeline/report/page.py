@@ -101,7 +101,7 @@ def _chosen(name: str, chosen_by: str | None) -> str:
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
-    """What is shown of a task that says nothing of its page."""
+    """The content for tasks without a page of their own."""
     shown = predictions[:MOST_EXAMPLES]
     names = list(dict.fromkeys(name for row in shown for name in row))
     return TableSection(

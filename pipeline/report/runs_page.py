@@ -36,12 +36,12 @@ _HEALTH = {
 
 
 def overview(runs: Sequence[Run]) -> TableSection:
-    """What each run is, how far it came, and the metrics of its best model."""
+    """Kind, progress and best metrics of each run."""
     return _side_by_side("Runs", runs, _about_run)
 
 
 def settings(runs: Sequence[Run]) -> TableSection:
-    """Of one run the settings that are not defaults; of several those in which they differ."""
+    """Settings that are not defaults, or in which several runs differ."""
     if len(runs) == 1:
         return _side_by_side(
             "Settings", runs, _changed, note="Those that are not defaults; config.yaml has all."
@@ -64,7 +64,7 @@ def settings(runs: Sequence[Run]) -> TableSection:
 
 
 def data_facts(runs: Sequence[Run]) -> TableSection:
-    """What each run was trained on, by its manifest and those of its records."""
+    """The training data of each run, by its manifest and those of its records."""
     return _side_by_side(
         "Data",
         runs,
@@ -265,7 +265,7 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
 
 
 def _evaluations(runs: Sequence[Run]) -> str:
-    """What each run's own page shows of its evaluation, one below the other."""
+    """The evaluations of all runs, one below the other."""
     found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
     shown = "".join(
         f'<details open class="evaluation of-{number}"><summary>{escape(run.name)}</summary>'

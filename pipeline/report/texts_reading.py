@@ -89,7 +89,7 @@ _ROWS_AT_ONCE = 32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guess:
-    """What a model predicts in place of a token.
+    """A prediction in place of a token.
 
     Attributes:
         position: of the token in the sequence.
@@ -104,7 +104,7 @@ class Guess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a model makes of a text or a pair.
+    """A text or a pair as a model reads it.
 
     Attributes:
         tokens: of the text, with [CLS] and [SEP].
@@ -212,7 +212,7 @@ class TextReader:
         return rows.ids, types, is_cut
 
     def _type_ids(self, types: np.ndarray) -> np.ndarray:
-        """Segments as the model knows them, which may have been trained with one alone."""
+        """Segment ids; models may have been trained with a single one."""
         return np.minimum(types, self._directory.config.type_vocab_size - 1)
 
     def _ids(self, text: str, flag: str) -> np.ndarray:

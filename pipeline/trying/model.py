@@ -32,7 +32,7 @@ class ShownInput:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What a model makes of a row.
+    """A row and its predictions.
 
     Attributes:
         inputs: the row: a text, or a list of texts, by name.
@@ -56,7 +56,7 @@ class TriedModel:
 
     @property
     def inputs(self) -> list[ShownInput]:
-        """What it reads of a row, in the order of its task."""
+        """The inputs of a row, in the order of its task."""
         return [
             ShownInput(
                 name=name,

@@ -1,9 +1,9 @@
 """Serves the page to browsers of this machine, and to nobody else.
 
 By `http.server` of the standard library: one form for one person needs no framework, and whatever
-listens on a port has to be kept safe, of which there is little here. It listens on 127.0.0.1 alone;
+listens on a port has to be kept safe, of which there is little here. It only listens on 127.0.0.1;
 answers only requests that name this address, so that a page of the web whose name is made to lead
-here (DNS rebinding) is refused; takes a form from its own page alone; and reads a bounded number of
+here (DNS rebinding) is refused; only takes forms of its own page; and reads a bounded number of
 bytes, for none of which it waits long.
 """
 
@@ -74,7 +74,7 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """What a browser opens."""
+        """The address for a browser."""
         return f"http://{self.hosts[0]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, html, "text/html")
 
     def _check_sender(self) -> None:
-        """Refuses what does not come from a browser of this machine that was led to this page."""
+        """Rejects requests that do not come from this page in a browser of this machine."""
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
         if len(named) != 1 or named[0] not in hosts:

@@ -1,4 +1,4 @@
-"""What the sections of `finetune` have in common; each task adds keys of its own."""
+"""The common keys of `finetune`; each task adds keys of its own."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
-    """What refuses a name that a key holds twice."""
+    """The fault of a name that a key holds twice."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return [] if twice is None else [f"{key}: {twice!r} is there twice; name it once"]
 
@@ -252,12 +252,12 @@ class FinetuneConfig(TableSection, LoopSection):
 
     @property
     def more_inputs(self) -> dict[str, str | None]:
-        """What is read besides train, eval and init, by key; None where it is not given."""
+        """Further inputs than train, eval and init, by key; None where not given."""
         return {}
 
     @property
     def teaching(self) -> Teaching | None:
-        """The teacher whose predictions are learned besides the labels; None without one."""
+        """The teacher whose predictions are learned with the labels; None without one."""
         return None
 
     @property
@@ -272,7 +272,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     @property
     def remedy_for_long_texts(self) -> str:
-        """What to do about texts that are cut."""
+        """The cure for texts that are cut."""
         return "raise --max-seq-length"
 
     @property
@@ -282,7 +282,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     @property
     def shown_metrics(self) -> tuple[str, ...]:
-        """What the console shows after an epoch: the loss, what chooses the best, the headlines."""
+        """The metrics on the console after an epoch: loss, selection metric, headlines."""
         headlines = self.headline_metrics or self.metrics[:3]
         return tuple(dict.fromkeys(("loss", self.selection_metric, *headlines)))
 

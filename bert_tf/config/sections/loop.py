@@ -1,4 +1,4 @@
-"""What the sections of `train` and `finetune` have in common."""
+"""The common keys of `train` and `finetune`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ExportConfig(Section):
         choices=(FOLDER, SERVING),
     )
     inputs: str = option(
-        "what the graph takes: text, tokenized in it, or ids of tokens alone, which needs no "
+        "input of the graph: text, tokenized in it, or only token ids, which needs no "
         "tensorflow_text",
         default=TEXT,
         choices=(TEXT, IDS),

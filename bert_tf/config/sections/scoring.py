@@ -199,7 +199,7 @@ def given_columns(
 
 
 def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
-    """Of each column an input, the column, and how that was asked for."""
+    """Yields the input, the column and the flag of each column that is named."""
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
         if field.name.endswith(COLUMN) and columns is not None:

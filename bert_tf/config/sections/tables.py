@@ -25,7 +25,7 @@ def batch_tokens_option() -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSection(Section):
-    """How rows are written, where the end of a file's name does not say it.
+    """The format of rows, as far as the end of a file's name does not decide it.
 
     A subclass declares which of its columns all tables have, named or not.
     """
@@ -52,7 +52,7 @@ class RowSection(Section):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """Columns that every table has to have, as far as the options alone say, and the key of
+        """Columns that the options require of every table, and the key of
         each: those that are named by an option of their own, and those of all tables."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         found: dict[str, str] = {}
@@ -79,7 +79,7 @@ class RowSection(Section):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
-    """How tables of labeled rows and rows to score are read."""
+    """How whole tables are read."""
 
     max_table_megabytes: float = option(
         "maximum memory for the rows of one file, which training and evaluation load whole",

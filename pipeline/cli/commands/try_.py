@@ -21,8 +21,8 @@ def command(model: str, port: int, verbose: bool) -> None:
     """Serves a page to try a model on: type a text, see what it predicts.
 
     MODEL is an export, a run of finetune, or its best/. Label probabilities are bars, answers and
-    entities are marked in their text. The page is on 127.0.0.1 alone, and what is typed is neither
-    stored nor logged. Ctrl-C ends it.
+    entities are marked in their text. The page is only on 127.0.0.1, and texts are neither stored
+    nor logged. Ctrl-C ends it.
 
     \b
     Example:

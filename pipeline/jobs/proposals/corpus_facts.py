@@ -1,4 +1,4 @@
-"""What `init pretrain` needs to know of a corpus: its amount, lengths, copies, vocabulary."""
+"""A survey of a corpus for `init pretrain`: amount, lengths, copies, vocabulary."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ class CorpusFacts:
 
     @property
     def documents(self) -> int:
-        """Of the corpus, about."""
+        """Estimated documents of the corpus."""
         return round(self.scale * len(self.document_words))
 
     @property
     def words(self) -> int:
-        """Likewise."""
+        """Estimated words of the corpus."""
         return round(self.scale * int(self.document_words.sum()))
 
     @property
     def tokens(self) -> int:
-        """Likewise."""
+        """Estimated tokens of the corpus."""
         return round(self.scale * self.sample_tokens)
 
     @property
     def document_tokens(self) -> np.ndarray:
-        """Of each document of the sample, about, float64."""
+        """Estimated tokens of each document of the sample, float64."""
         return self.document_words * (self.sample_tokens / max(int(self.document_words.sum()), 1))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MEASURED_SECONDS = 2.0
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
-_EVALUATION_WORK = 1 / 3  # of a training step's: the forward pass alone
+_EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
 _HINTS = (
     "eval: dev.csv         rows of their own to evaluate on, instead of a tenth of these",
     "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
@@ -158,7 +158,7 @@ def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out:
 
 
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
-    """What the file holds, as lines."""
+    """Describes the rows, lengths and labels of the file."""
     yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
     yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
     if survey.duplicates:
@@ -182,7 +182,7 @@ def _quantiles(lengths: np.ndarray) -> dict[str, int]:
 def _time(
     steps: int, seconds: float, measured: MeasuredSteps, model: BertConfig | None = None
 ) -> str:
-    """How long a run takes, with what the estimate is from."""
+    """The estimated time of a run, and its basis."""
     shape = "" if model is None else f", {_shape(model)}"
     return time_line(
         seconds,

@@ -175,7 +175,7 @@ def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
 
 
 def _stem(source: str) -> str:
-    """What files are named after: the file, or the folder of a glob."""
+    """The stem of file names: the file, or the folder of a glob."""
     name = name_without_compression(Path(source).name)
     if any(character in name for character in "*?["):
         return Path(source).parent.name or "corpus"

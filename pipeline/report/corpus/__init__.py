@@ -1,1 +1,1 @@
-"""What is in a corpus, from a part of it that fits into memory."""
+"""Pages of a corpus, from a part of it that fits into memory."""

@@ -1,4 +1,4 @@
-"""What each rule of preprocessing leaves out of a sample, and some of it to read."""
+"""Text that each rule of preprocessing leaves out of a sample."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _SHOWN_BYTES = 1000
 
 @dataclasses.dataclass
 class LeftOut:
-    """What a rule leaves out.
+    """Text that a rule leaves out.
 
     Attributes:
         rule: its name in manifests.
@@ -231,7 +231,7 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    """What readers leave out on purpose, of which they keep the number alone."""
+    """Texts that readers leave out on purpose, of which only the number is known."""
     counts: dict[str, int] = {}
     for block in blocks:
         for reasons in (block.dropped, block.dropped_lines):

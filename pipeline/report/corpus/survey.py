@@ -1,4 +1,4 @@
-"""What is measured of a sample: scripts, lengths, copies, repeated lines, unknown words."""
+"""Measurements of a sample: scripts, lengths, copies, repeated lines, unknown words."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NearCopies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unknown:
-    """How a vocabulary fits.
+    """The fit of a vocabulary.
 
     Attributes:
         words: of the sample, as the tokenizer separates them.
@@ -180,7 +180,7 @@ def similar_documents(
 def unknown_words(
     blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: Lowercase, most: int
 ) -> Unknown:
-    """Which words a vocabulary has no tokens for."""
+    """Finds words that a vocabulary has no tokens for."""
     counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)
     for block in blocks:
         counter.count(block.sentences)
