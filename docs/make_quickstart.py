@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bert_tf.base.console import Console
 from pipeline.api import export, finetune, score
-from pipeline.demo.files import find_weights
+from pipeline.demo.plan import find_weights
 
 README = Path(__file__).parents[1] / "README.md"
 _BLOCK = re.compile(r"(?<=<!-- docs/make_quickstart.py -->\n```\n).*?(?=```\n)", re.DOTALL)

@@ -16,8 +16,7 @@ from bert_tf.config.section import Section, flag_text
 from bert_tf.config.sections.run import RunnerConfig, StorageConfig
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.demo.corpus import write_corpus
-from pipeline.demo.files import find_weights, write_data
-from pipeline.demo.plan import DemoPlan, TaskPlan, make_plan
+from pipeline.demo.plan import DemoPlan, TaskPlan, find_weights, make_plan, write_data
 from pipeline.jobs import (
     evaluation,
     exporting,

@@ -16,7 +16,7 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import read_recipe
-from pipeline.demo.files import find_weights
+from pipeline.demo.plan import find_weights
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 

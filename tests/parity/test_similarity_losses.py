@@ -18,7 +18,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.registry import finetune_config
 from bert_tf.tasks.similarity.task import SimilarityTask
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
-from pipeline.demo.files import find_weights
+from pipeline.demo.plan import find_weights
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LIVE = os.environ.get("BERT_PARITY_DIR")

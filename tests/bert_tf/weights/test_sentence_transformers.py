@@ -12,7 +12,7 @@ from bert_tf.weights.sentence_transformers import (
     transformer_folder,
     write_recipe,
 )
-from pipeline.demo.files import find_weights
+from pipeline.demo.plan import find_weights
 
 RECIPE = EmbeddingRecipe(pooling="cls", normalize=True, max_seq_length=128, is_trained=True)
 

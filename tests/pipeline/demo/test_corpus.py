@@ -7,7 +7,7 @@ import pytest
 from bert_tf.base.errors import InputError
 from pipeline.demo import corpus
 from pipeline.demo.corpus import read_docstrings, split_into_sentences, write_corpus
-from pipeline.demo.files import write_data
+from pipeline.demo.plan import write_data
 
 DOCUMENTATION = """Sorting
 *******

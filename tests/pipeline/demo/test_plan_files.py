@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from bert_tf.base.errors import UsageError
-from pipeline.demo.files import DATA_FILES, find_weights, write_data
+from pipeline.demo.plan import DATA_FILES, find_weights, write_data
 
 
 @pytest.fixture(scope="module")
