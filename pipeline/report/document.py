@@ -46,7 +46,7 @@ def table_html(table: TableSection) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            _cell(value, kind, is_first=place == 0)
+            table_cell(value, kind, is_first=place == 0)
             for place, (value, (_, kind)) in enumerate(zip(row, table.columns, strict=True))
         )
         + "</tr>"
@@ -61,7 +61,8 @@ def _class(kind: CellKind) -> str:
     return "" if kind == "text" else ' class="number"'
 
 
-def _cell(value: Any, kind: CellKind, *, is_first: bool) -> str:
+def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
+    """A cell of a table; the first one of a row is its heading if it is text."""
     if value is None:
         return "<td></td>"
     if kind == "text":

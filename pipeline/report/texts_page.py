@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.report.document import scrolling
+from pipeline.report.document import scrolling, table_cell
 
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Guess, Prediction, Reading
@@ -144,17 +144,10 @@ def _predictions_html(reading: Reading) -> str:
 
 def _value_cell(prediction: Prediction) -> str:
     if prediction.probability is not None:
-        return _probability_cell(prediction.probability)
+        return table_cell(prediction.probability, "fraction")
     value = prediction.value
     words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f'<td dir="auto">{escape(words)}</td>'
-
-
-def _probability_cell(probability: float) -> str:
-    return (
-        '<td class="number fraction"><span class="bar" '
-        f'style="width:{100 * probability:.1f}%"></span><span>{probability:.4f}</span></td>'
-    )
 
 
 def _guesses_html(reading: Reading) -> str:
@@ -184,7 +177,7 @@ def _guesses_html(reading: Reading) -> str:
 def _guess_row(guess: Guess, reading: Reading) -> str:
     own = ""
     if guess.probability is not None:
-        own = _probability_cell(guess.probability)
+        own = table_cell(guess.probability, "fraction")
     token = escape(reading.tokens[guess.position])
     return f'<tr><th scope="row">{token}</th>{own}{_words_cell(guess.candidates)}</tr>'
 
