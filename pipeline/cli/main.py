@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import importlib.util
 import keyword
 import os
 import sys
@@ -85,13 +86,13 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        file = name.replace("-", "_") + "_" * keyword.iskeyword(name)  # try_.py
+        module = f"pipeline.cli.commands.{file}"
+        if importlib.util.find_spec(module) is not None:
+            return importlib.import_module(module).command
         from pipeline.cli.commands.jobs import JOBS
 
-        if name in JOBS:
-            return JOBS[name].command()
-        file = name.replace("-", "_") + "_" * keyword.iskeyword(name)  # try_.py
-        module = importlib.import_module(f"pipeline.cli.commands.{file}")
-        return module.command
+        return JOBS[name].command()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
