@@ -27,7 +27,6 @@ _OPTIONAL = (
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
 _MATMUL_SECONDS = 1.0
-# Rows of a step, tokens and masked tokens of a row, and entries of a vocabulary.
 _MINIMUM_FREE_BYTES = 10**9
 
 
