@@ -3,6 +3,7 @@
 The variables are set before anything imports TensorFlow, Keras or Beam, as the command line does.
 """
 
+import functools
 import gc
 import importlib
 import os
@@ -49,13 +50,38 @@ LARGEST = pytest.StashKey[int]()
 OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
 
+NO_BFLOAT16 = "ONEDNN_MAX_CPU_ISA excludes bfloat16"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips bfloat16 where ONEDNN_MAX_CPU_ISA excludes it: TensorFlow aborts on its products."""
     if is_bfloat16_excluded():
-        skipped = pytest.mark.skip(reason="ONEDNN_MAX_CPU_ISA excludes bfloat16")
         for item in items:
             if "bfloat16" in item.nodeid:
-                item.add_marker(skipped)
+                item.add_marker(pytest.mark.skip(reason=NO_BFLOAT16))
+
+
+def skip_low_precision_products() -> None:
+    """Has tests end as skipped where they trace a product that TensorFlow would abort on."""
+    from tensorflow.python.ops import gen_linalg_ops, gen_math_ops
+
+    def skipping(product):
+        @functools.wraps(product)
+        def checked(*arguments, **options):
+            first = (*arguments, *options.values())[0]
+            first = first[0] if isinstance(first, (list, tuple)) else first
+            if getattr(first, "dtype", None) in ("bfloat16", "float16"):
+                pytest.skip(NO_BFLOAT16)
+            return product(*arguments, **options)
+
+        return checked
+
+    for module, names in (
+        (gen_math_ops, ("mat_mul", "batch_mat_mul", "batch_mat_mul_v2", "batch_mat_mul_v3")),
+        (gen_linalg_ops, ("einsum",)),
+    ):
+        for name in names:
+            setattr(module, name, skipping(getattr(module, name)))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -72,6 +98,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                     importlib.import_module(module.name)
                 except ModuleNotFoundError as error:  # of an extra that is not installed
                     assert error.name in OPTIONAL_PACKAGES
+        if is_bfloat16_excluded():
+            skip_low_precision_products()
     gc.collect()
     gc.freeze()
 

@@ -1,6 +1,8 @@
 """`RunInference` with an exported model in a pipeline of one's own."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import apache_beam as beam
 import constant_engine
@@ -14,6 +16,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.engines.registry import ENGINES
 from pipeline.scoring.model_handler import TextModelHandler, row_characters
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "beam_inference.py"
 TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "body", "label": "l"}}
 FINE = {"predicted_label": "fine", "predicted_score": 0.75}
 
@@ -69,3 +72,17 @@ def test_a_row_that_is_no_text_is_named(model, row):
     assert handler.get_num_bytes(["x", row]) == 1
     with pytest.raises(UsageError, match=r"rows\[1\]: is neither a text nor a mapping"):
         list(handler.run_inference(["x", row], handler.load_model()))
+
+
+@pytest.mark.slow
+def test_the_example_scores_lines(model, tmp_path):
+    """`examples/beam_inference.py`, as it stands."""
+    (tmp_path / "texts.txt").write_text("One.\n\nTwo.\n")
+    spec = importlib.util.spec_from_file_location("example", EXAMPLE)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    paths = {"model": model, "input": tmp_path / "texts.txt", "output": tmp_path / "scored"}
+    example.main([*(f"--{name}={path}" for name, path in paths.items()), "--runner=FnApiRunner"])
+    lines = [line for path in tmp_path.glob("scored*") for line in path.read_text().splitlines()]
+    found = sorted(map(json.loads, lines), key=lambda row: row["text"])
+    assert found == [{"text": text, **FINE} for text in ("One.", "Two.")]
