@@ -20,7 +20,6 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def file_sha256(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
     with as_path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -40,7 +39,6 @@ class HashingStream:
         self._file.flush()
 
     def sha256(self) -> str:
-        """SHA-256 of what was written, in hexadecimal."""
         return self._digest.hexdigest()
 
 
@@ -52,7 +50,7 @@ def write_sums(folder: Path, names: Iterable[str]) -> None:
 
 
 def withdraw_sums(folder: Path) -> None:
-    """Removes the checksums of files that are about to change."""
+    """Remove the checksums of files that are about to change."""
     (folder / SUMS).unlink(missing_ok=True)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Advance:
-    """How far some work is."""
+    """Progress of some work."""
 
     text: str  # in words, as a log shows it
     # of the work that is done, 0 to 1; None where that cannot be known
@@ -28,7 +28,7 @@ class Advance:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closing:
-    """What a job says at its end."""
+    """Summary of a finished job."""
 
     command: str  # its name
     made: Sequence[tuple[str, str]]  # paths, with a word on each
@@ -71,18 +71,18 @@ class Console:
         self._noted_progress = ""
 
     def info(self, line: str) -> None:
-        """Prints a line that stays."""
+        """Print a line that stays."""
         self._note(line)
         if not self._quiet:
             self._print(line)
 
     def warn(self, line: str) -> None:
-        """Prints a line about something that looks wrong but does not stop the job."""
+        """Print a line about something that looks wrong but does not stop the job."""
         self._note(f"warning: {line}")
         self._print(f"warning: {line}")
 
     def progress(self, advance: Advance) -> bool:
-        """Shows how far the work is; returns whether a log has the line now."""
+        """Show progress; return whether a log has the line now."""
         if self._is_live:
             self._live().show(advance)
         elif self._quiet and self._journal is None:
@@ -145,7 +145,7 @@ class Console:
             self.info(f"next: {closing.next_command}")
 
     def _live(self) -> Terminal:
-        """The bars; the library for them is loaded when the first is shown."""
+        """Load the library of progress bars when the first is shown."""
         self._clear_first_words()
         if self._terminal is None:
             from bert_tf.base.terminal import Terminal

@@ -50,7 +50,6 @@ class RemotePath(PosixPath):
         raise NotImplementedError
 
     def remove_tree(self) -> None:
-        """Removes the folder with all in it, or the file, if there is one."""
         raise NotImplementedError
 
 
@@ -118,7 +117,7 @@ def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) 
 
 
 def sync_tree(folder: str | Path) -> None:
-    """Syncs a folder and all its files to disk, after other libraries wrote them."""
+    """Sync a folder and all its files to disk, after other libraries wrote them."""
     for place, _, names in os.walk(folder):
         for name in names:
             if not (file := Path(place, name)).is_symlink():

@@ -80,7 +80,6 @@ def read_if_sound(path: Path) -> dict[str, Any] | None:
 
 
 def unsealed(content: bytes) -> dict[str, Any]:
-    """What `sealed` made text of, given as UTF-8; see `read_sealed`."""
     document = json.loads(content.decode("utf-8"))
     if not isinstance(document, dict):
         raise ValueError("expected a JSON object")

@@ -62,7 +62,7 @@ def fnv1a(units: np.ndarray, start: int, stop: int) -> np.uint64:
 
 @numba.njit(cache=True, nogil=True)
 def mix64(value: np.uint64) -> np.uint64:
-    """Spreads the bits of a 64-bit number over all of them, one to one: splitmix64's finalizer
+    """Spread the bits of a 64-bit number over all of them, one to one: splitmix64's finalizer
     (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators")."""
     value = (value ^ (value >> np.uint64(30))) * _FIRST_FACTOR
     value = (value ^ (value >> np.uint64(27))) * _SECOND_FACTOR

@@ -35,7 +35,6 @@ class CoreTimes:
 
     @classmethod
     def read(cls) -> Self:
-        """The times at this moment."""
         return cls(now=time.monotonic(), busy=_busy_seconds(), own=time.process_time())
 
     def taken_by_others(self) -> float:
@@ -90,7 +89,6 @@ def describe_processor() -> str:
 
 
 def _first_value(key: str) -> str:
-    """The first value of a key of /proc/cpuinfo, empty where there is none."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

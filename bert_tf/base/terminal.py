@@ -65,7 +65,6 @@ class Terminal:
         self._rich.print(line, soft_wrap=True)
 
     def show(self, advance: Advance) -> None:
-        """Draws the bar anew."""
         total = None if advance.fraction is None else 1.0
         completed = advance.fraction or 0.0
         now = None if self._bars is None else self._bars.tasks[-1]
@@ -80,7 +79,7 @@ class Terminal:
         )
 
     def forget(self) -> None:
-        """Takes the bar away; while work continues, what it is called remains."""
+        """Remove the bar, or show the label of the work around it."""
         if self._labels:
             self._begin(self._labels[-1])
         else:
@@ -88,7 +87,7 @@ class Terminal:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Shows what is being done until the block tells how far it is."""
+        """Show what is being done until the block tells how far it is."""
         self._labels.append(label)
         self._begin(label)
         try:
@@ -98,7 +97,6 @@ class Terminal:
             self.forget()
 
     def close(self, closing: Closing) -> None:
-        """Prints the table of a job's end."""
         self._labels.clear()
         self.forget()
         table = Table(
@@ -123,7 +121,7 @@ class Terminal:
             self._rich.print(counts)
 
     def _begin(self, text: str, total: float | None = None) -> None:
-        """Has the bar show other work, whose speed is its own."""
+        """Show other work, with a speed of its own."""
         if self._bars is None:
             self._bars = self._new_bars()
             self._task = self._bars.add_task(text, total=total, says_time_left=False)

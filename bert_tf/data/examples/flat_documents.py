@@ -24,17 +24,13 @@ class FlatDocuments:
 
     @property
     def num_sentences(self) -> int:
-        """Sentences of all documents."""
         return len(self.sentence_offsets) - 1
 
     def without_empty_sentences(self) -> FlatDocuments:
-        """The same documents without the sentences that have no tokens."""
         lengths = np.diff(self.sentence_offsets)
         kept_before = offsets_of((lengths > 0).astype(np.int64))
         return FlatDocuments(
-            self.tokens,
-            offsets_of(lengths[lengths > 0]),
-            kept_before[self.document_offsets],
+            self.tokens, offsets_of(lengths[lengths > 0]), kept_before[self.document_offsets]
         )
 
     def select(self, documents: np.ndarray) -> FlatDocuments:
@@ -112,7 +108,7 @@ def cut_long_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
-    """Fills in where parts begin: at even distances, moved back to where the word there begins."""
+    """Fill in where parts begin: at even distances, moved back to where the word there begins."""
     made = 0
     for sentence in range(len(parts)):
         start, stop = sentence_offsets[sentence], sentence_offsets[sentence + 1]

@@ -95,8 +95,6 @@ def masking_rules(
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRows:
-    """Rows with targets."""
-
     ids: np.ndarray  # int32 [rows, length], with 80% of the targets as [MASK], 10% as random tokens
     positions: np.ndarray  # int32 [rows, targets] of the targets, rising, then zeros
     target_ids: np.ndarray  # int32 [rows, targets], the tokens that were there, then zeros
@@ -214,7 +212,7 @@ _MAX_SPAN_WORDS = 10
 
 @numba.njit(cache=True, nogil=True)
 def find_words(ids, begins, length, never_masked, starts, ends):
-    """Fills in where words begin and end, int32 both; returns their number."""
+    """Fill in where words begin and end, int32 both; return their number."""
     num_words = 0
     in_word = False
     for position in range(length):
@@ -232,7 +230,7 @@ def find_words(ids, begins, length, never_masked, starts, ends):
 
 @numba.njit(cache=True, nogil=True)
 def choose_words(starts, ends, num_words, num_targets, group, state):
-    """Takes random words until `num_targets` tokens are marked; shuffles both arrays."""
+    """Take random words until `num_targets` tokens are marked; shuffles both arrays."""
     marked = 0
     for i in range(num_words):
         if marked >= num_targets:
@@ -248,7 +246,7 @@ def choose_words(starts, ends, num_words, num_targets, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
-    """Takes random runs of words, length n with weight 1 / n, that do not overlap."""
+    """Take random runs of words, length n with weight 1 / n, that do not overlap."""
     candidates = np.empty((max_size, num_words), np.int32)
     left = np.zeros(max_size, np.int64)
     run = 0
@@ -286,7 +284,7 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_spans(starts, ends, num_words, num_targets, group, state):
-    """Takes random words, each with the words after it, up to a geometric number in all."""
+    """Take random words, each with the words after it, up to a geometric number in all."""
     anchors = np.empty(len(group), np.int32)
     tokens = 0
     for word in range(num_words):

@@ -106,7 +106,7 @@ def segment_pairs(
 
 @numba.njit(cache=True, nogil=True)
 def mark_segments(pairs, is_reached):
-    """Sets bool [tokens] to true where a token is in a segment of the pairs."""
+    """Set bool [tokens] to true where a token is in a segment of the pairs."""
     for row in range(len(pairs)):
         pair = pairs[row]
         is_reached[pair.first_start : pair.first_start + pair.first_length] = True
@@ -115,13 +115,7 @@ def mark_segments(pairs, is_reached):
 
 @numba.njit(cache=True, nogil=True)
 def _segment_pairs(
-    sentence_offsets,
-    document_offsets,
-    keys,
-    choices,
-    capacity,
-    probabilities,
-    pairs,
+    sentence_offsets, document_offsets, keys, choices, capacity, probabilities, pairs
 ):
     short_seq_prob, random_next_prob, swap_prob = probabilities
     others = choices[3]
@@ -206,7 +200,7 @@ def _swap(pair):
 
 @numba.njit(cache=True, nogil=True)
 def _truncate(pair, capacity, state):
-    """Drops tokens of the longer segment, the second if equal, until both fit."""
+    """Drop tokens of the longer segment, the second if equal, until both fit."""
     pair.is_truncated = pair.first_length + pair.second_length > capacity
     while pair.first_length + pair.second_length > capacity:
         from_front = next_bits(state) & np.uint64(1)

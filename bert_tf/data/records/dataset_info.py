@@ -14,33 +14,21 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.records.example_bytes import frame_examples
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 
+_FEATURES = (
+    *("input_word_ids", "input_mask", "input_type_ids"),
+    *("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "next_sentence_labels"),
+)
+# Names in files: of google-research/bert create_pretraining_data.py and of TF Model Garden v2.
 FEATURE_NAMES: dict[str, dict[str, str]] = {
-    "reference": {
-        "input_word_ids": "input_ids",
-        "input_mask": "input_mask",
-        "input_type_ids": "segment_ids",
-        "masked_lm_positions": "masked_lm_positions",
-        "masked_lm_ids": "masked_lm_ids",
-        "masked_lm_weights": "masked_lm_weights",
-        "next_sentence_labels": "next_sentence_labels",
-    },
-    "model-garden": {
-        "input_word_ids": "input_word_ids",
-        "input_mask": "input_mask",
-        "input_type_ids": "input_type_ids",
-        "masked_lm_positions": "masked_lm_positions",
-        "masked_lm_ids": "masked_lm_ids",
-        "masked_lm_weights": "masked_lm_weights",
-        "next_sentence_labels": "next_sentence_labels",
-    },
+    "reference": {name: name for name in _FEATURES}
+    | {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"},
+    "model-garden": {name: name for name in _FEATURES},
 }
-
-
 UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
 
 
 def file_names(names: str) -> dict[str, str]:
-    """What each feature is called in files of a schema."""
+    """Names of features in files of a schema."""
     return {"word_starts": "word_starts", **FEATURE_NAMES[names]}
 
 
@@ -51,10 +39,7 @@ def shard_name(split: str, index: int, shards: int, *, compression: str = "none"
 
 
 def encode_records(
-    features: dict[str, np.ndarray],
-    names: str = "reference",
-    *,
-    lengths: np.ndarray | None = None,
+    features: dict[str, np.ndarray], names: str = "reference", *, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Serialize a batch of pretraining examples as framed TFRecords, ready to be appended.
 
@@ -131,7 +116,6 @@ class PretrainingData:
         return cls(directory=str(directory), notes=notes, **{**values, **_amounts(manifest)})
 
     def paths(self, split: str) -> list[str]:
-        """The shards of "train" or "eval"."""
         names = {"train": self.train_shards, "eval": self.eval_shards}[split]
         return [f"{self.directory.rstrip('/')}/{name}" for name in names]
 
@@ -162,7 +146,6 @@ class PretrainingData:
 
 
 def _amounts(manifest: dict[str, Any]) -> dict[str, int]:
-    """What the counts and the config of a manifest say of the amount of text."""
     examples = manifest.get("counts", {}).get("examples", {}).get("train", 0)
     config = manifest.get("config", {})
     is_dynamic = config.get("masking") == "dynamic"
@@ -174,7 +157,6 @@ TOKEN_COUNTS_FILE = "piece_counts.txt"
 
 
 def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
-    """Writes int64 [vocabulary] in the order of the vocabulary."""
     text = "".join(f"{count}\n" for count in counts.tolist())
     write_text_atomically(as_path(directory) / TOKEN_COUNTS_FILE, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 
 import numpy as np
@@ -17,17 +18,17 @@ from bert_tf.data.records.parsing import find_damage, parse_records, parse_unmas
 
 
 def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
-    """The order of the blocks in an epoch: a permutation of 0 … blocks - 1, int64."""
+    """Permutation int64 [blocks] of an epoch."""
     return _permutation(blocks, seed_key(seed, "blocks"), epoch)
 
 
 def row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-    """The order of the rows of a block in an epoch: a permutation of 0 … rows - 1, int64."""
+    """Permutation int64 [rows] of a block in an epoch."""
     return _permutation(rows, seed_key(seed, "rows"), epoch, block)
 
 
 def packed_row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-    """Where each packed row of a block comes in an epoch: a permutation of 0 … rows - 1, int64."""
+    """Places int64 [rows] of the packed rows of a block in an epoch."""
     return _permutation(rows, seed_key(seed, "packed rows"), epoch, block)
 
 
@@ -38,8 +39,44 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
     return np.argsort(combine_keys(keys, np.arange(count, dtype=np.uint64)), kind="stable")
 
 
-class ShuffledRecords:
-    """Read a block of an epoch as serialized records, which are parsed in batches."""
+class EpochRecords(abc.ABC):
+    """Rows of the blocks of some shards, in an order that the epoch decides."""
+
+    @abc.abstractmethod
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Spec of a row of `read`."""
+
+    @abc.abstractmethod
+    def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """Rows of a block in the order of an epoch; raise InputError for a damaged record."""
+
+    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Turn some rows into what the model takes."""
+        return rows
+
+    def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Sequences in the first rows of a block in an epoch."""
+        return rows
+
+
+class UnpackedRecords(EpochRecords):
+    """Rows of one record each, which can be packed."""
+
+    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """Features of a block, as of `parse_records`."""
+        return self.read(epoch, block)
+
+    @abc.abstractmethod
+    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Int [records], targets to reserve capacity for; the same in every epoch."""
+
+    def check_first(self) -> None:
+        """Raise InputError if the first block is not what the manifest describes."""
+        self.read(0, 0)
+
+
+class ShuffledRecords(UnpackedRecords):
+    """Serialized records, which are parsed in batches."""
 
     def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
         self._blocks = blocks
@@ -47,36 +84,26 @@ class ShuffledRecords:
         self._seed = seed
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """What a row of `read` is."""
         return {"serialized": tf.TensorSpec([], tf.string)}
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The records of a block, bytes [records], in the order of an epoch."""
         records = read_records(self._blocks[block], compression=self.records.compression)
         order = row_order(self._seed, epoch, block, len(records))
         return {"serialized": np.array(records, dtype=object)[order]}
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """The same, parsed."""
         with tf.device("CPU:0"):
             serialized = tf.constant(self.read(epoch, block)["serialized"], tf.string)
             parsed = parse_records(serialized, self.records)
         return {name: tensor.numpy() for name, tensor in parsed.items()}
 
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Targets of each record, int64 [records]."""
         return np.count_nonzero(features["masked_lm_weights"], axis=1)
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What the model takes, of some rows."""
         return parse_records(rows["serialized"], self.records)
 
-    def sequences(self, epoch: int, block: int, rows: int) -> int:
-        """Sequences in the first rows of a block in an epoch."""
-        return rows
-
     def check_first(self) -> None:
-        """Checks that the data are what their manifest describes."""
         try:
             parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
         except tf.errors.InvalidArgumentError as error:
@@ -96,8 +123,8 @@ class DynamicMasking:
         return int(self.rules.predictions.max())
 
 
-class DynamicRecords:
-    """Read a block of an epoch as features with masks that follow from seed, epoch and record."""
+class DynamicRecords(UnpackedRecords):
+    """Features of unmasked records, with masks that follow from seed, epoch and record."""
 
     def __init__(
         self,
@@ -133,21 +160,8 @@ class DynamicRecords:
                 "make the data again"
             ) from None
 
-    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        return self.read(epoch, block)
-
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Targets that records of these lengths have at most, int32 [records]."""
         return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
-
-    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return rows
-
-    def sequences(self, epoch: int, block: int, rows: int) -> int:
-        return rows
-
-    def check_first(self) -> None:
-        self.read(0, 0)
 
     def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:
         rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)

@@ -65,7 +65,6 @@ def frame_examples(
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The checksum of TFRecord frames: CRC-32C, rotated and shifted so that it may be nested."""
     return int(_masked_crc(np.frombuffer(data, np.uint8).copy(), 0, len(data), _CRC_TABLES))
 
 
@@ -119,7 +118,7 @@ _CRC_TABLES = _crc_tables()
 
 @numba.njit(cache=True, nogil=True)
 def _write_field_heads(out, at, lengths):
-    """Writes a tag 1 and a length at each place; returns the places after them."""
+    """Write a tag 1 and a length at each place; returns the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         out[at[row]] = _TAG_1
@@ -129,7 +128,7 @@ def _write_field_heads(out, at, lengths):
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
-    """Writes one feature of every row at its place; returns the places after them."""
+    """Write one feature of every row at its place; returns the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]
@@ -164,7 +163,7 @@ def _write_varint(out, at, value):
 
 @numba.njit(cache=True, nogil=True)
 def _seal_frames(frames, offsets, crc_tables):
-    """Fills in the lengths and checksums around records that are in their places already."""
+    """Fill in the lengths and checksums around records that are in their places already."""
     for row in range(len(offsets) - 1):
         start = offsets[row]
         length = offsets[row + 1] - start - _FRAME_HEAD - _FRAME_TAIL

@@ -45,7 +45,7 @@ def index_shards(
     block_records: int = BLOCK_RECORDS,
     measure: Callable[[np.ndarray, int], np.ndarray] | None = None,
 ) -> list[RecordBlock]:
-    """Finds the blocks of all shards, reading only the frames of the records.
+    """Find the blocks of all shards, reading only the frames of the records.
 
     A compressed shard is one block, since it cannot be entered in the middle.
     """
@@ -78,7 +78,7 @@ def index_shards(
 
 
 def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes]:
-    """The records of a block, each checked against its CRC."""
+    """Read the records of a block and check each against its CRC."""
     if compression == "none":
         content = _byte_range(block.shard, block.start, block.end)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Protocol
 
 import numba
 import numpy as np
@@ -17,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import InputError
 from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData
-from bert_tf.data.records.epoch_records import packed_row_order
+from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, packed_row_order
 from bert_tf.data.records.example_bytes import count_values
 from bert_tf.data.records.index import RecordBlock
 
@@ -27,11 +26,9 @@ _SPARE_SEQUENCES = 4.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedShape:
-    """The capacity of a packed row."""
-
-    tokens: int  # tokens, the row's length
-    predictions: int  # masked tokens
-    sequences: int  # sequences
+    tokens: int  # the row's length
+    predictions: int
+    sequences: int
 
 
 def choose_packed_shape(
@@ -107,7 +104,6 @@ def _assign_rows(order, lengths, predictions, limits, rows):
 
 
 def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
-    """What `pack_features` gives, without any sequence."""
     by_token = (count, shape.tokens)
     by_prediction = (count, shape.predictions)
     by_sequence = (count, shape.sequences)
@@ -175,7 +171,6 @@ def pack_features(
 
 @numba.njit(cache=True, nogil=True)
 def _places(rows, lengths, count):
-    """Where each sequence starts in its row, and its number there: int64 [sequences] both."""
     used = np.zeros((count, 2), np.int64)
     starts = np.empty(len(rows), np.int64)
     slots = np.empty(len(rows), np.int64)
@@ -233,7 +228,6 @@ class PackingPlan:
 
     @property
     def sequences_per_row(self) -> float:
-        """Mean over all rows."""
         return self.sequences / int(self.block_rows.sum())
 
     @property
@@ -270,7 +264,7 @@ def measure_sequences(
 def plan_packing(
     blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
 ) -> PackingPlan:
-    """Assigns the sequences of each block to rows."""
+    """Assign the sequences of each block to rows."""
     for block in blocks:
         _check_same_lengths(block, max_seq_length, max_predictions)
     measures = np.concatenate([_measures(block) for block in blocks])
@@ -304,26 +298,14 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
         )
 
 
-class FeatureSource(Protocol):
-    """Unpacked features of blocks, one row per record, in the order of an epoch."""
-
-    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """What `parse_records` gives, for the whole block."""
-        ...
-
-    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Int [records], targets to reserve capacity for; the same in every epoch."""
-        ...
-
-
-class PackedRecords:
-    """Read a block of an epoch as packed rows.
+class PackedRecords(EpochRecords):
+    """Packed rows.
 
     The epoch's order of the records decides which of equally long ones share rows, so other
     sequences meet in another epoch.
     """
 
-    def __init__(self, source: FeatureSource, shape: PackedShape, *, seed: int):
+    def __init__(self, source: UnpackedRecords, shape: PackedShape, *, seed: int):
         self._source = source
         self._shape = shape
         self._seed = seed
@@ -340,9 +322,6 @@ class PackedRecords:
         rows, count = assign_rows(lengths, self._source.most_targets(features), self._shape)
         places = packed_row_order(self._seed, epoch, block, count)
         return pack_features(features, places[rows], count, self._shape)
-
-    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
         return int(self.read(epoch, block)["next_sentence_weights"][:rows].sum()) if rows else 0

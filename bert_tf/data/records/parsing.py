@@ -16,7 +16,6 @@ from bert_tf.data.records.index import RecordBlock, index_shards, read_records
 def unmasked_feature_spec(
     names: str = "reference",
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """The features of a record that is masked when it is read, for `tf.io.parse_example`."""
     stored = file_names(names)
     return {
         stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
@@ -28,7 +27,6 @@ def unmasked_feature_spec(
 def feature_spec(
     max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
 ) -> dict[str, tf.io.FixedLenFeature]:
-    """The features of a pretraining record, for `tf.io.parse_example`."""
     return {
         FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
         for feature, length, dtype in (
@@ -68,8 +66,6 @@ def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, 
 
 
 class UnmaskedRows(NamedTuple):
-    """Unmasked records, padded."""
-
     ids: np.ndarray  # int32 [n, max_seq_length]
     word_starts: np.ndarray  # int32, likewise
     lengths: np.ndarray  # int32 [n], tokens
@@ -138,7 +134,6 @@ def find_damage(shards: list[str], records: PretrainingData) -> InputError | Non
 
 
 def _check_features(block: RecordBlock, serialized: list[bytes], records: PretrainingData) -> None:
-    """Raises InputError for the first record that cannot be parsed."""
     if _parse_failure(serialized, records) is None:
         return
     for number, record in enumerate(serialized, start=block.first_record):

@@ -18,7 +18,9 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.epoch_records import (
     DynamicMasking,
     DynamicRecords,
+    EpochRecords,
     ShuffledRecords,
+    UnpackedRecords,
     block_order,
 )
 from bert_tf.data.records.index import BLOCK_RECORDS, index_shards
@@ -84,7 +86,7 @@ class PretrainingInputs:
             raise InputError(
                 f"no records in {quantity(len(shards), 'training shard')}; nothing to train on"
             )
-        source: ShuffledRecords | DynamicRecords
+        source: UnpackedRecords
         places = [dataclasses.replace(block, measures=None) for block in blocks]
         if masking is None:
             source = ShuffledRecords(places, records, seed=seed)
@@ -94,7 +96,7 @@ class PretrainingInputs:
             max_predictions = masking.max_predictions
         source.check_first()
         self._block_records = np.array([block.records for block in blocks], np.int64)
-        self._source: ShuffledRecords | DynamicRecords | PackedRecords = source
+        self._source: EpochRecords = source
         self.packing: PackingPlan | None = None
         self.rows, self._block_rows = batch_size, self._block_records
         self.predictions = max_predictions
@@ -111,7 +113,6 @@ class PretrainingInputs:
 
     @property
     def record_count(self) -> int:
-        """Records of one epoch."""
         return int(self._block_records.sum())
 
     def position(self, first_step: int) -> dict[str, int]:

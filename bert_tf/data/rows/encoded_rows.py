@@ -206,7 +206,7 @@ def budgeted_batches(
 
 
 def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
-    """The tokens of the batches that `budgeted_batches` makes of rows, padding included."""
+    """Tokens of the batches that `budgeted_batches` makes, padding included."""
     batches = budgeted_batches(lengths, budget=budget, multiple=multiple)
     return sum(len(chosen) * padded_length(lengths[chosen], multiple) for chosen in batches)
 

@@ -15,7 +15,7 @@ _RANGE = 2**64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    """How labeled rows may be separated."""
+    """Keys and classes by which labeled rows are separated."""
 
     keys: Sequence[str]  # of each row; rows with equal keys stay together
     # of each row, what should be present on both sides; None where rows have no classes
@@ -60,7 +60,7 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
 def _add_lowest(
     chosen: np.ndarray, class_of_key: np.ndarray, rows_of_key: np.ndarray, least: int
 ) -> None:
-    """Chooses more keys, in the order of their hashes, until they have `least` rows."""
+    """Choose more keys, in the order of their hashes, until they have `least` rows."""
     left = np.bincount(class_of_key[~chosen], minlength=class_of_key.max(initial=0) + 1)
     missing = least - rows_of_key[chosen].sum()
     for key in np.flatnonzero(~chosen):

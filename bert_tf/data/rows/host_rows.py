@@ -17,7 +17,7 @@ _SPECIALS, _SPECIALS_OF_PAIR = 2, 3
 def pack_host_texts(
     tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: HostTokenizer
 ) -> EncodedRows:
-    """Makes one or several sequences of each text; see `pack_texts`."""
+    """Make one or several sequences of each text; see `pack_texts`."""
     capacity = max_seq_length - _SPECIALS
     starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
     owners = None
@@ -51,7 +51,7 @@ def pack_host_texts(
 def pack_host_pairs(
     first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: HostTokenizer
 ) -> EncodedRows:
-    """Makes a sequence of each pair of texts; see `pack_pairs`."""
+    """Make a sequence of each pair of texts; see `pack_pairs`."""
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
     offsets = offsets_of(kept.sum(axis=1) + _SPECIALS_OF_PAIR)

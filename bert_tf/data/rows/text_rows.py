@@ -75,9 +75,7 @@ def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, t
     number = tf.ragged.range(counts).flat_values  # of a window among those of its text
     first = tf.minimum(number * step, tf.gather(beyond_first, owners))
     windows = _ranges(
-        tokens,
-        tf.gather(starts, owners) + first,
-        tf.gather(tf.minimum(lengths, capacity), owners),
+        tokens, tf.gather(starts, owners) + first, tf.gather(tf.minimum(lengths, capacity), owners)
     )
     return windows, owners
 
@@ -97,7 +95,7 @@ def encode_texts(
     *,
     max_seq_length: int,
 ) -> EncodedRows:
-    """Tokenizes single texts or pairs and packs each into a row of at most `max_seq_length`."""
+    """Tokenize single texts or pairs and packs each into a row of at most `max_seq_length`."""
     ids, lengths, second_starts, lost_tokens = [], [], [], []
     for begin in range(0, len(first), _BATCH_TEXTS):
         chosen = slice(begin, begin + _BATCH_TEXTS)
@@ -131,7 +129,7 @@ def encode_texts(
 def encode_long_texts(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, method: str, max_seq_length: int
 ) -> EncodedRows:
-    """Tokenizes texts and makes rows of them by one of the methods of `pack_texts`."""
+    """Tokenize texts and makes rows of them by one of the methods of `pack_texts`."""
     if method == HEAD:
         return encode_texts(tokenizer, texts, None, max_seq_length=max_seq_length)
     ids, lengths, owners, lost_tokens = [], [], [], []

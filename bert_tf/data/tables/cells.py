@@ -24,11 +24,11 @@ from bert_tf.data.tables.text_files import has_surrogates
 if TYPE_CHECKING:
     from bert_tf.data.tables.formats.delimited import TableHeader
 
+# Blank cells as pandas writes them as text, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-"""Blank cells as pandas writes them as text, in lower case."""
+# What a needed column holds: a text; a text, a number or a truth value; or any value, which what
+# reads the list takes apart
 CellKind = Literal["text", "value", "list"]
-"""What a needed column holds: a text; a text, a number or a truth value; or any value, which what
-reads the list takes apart."""
 
 
 def cell_text(value: Any) -> str:
@@ -221,10 +221,7 @@ _NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON ar
 
 
 def check_columns(
-    path: str | Path,
-    header: TableHeader | None,
-    columns: Sequence[str],
-    needed: Iterable[str],
+    path: str | Path, header: TableHeader | None, columns: Sequence[str], needed: Iterable[str]
 ) -> None:
     """Raise UsageError if a table lacks a column, naming those it has and the likely one.
 

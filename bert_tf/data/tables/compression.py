@@ -15,8 +15,7 @@ import zstandard
 
 from bert_tf.data.tables.dialect import compression_of
 
-READ_AHEAD_BYTES = 1 << 16
-"""How much of a compressed file is read before it is used."""
+READ_AHEAD_BYTES = 1 << 16  # how much of a compressed file is read before it is used
 
 # `zstd --long=31` refers back over 2 GiB, which are kept in memory; Arrow reads up to 128 MiB.
 _LONGEST_ZSTD_WINDOW = 1 << 31

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.tables import RowSection, TableSection
 
+# Format by ending of tables: labeled rows, and the text column of a corpus
 TABLE_FORMATS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -20,10 +21,9 @@ TABLE_FORMATS = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
-"""Format by ending of tables: labeled rows, and the text column of a corpus."""
 
+# Compression, as Arrow names it, by the last ending
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""Compression, as Arrow names it, by the last ending."""
 
 
 def compression_of(path: str) -> str | None:

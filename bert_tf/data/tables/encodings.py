@@ -102,7 +102,7 @@ _AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›�
 
 
 def file_kind(head: bytes) -> tuple[str, str] | None:
-    """What a file is that is no text, and what to do with it (`{name}` stands for its name)."""
+    """Kind of a file that is no text, and advice (`{name}` stands for its name); None for text."""
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
     for mark, kind, advice in _SIGNATURES:
@@ -121,7 +121,6 @@ def has_too_many_controls(sample: bytes) -> bool:
 
 
 def control_count(sample: bytes) -> int:
-    """How many control characters there are that text has not."""
     return len(sample) - len(sample.translate(None, _CONTROLS))
 
 
@@ -131,7 +130,7 @@ def is_utf8(sample: bytes) -> bool:
 
 
 def escaping_encoding(sample: bytes) -> str | None:
-    """The encoding of ISO 2022 that the bytes switch character sets as."""
+    """Encoding of ISO 2022 by its escape sequences."""
     return next((name for escape, name in _ISO_2022 if escape.search(sample)), None)
 
 

@@ -33,33 +33,27 @@ REMEDIES = {
 
 
 def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[str, str]:
-    """The reason and the detail for a row of `count` cells in a table of so many columns."""
     reason = TOO_FEW_CELLS if count < columns else TOO_MANY_CELLS
     return reason, f"{count} where the {'header' if has_header else 'first row'} has {columns}"
 
 
 def column_is_empty(name: str) -> str:
-    """The reason for a needed cell that is blank, or null."""
     return f"column {name!r} is empty"
 
 
 def column_is_missing(name: str) -> str:
-    """The reason for an object without a needed key."""
     return f"column {name!r} is missing"
 
 
 def column_is_not_text(name: str) -> str:
-    """The reason for a number, list or the like where text is needed."""
     return f"column {name!r} is not text"
 
 
 def column_is_not_a_value(name: str) -> str:
-    """The reason for a list or the like where a text, number or truth value is needed."""
     return f"column {name!r} is neither text nor number"
 
 
 def column_is_not_words(name: str) -> str:
-    """The reason for anything but a list of texts where words are needed."""
     return f"column {name!r} is no list of texts"
 
 
@@ -78,14 +72,13 @@ class Reject:
     detail: str = ""  # what was found there, empty if the reason says it all
 
     def as_dict(self) -> dict[str, Any]:
-        """The reject as a line of a rejects file."""
         entry: dict[str, Any] = {"source": self.source, "line": self.line, "reason": self.reason}
         if self.detail:
             entry["detail"] = self.detail
         return entry
 
     def json_line(self) -> bytes:
-        """The reject as a line of a rejects file; bytes of names that are not UTF-8 are escaped."""
+        """A line of a rejects file; bytes of names that are not UTF-8 are escaped."""
         line = json.dumps(self.as_dict(), ensure_ascii=False)
         return line.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -109,7 +102,6 @@ class ReasonSummary:
 
     @property
     def brief(self) -> str:
-        """The reason, the place of the first row and what was found there."""
         detail = self.first.detail
         if len(detail) > _DETAIL_CHARACTERS:
             detail = detail[: _DETAIL_CHARACTERS - 1] + "…"
@@ -134,7 +126,6 @@ class RejectTally:
 
     @property
     def total(self) -> int:
-        """How many were counted."""
         return self._counts.total()
 
     def summaries(self) -> list[ReasonSummary]:
@@ -237,11 +228,6 @@ def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
-def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
-    """The reasons with the number and the first of their rows, the most frequent first."""
-    return RejectTally(rejects).summaries()
-
-
 def _remedy(reject: Reject) -> str:
     if reject.reason == INVALID_UTF8:
         from bert_tf.data.tables.text_files import encoding_advice  # Arrow: help needs none
@@ -250,13 +236,9 @@ def _remedy(reject: Reject) -> str:
     return REMEDIES.get(reject.reason, "")
 
 
-def describe_rejects(
-    rejects: Iterable[Reject],
-    rows: int,
-    what: str,
-) -> Iterator[str]:
+def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:
     """Yield lines for the user: how many of all `rows` were rejected, and the commonest reasons."""
-    summaries = summarize_rejects(rejects)
+    summaries = RejectTally(rejects).summaries()
     if not summaries:
         return
     rejected = sum(summary.count for summary in summaries)
@@ -279,6 +261,6 @@ def read_rejects(path: str | Path) -> Iterator[Reject]:
 
 
 def write_rejects(path: str | Path, rejects: Iterable[Reject]) -> None:
-    """Writes a JSON object per reject; the file appears whole, even without any."""
+    """Write a JSON object per reject; the file appears whole, even without any."""
     with replacing_file(path) as aside, aside.open("wb") as stream:
         stream.writelines(reject.json_line() for reject in rejects)

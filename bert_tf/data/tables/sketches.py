@@ -22,7 +22,7 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
-    """A column, by the first rows of its table."""
+    """Statistics of a column, by the first rows of its table."""
 
     name: str  # of the column
     kind: ColumnKind  # of its cells; numbers may be written as text
@@ -57,7 +57,6 @@ class ColumnSketch:
 
     @property
     def is_label_list(self) -> bool:
-        """Whether its cells are lists of labels."""
         return self.kind == "list" or self.separator is not None
 
     def __str__(self) -> str:

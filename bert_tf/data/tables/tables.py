@@ -29,18 +29,12 @@ from bert_tf.data.tables.dialect import (
 from bert_tf.data.tables.formats.delimited import (
     ParsedRow,
     TableHeader,
-    read_csv_rows,
-    read_tsv_rows,
+    read_delimited_rows,
 )
 from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
-from bert_tf.data.tables.rejects import (
-    Reject,
-    RejectTally,
-    keeping_rejects,
-    nothing_usable,
-)
+from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
@@ -64,15 +58,12 @@ class TableBlock:
 
     @property
     def rows_in(self) -> int:
-        """Rows read: usable and rejected ones."""
         return len(self.rows) + len(self.rejects)
 
     def text_lists(self, columns: Sequence[str]) -> list[list[str] | None]:
-        """Lists of texts, each in several columns or in one; see `texts_of`."""
         return [texts_of(row, columns) for row in self.rows]
 
     def texts(self, column: str) -> list[str]:
-        """A column as texts."""
         return [cell_text(row.get(column)) for row in self.rows]
 
 
@@ -175,10 +166,10 @@ def read_table_blocks(
     columns: tuple[str, ...] = ()
     parsed: Iterator[TableHeader | ParsedRow]
     match table_format(path):
-        case "csv":
-            parsed = read_csv_rows(path, dialect, console=console, opener=opener)
-        case "tsv":
-            parsed = read_tsv_rows(path, dialect, console=console, opener=opener)
+        case "csv" | "tsv" as name:
+            parsed = read_delimited_rows(
+                path, dialect, has_quotes=name == "csv", console=console, opener=opener
+            )
         case "parquet":
             columns = tuple(parquet_schema(str(path), dialect, opener).names)
             check_columns(path, None, columns, needed)
@@ -324,10 +315,5 @@ def _checked_block(
             raw_rows.append(raw)
             lines.append(line)
     return TableBlock(
-        header=header,
-        columns=columns,
-        rows=rows,
-        raw_rows=raw_rows,
-        lines=lines,
-        rejects=rejects,
+        header=header, columns=columns, rows=rows, raw_rows=raw_rows, lines=lines, rejects=rejects
     )

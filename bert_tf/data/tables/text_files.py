@@ -27,14 +27,14 @@ from bert_tf.data.tables.encodings import (
     wide_encoding,
 )
 
-Opener = Callable[[str], BinaryIO]
-"""Opens a file by its name to read its bytes as they are stored."""
+Opener = Callable[[str], BinaryIO]  # opens a file by its name to read its bytes as they are stored
 
 _BUFFER_BYTES = 1 << 18
 _NEAR_BYTES = 1 << 12  # after a first NUL character
 _HOLE = re.compile(rb"\0{4,}")  # what a crash or a full disk leaves; UTF-32 has three in a row
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# The encodings that begin with a byte-order mark
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16
     codecs.BOM_UTF32_BE: "utf-32",
@@ -42,10 +42,8 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
     codecs.BOM_UTF8: "utf-8",
 }
-"""The encodings that begin with a byte-order mark."""
 
-SAMPLE_BYTES = 1 << 16
-"""How much of a file is looked at to see that it is text of its encoding."""
+SAMPLE_BYTES = 1 << 16  # how much of a file is looked at to see that it is text of its encoding
 
 
 def open_local(path: str) -> BinaryIO:
@@ -96,8 +94,6 @@ def open_text(
 
 
 class _Utf8Stream(io.RawIOBase):
-    """The bytes of a `Utf8File` as a stream."""
-
     def __init__(self, read: Callable[[int], bytes]):
         self._read = read
         self._pending = b""
@@ -127,7 +123,7 @@ class Utf8File:
 def open_utf8(
     path: str | Path, *, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[Utf8File]:
-    """Opens a text file, compressed or plain, as bytes of UTF-8."""
+    """Open a text file, compressed or plain, as bytes of UTF-8."""
     with _open_bytes(path, opener) as buffered:
         beginning = buffered.peek(SAMPLE_BYTES)
         has_mark = beginning.startswith(tuple(MARKS))
@@ -221,7 +217,6 @@ def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]
 
 
 def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
-    """The encoding to open a file with, so that its byte-order mark is not part of the text."""
     name = codecs.lookup(encoding).name
     marked = next((MARKS[mark] for mark in MARKS if first_bytes.startswith(mark)), None)
     is_utf8 = name in ("utf-8", "utf-8-sig")
@@ -242,7 +237,6 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
 
 
 def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
-    """Refuses bytes that would be read as other characters than they are, or are none."""
     kind = file_kind(sample)
     if kind is not None:
         name, advice = kind
@@ -277,7 +271,7 @@ class CutLine(str):
 
 
 def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
-    """Yields the lines of a text with their ends, in bounded memory."""
+    """Yield the lines of a text with their ends, in bounded memory."""
     while line := stream.readline(longest + 1):
         if len(line) <= longest or line.endswith("\n"):
             yield line

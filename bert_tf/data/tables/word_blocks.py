@@ -36,33 +36,32 @@ from bert_tf.data.tables.text_files import (
     open_text,
 )
 
+TOKENS = "tokens"  # column of words where none is named, and always of CoNLL's sentences
+COLUMN_NUMBER = re.compile(r"[1-9]\d{0,5}", re.ASCII)  # how columns of CoNLL files are named
 ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
 _CONLL_U = ".conllu"
 _DOCUMENT_START = "-DOCSTART-"
 _LEAST_COLUMNS = 2
+_SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
 _FIRST_LINES = 1000  # that tell how many columns words have
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class ConllSentence:
-    """A sentence."""
-
-    line: int  # its first line, counted from 1
-    words: list[str]  # of each word
-    tags: list[str]  # of each word
-    lines: list[int]  # the line of each word
-    # why it cannot be used, the reason and the detail; None if it can
-    fault: tuple[str, str] | None
+    first_line: int  # of `source`
+    separator: str = " "  # what is between columns: a tab, or a blank for any number of blanks
+    line: int = 0  # its first line, counted from 1
+    words: list[str] = dataclasses.field(default_factory=list)
+    tags: list[str] = dataclasses.field(default_factory=list)  # of each word
+    lines: list[int] = dataclasses.field(default_factory=list)  # of each word
+    fault: tuple[str, str] | None = None  # reason and detail why it cannot be used
     # its lines as they are, with line ends; all that is before it and after the one before (blank
     # lines, comments), and in the last one what is after it
-    source: list[str]
-    first_line: int  # the first line of `source`
-    separator: str  # what is between columns: a tab, or a blank for any number of blanks
+    source: list[str] = dataclasses.field(default_factory=list)
 
 
 def is_conll(path: str | Path) -> bool:
-    """Whether a file's name, compressed or not, is that of a CoNLL file."""
     return name_without_compression(str(path)).endswith(ENDINGS)
 
 
@@ -101,7 +100,7 @@ def read_conll_sentences(
         (tag_column or default_tag) if has_tags else None,
         least=_LEAST_COLUMNS if has_tags else 1,
     )
-    sentence = _Sentence(columns)
+    sentences = _Sentences(columns)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         lines = bounded_lines(stream, dialect.max_row_characters)
         first = list(itertools.islice(lines, _FIRST_LINES))
@@ -109,15 +108,15 @@ def read_conll_sentences(
         for number, line in enumerate(itertools.chain(first, lines), start=1):
             is_document = _begins_document(line)
             if is_document:
-                yield from sentence.ended()
-            sentence.keep(line)
+                yield from sentences.ended()
+            sentences.keep(line)
             if isinstance(line, CutLine):
                 reject = too_long(path, number, dialect)
-                sentence.spoil(number, reject.reason, reject.detail)
+                sentences.spoil(number, reject.reason, reject.detail)
                 continue
             text = line.rstrip("\r\n")
             if not text.strip():
-                yield from sentence.ended()
+                yield from sentences.ended()
                 continue
             if is_document:
                 continue
@@ -127,14 +126,14 @@ def read_conll_sentences(
             if is_conll_u and _NOT_A_WORD.fullmatch(cells[0]):
                 continue
             if has_surrogates(text):
-                sentence.spoil(number, dialect.invalid_text)
+                sentences.spoil(number, dialect.invalid_text)
                 continue
             fault = columns.fault(cells)
             if fault is not None:
-                sentence.spoil(number, *fault)
+                sentences.spoil(number, *fault)
                 continue
-            sentence.add(number, *columns.word_and_tag(cells))
-    yield from sentence.last()
+            sentences.add(number, *columns.word_and_tag(cells))
+    yield from sentences.last()
 
 
 def _begins_document(line: str) -> bool:
@@ -142,8 +141,6 @@ def _begins_document(line: str) -> bool:
 
 
 class _Columns:
-    """Where a line has what."""
-
     def __init__(self, path: str | Path, word: int, tag: int | None, *, least: int):
         self._path = path
         self._word = word
@@ -170,7 +167,7 @@ class _Columns:
         return "wrong number of columns", f"{len(cells)} where a word has {needed}"
 
     def begin(self, lines: Iterable[str]) -> None:
-        """Finds how many columns words have; comments only count where there is nothing else."""
+        """Find how many columns words have; comments only count where there is nothing else."""
         forms: list[Counter[tuple[int, bool]]] = [Counter(), Counter()]
         for line in lines:
             text = line.rstrip("\r\n")
@@ -195,68 +192,42 @@ class _Columns:
         return cells[self._word - 1], cells[(self._tag or self._count) - 1]
 
 
-class _Sentence:
+class _Sentences:
     """The lines since the end of the last sentence; a sentence comes when the next one ends."""
 
     def __init__(self, columns: _Columns) -> None:
         self._columns = columns
         self._waiting: ConllSentence | None = None
-        self._next_line = 1
-        self._clear()
-
-    def _clear(self) -> None:
-        self._first = 0
-        self._words: list[str] = []
-        self._tags: list[str] = []
-        self._lines: list[int] = []
-        self._fault: tuple[str, str] | None = None
-        self._source: list[str] = []
+        self._now = ConllSentence(first_line=1)
 
     def keep(self, line: str) -> None:
-        self._source.append(line)
+        self._now.source.append(line)
 
     def add(self, line: int, word: str, tag: str) -> None:
-        self._first = self._first or line
-        self._words.append(word)
-        self._tags.append(tag.strip())
-        self._lines.append(line)
+        self._now.line = self._now.line or line
+        self._now.words.append(word)
+        self._now.tags.append(tag.strip())
+        self._now.lines.append(line)
 
     def spoil(self, line: int, reason: str, detail: str = "") -> None:
-        self._first = self._first or line
-        if self._fault is None:
-            place = f"line {line}"
-            self._fault = reason, f"{place}: {detail}" if detail else place
+        self._now.line = self._now.line or line
+        if self._now.fault is None:
+            self._now.fault = reason, f"line {line}: {detail}" if detail else f"line {line}"
 
     def ended(self) -> Iterator[ConllSentence]:
-        if not self._first:
+        if not self._now.line:
             return
         if self._waiting is not None:
             yield self._waiting
-        self._waiting = ConllSentence(
-            line=self._first,
-            words=self._words,
-            tags=self._tags,
-            lines=self._lines,
-            fault=self._fault,
-            source=self._source,
-            first_line=self._next_line,
-            separator=self._columns.separator,
-        )
-        self._next_line += len(self._source)
-        self._clear()
+        self._now.separator = self._columns.separator
+        self._waiting = self._now
+        self._now = ConllSentence(first_line=self._now.first_line + len(self._now.source))
 
     def last(self) -> Iterator[ConllSentence]:
         yield from self.ended()
         if self._waiting is not None:
-            self._waiting.source.extend(self._source)
+            self._waiting.source.extend(self._now.source)
             yield self._waiting
-
-
-TOKENS = "tokens"
-"""The column of words where none is named; that of CoNLL's sentences is always called so."""
-COLUMN_NUMBER = re.compile(r"[1-9]\d{0,5}", re.ASCII)
-"""How columns of CoNLL files are named."""
-_SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
 
 
 def read_word_blocks(
@@ -299,7 +270,6 @@ def read_word_blocks(
 
 
 def row_words(block: TableBlock, column: str) -> list[list[str]]:
-    """The words of each row of a block of `read_word_blocks`."""
     return [words_of(row[column]) or [] for row in block.rows]
 
 
@@ -323,7 +293,6 @@ def with_tags(raw: str, tags: Sequence[str]) -> str:
 
 
 def tag_separator(raw: str) -> str:
-    """What is between the columns of such a sentence: a tab or a blank."""
     separator: str = json.loads(raw)[0][-1]
     return separator
 
@@ -357,12 +326,7 @@ def _words_fault(value: object, column: str) -> tuple[str, str] | None:
 
 
 def _conll_blocks(
-    path: str,
-    sentences: Iterator[ConllSentence],
-    block_rows: int,
-    max_rows: int,
-    *,
-    as_lines: bool,
+    path: str, sentences: Iterator[ConllSentence], block_rows: int, max_rows: int, *, as_lines: bool
 ) -> Iterator[TableBlock]:
     tally = RejectTally()
     is_usable = False

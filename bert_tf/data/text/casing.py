@@ -32,7 +32,7 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Casing:
-    """What a vocabulary's entries say of the text it was made from."""
+    """Evidence of a vocabulary's entries on the case of its text."""
 
     is_cased: bool  # whether texts keep their capital letters
     # whether entries hold marks that BERT's lower-casing strips, so that no lower-cased text has
@@ -82,7 +82,7 @@ _LONGEST_RUN = 64
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """What `unicodedata.normalize` returns."""
+    """Same as `unicodedata.normalize`, in linear time."""
     if not text.isascii():
         text = _long_runs().sub(_in_order, text)
     return unicodedata.normalize(form, text)

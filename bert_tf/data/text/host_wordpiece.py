@@ -21,8 +21,6 @@ from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedTexts:
-    """Texts as tokens, with the characters each token covers."""
-
     ids: np.ndarray  # int32 [tokens of all texts]
     offsets: np.ndarray  # int64 [texts + 1]; text i has the tokens `offsets[i]:offsets[i + 1]`
     first_characters: np.ndarray  # int64 [tokens], the character of its text a token begins at
@@ -93,8 +91,6 @@ _LATER_PUNCTUATION = frozenset(
 
 
 class Tokens(NamedTuple):
-    """Tokens of texts."""
-
     ids: np.ndarray  # int32 [tokens of all texts]
     offsets: np.ndarray  # int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`
 

@@ -143,7 +143,7 @@ def _utf8_trie(values: np.ndarray) -> np.ndarray:
     block_at: dict[tuple[int, bytes], int] = {}
 
     def link(node: int, byte: int, span: np.ndarray) -> None:
-        """Makes `node` lead to the code points of `span`, all of which have its bytes so far."""
+        """Make `node` lead to the code points of `span`, all of which have its bytes so far."""
         if not span.any():
             return
         if len(span) == 1:

@@ -28,8 +28,6 @@ _CURE = "the model can be used only if you change that, and accept the differenc
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerFile:
-    """The content of a `tokenizer.json`."""
-
     vocab: list[str]  # entries by id
     lowercase: Lowercase  # whether texts are lower-cased, and accents stripped
     # ids of the tokens besides BERT's specials that are matched before words are split
@@ -37,7 +35,12 @@ class TokenizerFile:
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
-    """Reads a `tokenizer.json`."""
+    """Read a `tokenizer.json`.
+
+    Raises:
+        UsageError: it holds another tokenization than BERT's.
+        InputError: it is damaged.
+    """
     document = read_json_object(path)
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
@@ -138,7 +141,7 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
 
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
-    """Accepts `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, the second text in segment 1."""
+    """Accept `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, the second text in segment 1."""
     ids = {piece: vocab.index(piece) for piece in (_CLS, _SEP)}
     cls, sep = _special(_CLS, 0), _special(_SEP, 0)
     single = [cls, _sequence("A", 0), sep]

@@ -39,8 +39,6 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FolderVocabulary:
-    """How a folder's texts become ids."""
-
     vocab: list[str]  # entries by id
     lowercase: Lowercase  # whether texts are lower-cased before tokenization
     notes: tuple[str, ...] = ()  # what was decided or does not carry over, a sentence each
@@ -100,7 +98,6 @@ def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
 def _read_lowercase(
     folder: Path, vocab: list[str], settings: dict[str, Any], fast: TokenizerFile | None
 ) -> tuple[Lowercase, tuple[str, ...]]:
-    """What the files say; of Google's folders, which do not, what the vocabulary does."""
     found: dict[str, Lowercase] = {}
     if isinstance(settings.get("do_lower_case"), bool):
         keeps_accents = settings["do_lower_case"] and settings.get("strip_accents") is False
@@ -132,7 +129,6 @@ def _read_lowercase(
 def _added_tokens(
     folder: Path, settings: dict[str, Any], fast: TokenizerFile | None
 ) -> dict[str, int]:
-    """Ids of all tokens besides BERT's specials that were added, wherever they stand."""
     found: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
     path = folder / ADDED_TOKENS
     if path.is_file():
@@ -234,7 +230,7 @@ def _listed(tokens: list[str]) -> str:
 
 
 def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowercase) -> None:
-    """Checks for options of HuggingFace's tokenizers that give other tokens than BERT's rules."""
+    """Check for options of HuggingFace's tokenizers that give other tokens than BERT's rules."""
     options: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
         ("strip_accents", (None, lowercase is True)),
@@ -260,7 +256,7 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowe
 def write_vocabulary_files(
     folder: Path, vocab: list[str], *, lowercase: Lowercase, max_length: int
 ) -> None:
-    """Writes `vocab.txt` and `tokenizer_config.json`, which BERT tokenizers load."""
+    """Write `vocab.txt` and `tokenizer_config.json`, which BERT tokenizers load."""
     write_text_atomically(folder / VOCAB, "\n".join([*vocab, ""]))
     settings = {
         "tokenizer_class": "BertTokenizer",

@@ -61,7 +61,6 @@ class WordPieceTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
-        """Entries in the order of their ids."""
         return self._vocab.entries
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:

@@ -11,9 +11,9 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.formats.json_lines import (
     JSON_BLANKS,
+    KEYS_ARE_NAMES,
     RowError,
     check_first_line,
-    check_keys_are_names,
     parse_object,
 )
 from bert_tf.data.tables.rejects import Reject
@@ -41,7 +41,7 @@ class JsonlReader(ChunkReader):
                 was said to have no header.
         """
         dialect = TableDialect.of(config)
-        check_keys_are_names(path, dialect)
+        dialect.check_has_names(path, KEYS_ARE_NAMES)
         with UncompressedFile(path, dialect.encoding) as file:
             head = file.read(_PEEKED_BYTES)
         first_line = head.lstrip(JSON_BLANKS.encode()).partition(b"\n")[0]

@@ -192,7 +192,6 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, found):
 
 @numba.njit(cache=True, inline="always")
 def _after_line_end(data, position):
-    """The position after the line end at a position: itself if none is there."""
     if position < len(data) and data[position] == _RETURN:
         position += 1
         return position + (position < len(data) and data[position] == _LINE_FEED)
@@ -228,7 +227,6 @@ def _ends_field(data, position, delimiter):
 
 @numba.njit(cache=True, inline="always")
 def _is_longer(data, start, stop, longest):
-    """Whether there are more characters than allowed."""
     if stop - start <= longest:
         return False
     return count_characters(data, start, stop) > longest
@@ -269,22 +267,8 @@ def _quoted(data, position, record_start, longest):
 def field_bytes(
     data: np.ndarray, records: Records, fields: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The contents of some fields, by their numbers: uint8 bytes, and int64 offsets into them."""
-    return unquote(data, records.field_starts[fields], records.field_stops[fields])
-
-
-def count_line_ends(data: np.ndarray) -> int:
-    """Line ends of CSV: LF, CR and both together."""
-    is_return = data == _RETURN
-    is_feed = data == _LINE_FEED
-    pairs = int(np.count_nonzero(is_return[:-1] & is_feed[1:]))
-    return int(np.count_nonzero(is_feed)) + int(np.count_nonzero(is_return)) - pairs
-
-
-def unquote(
-    data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Copies fields, making doubled quotes single in those that were quoted."""
+    """Copy some fields by their numbers, unquoted: uint8 bytes, and int64 offsets into them."""
+    starts, stops = records.field_starts[fields], records.field_stops[fields]
     copied = np.empty(int((stops - starts).sum()), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     _unquote(data, starts, stops, copied, offsets)
@@ -302,3 +286,10 @@ def _unquote(data, starts, stops, copied, offsets):
             written += 1
             position += 2 if was_quoted and data[position] == _QUOTE else 1
         offsets[field + 1] = written
+
+
+def count_line_ends(data: np.ndarray) -> int:
+    is_return = data == _RETURN
+    is_feed = data == _LINE_FEED
+    pairs = int(np.count_nonzero(is_return[:-1] & is_feed[1:]))
+    return int(np.count_nonzero(is_feed)) + int(np.count_nonzero(is_return)) - pairs

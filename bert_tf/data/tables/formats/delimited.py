@@ -49,13 +49,13 @@ from bert_tf.data.tables.text_files import (
 
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
+# Line number, the row without its line end (empty if rejected), and cells or a reject
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
-"""Line number, the row without its line end (empty if rejected), and cells or a reject."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableHeader:
-    """How a delimited file names and separates its columns."""
+    """Names of columns and separators of a delimited file."""
 
     # the names in file order, without empty ones at the end; numbers from 1 where there is no
     # header
@@ -71,36 +71,23 @@ class TableHeader:
     line: int = 0
 
 
-def read_csv_rows(
-    path: str | Path,
-    dialect: TableDialect,
-    *,
-    console: Console | None,
-    opener: Opener = open_local,
-) -> Iterator[TableHeader | ParsedRow]:
-    """Yield the header of a CSV file, then its rows; log a delimiter other than the comma."""
-    return _read_rows(path, dialect, has_quotes=True, console=console, opener=opener)
-
-
-def read_tsv_rows(
-    path: str | Path,
-    dialect: TableDialect,
-    *,
-    console: Console | None = None,
-    opener: Opener = open_local,
-) -> Iterator[TableHeader | ParsedRow]:
-    """Yield the header of a TSV file, then its rows; log if cells are quoted (`is_quoted_tsv`)."""
-    return _read_rows(path, dialect, has_quotes=False, console=console, opener=opener)
-
-
-def _read_rows(
+def read_delimited_rows(
     path: str | Path,
     dialect: TableDialect,
     *,
     has_quotes: bool,
-    console: Console | None,
-    opener: Opener,
+    console: Console | None = None,
+    opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
+    """Yield the header of a CSV (with quotes) or TSV file, then its rows.
+
+    A delimiter other than the comma (`find_delimiter`) and quotes in TSV (`is_quoted_tsv`) are
+    logged.
+
+    Raises:
+        InputError: no header, two columns of one name, a header that is not text.
+        UsageError: the file cannot be read.
+    """
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
         if console is not None and has_quotes and header.delimiter != ",":
             named = _DELIMITER_NAMES.get(header.delimiter, repr(header.delimiter))
@@ -119,7 +106,7 @@ def _read_rows(
 def read_table_header(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener = open_local
 ) -> TableHeader:
-    """Read the header of a CSV (with quotes) or TSV file; errors as of `read_csv_rows`."""
+    """Read the header of a CSV (with quotes) or TSV file; errors as of `read_delimited_rows`."""
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, _):
         return header
 
@@ -128,7 +115,6 @@ def read_table_header(
 def _open_records(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener
 ) -> Iterator[tuple[TableHeader, RecordStream]]:
-    """The header of a file, and the records after it."""
     with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
         longest = dialect.max_row_characters
         stream = RecordStream(file.read, has_quotes=has_quotes, longest=longest)
@@ -147,12 +133,7 @@ def _open_records(
 
 
 def _read_header(
-    path: str | Path,
-    stream: RecordStream,
-    delimiter: str,
-    dialect: TableDialect,
-    *,
-    has_mark: bool,
+    path: str | Path, stream: RecordStream, delimiter: str, dialect: TableDialect, *, has_mark: bool
 ) -> TableHeader:
     found = stream.first(delimiter)
     if found is None:
@@ -192,14 +173,11 @@ def _read_header(
 
 @dataclasses.dataclass(frozen=True)
 class _RowReader:
-    """Makes rows of records."""
-
     path: str
     header: TableHeader
     dialect: TableDialect
 
     def rows(self, data: np.ndarray, records: Records) -> Iterator[ParsedRow]:
-        """The rows and rejects of some records, in their order."""
         columns = self.header.columns
         is_row, is_blank = find_rows(records, self.header)
         starts, lengths = records.starts, records.stops - records.starts
@@ -233,7 +211,7 @@ class _RowReader:
             yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
 
     def _headers(self, raws: Sequence[str], rows: Sequence[tuple[str, ...]]) -> set[int]:
-        """Which rows repeat the header; in a single column, which may hold its name, equal lines."""
+        """Which rows repeat the header; in a single column, which may hold it, equal lines."""
         if self.header.raw is None:
             return set()
         if len(self.header.columns) == 1:
@@ -285,7 +263,6 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
 def row_reject(
     path: str, records: Records, record: int, header: TableHeader, dialect: TableDialect
 ) -> Reject:
-    """Make the reject for a record that is no row."""
     line, fault = int(records.lines[record]), int(records.faults[record])
     if fault == LONG_RECORD:
         return too_long(path, line, dialect)
@@ -343,7 +320,6 @@ def _is_utf8(data: np.ndarray, start: int, stop: int) -> bool:
 def check_header(
     path: str | Path, line: int, columns: Sequence[str], dialect: TableDialect
 ) -> None:
-    """Refuses a header that cannot name its columns."""
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(
@@ -363,7 +339,6 @@ def _empty(path: str | Path, dialect: TableDialect) -> NoRowsError:
 
 
 def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:
-    """The reject for a row of more characters than allowed."""
     return Reject(str(path), line, TOO_LONG, f"more than {dialect.max_row_characters:,} characters")
 
 

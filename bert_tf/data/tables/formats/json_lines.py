@@ -28,14 +28,15 @@ from bert_tf.data.tables.text_files import (
 )
 
 JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
+KEYS_ARE_NAMES = "rows of JSON lines have keys"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yields the objects of a JSON lines file; blank lines are no rows."""
-    check_keys_are_names(path, dialect)
+    """Yield the objects of a JSON lines file; blank lines are no rows."""
+    dialect.check_has_names(path, KEYS_ARE_NAMES)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters)
@@ -66,11 +67,6 @@ def _object_or_reject(
         return Reject(str(path), line, error.reason, error.detail)
 
 
-def check_keys_are_names(path: str | Path, dialect: TableDialect) -> None:
-    """Raise UsageError if `--no-header` was given."""
-    dialect.check_has_names(path, "rows of JSON lines have keys")
-
-
 def check_first_line(path: str | Path, line: str) -> None:
     """Raise InputError if the first line begins one list or one object over many lines."""
     is_list_of_objects = line[:1] == "[" and line[1:].lstrip(JSON_BLANKS)[:1] == "{"
@@ -82,8 +78,6 @@ def check_first_line(path: str | Path, line: str) -> None:
 
 
 class RowError(Exception):
-    """A line holds no row: reason and detail of its reject."""
-
     def __init__(self, reason: str, detail: str = ""):
         super().__init__(reason, detail)
         self.reason = reason

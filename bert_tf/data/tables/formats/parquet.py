@@ -146,7 +146,6 @@ def _page_header(data: bytes) -> tuple[int, int]:
 
 
 def is_view(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds views of texts or bytes."""
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
@@ -156,7 +155,6 @@ def without_views(kind: pa.DataType) -> pa.DataType:
 
 
 def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of the types of `without_views`."""
     for index, field in enumerate(batch.schema):
         kind = without_views(field.type)
         if kind != field.type:
@@ -269,12 +267,10 @@ def _without_bytes(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> str:
-    """What JSON has no type for, as text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Python values; bytes that are not UTF-8 stay bytes."""
     if isinstance(column, pa.ExtensionArray):  # UUIDs and the like, as Python writes them
         return list(column.to_pylist())
     if not is_text(column.type):

@@ -138,7 +138,6 @@ class RecordStream:
 
     @property
     def is_end(self) -> bool:
-        """Whether all bytes have been read."""
         return self._is_end
 
     def peek(self) -> np.ndarray:
@@ -162,7 +161,7 @@ class RecordStream:
     def windows(
         self, delimiter: str, *, most_records: int = _MOST_RECORDS
     ) -> Iterator[tuple[np.ndarray, Records] | LongLine]:
-        """Yields the records to the end of the file, and the bytes that they are in."""
+        """Yield the records to the end of the file, and the bytes that they are in."""
         while True:
             records = self._find(ord(delimiter), most_records)
             self._start, self._line = records.end, records.end_line
@@ -178,13 +177,11 @@ class RecordStream:
                 self._fill()
 
     def skip_first(self, delimiter: str) -> None:
-        """Continues after the next record."""
         found = self.first(delimiter)
         if found is not None and not isinstance(found, LongLine):
             self.skip(found[1])
 
     def skip(self, records: Records) -> None:
-        """Continues after records of `first`."""
         self._start, self._line = records.end, records.end_line
 
     def _find(self, delimiter: int, most_records: int) -> Records:
@@ -207,7 +204,7 @@ class RecordStream:
         self._start = 0
 
     def _skip_line(self) -> None:
-        """Drops what is left of the line, which does not end in the bytes read so far."""
+        """Drop what is left of the line, which does not end in the bytes read so far."""
         self._start = len(self._data)
         while not self._is_end:
             self._fill()

@@ -29,12 +29,11 @@ _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
 _QUESTIONS_OF_LIST = (None, "qas", None)
 
 
-SQUAD_COLUMNS = ("id", "question", "context")
-"""Columns of the questions as rows."""
+SQUAD_COLUMNS = ("id", "question", "context")  # columns of the questions as rows
 
 
 class SquadEntry(NamedTuple):
-    """A question of the file, or a part of the file without any."""
+    """A question, or a part of the file without any."""
 
     line: int  # where it begins, counted from 1
     context: Any  # the paragraph's text; any JSON value
@@ -128,7 +127,7 @@ def read_squad_entries(
 def read_squad_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yields the questions as rows with `id`, `question` and `context`; answers are left out."""
+    """Yield the questions as rows with `id`, `question` and `context`; answers are left out."""
     source = str(path)
     for line, context, question, fault in read_squad_entries(path, dialect, opener):
         if fault is not None:
@@ -147,7 +146,7 @@ def read_squad_rows(
 
 
 def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], int]:
-    """Finds the line of an article, paragraph or question; files as published have one for all."""
+    """Find the line of an article, paragraph or question; files as published have one for all."""
     stripped = text.strip()
     if "\n" not in stripped:
         line = 1 + text.count("\n", 0, text.index(stripped))
@@ -157,8 +156,8 @@ def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], i
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
+# Keys and places in lists, from the top: `("data", 0, "paragraphs", 2)`
 JsonPath = tuple[str | int, ...]
-"""Keys and places in lists, from the top: `("data", 0, "paragraphs", 2)`."""
 
 
 def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, int]:
@@ -173,8 +172,6 @@ def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, i
 
 
 class _Walk:
-    """Steps through a valid JSON text."""
-
     def __init__(self, text: str):
         self._text = text
         self._place = 0
@@ -197,7 +194,7 @@ class _Walk:
                 self._value()
 
     def _keys(self, *, is_object: bool) -> Iterator[str | int]:
-        """Steps to each value of the list or object that begins here; the caller steps over it."""
+        """Step to each value of the list or object that begins here; the caller steps over it."""
         self._place += 1
         for number in itertools.count():
             self._skip_blanks()
