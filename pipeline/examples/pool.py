@@ -12,6 +12,7 @@ from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.base.processor import map_ahead
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.features import (
+    RowFormat,
     pair_lengths,
     pretraining_features,
     unmasked_features,
@@ -171,11 +172,12 @@ class ExampleMaker:
             max_predictions_per_seq=config.max_predictions_per_seq,
             masked_lm_prob=EVAL_MASKED_LM_PROB,
         )
-        self._special_ids = {
-            "cls_id": vocab.index("[CLS]"),
-            "sep_id": vocab.index("[SEP]"),
-            "pad_id": vocab.index("[PAD]"),
-        }
+        self._row_format = RowFormat(
+            max_seq_length=config.max_seq_length,
+            cls_id=vocab.index("[CLS]"),
+            sep_id=vocab.index("[SEP]"),
+            pad_id=vocab.index("[PAD]"),
+        )
 
     def make_runs(
         self,
@@ -265,7 +267,7 @@ class ExampleMaker:
         self, pool: Pool, tokens: np.ndarray, made: list[tuple[np.ndarray, int]]
     ) -> int:
         """Tokens of a pool that are in an example of any pass, of which the first are made."""
-        is_reached = tokens == self._special_ids["sep_id"]  # between documents
+        is_reached = tokens == self._row_format.sep_id  # between documents
         separators = int(is_reached.sum())
         for pairs, _ in made:
             mark_segments(pairs, is_reached)
@@ -295,7 +297,7 @@ class ExampleMaker:
                 )
                 for number, keys in keys_of_pass.items()
             ]
-            tokens = separate_documents(pool.documents, self._special_ids["sep_id"])
+            tokens = separate_documents(pool.documents, self._row_format.sep_id)
             return tokens, [(pairs, 0) for pairs in sequences]
         is_order_task = config.pair_task == "sop"
         made = [
@@ -321,11 +323,7 @@ class ExampleMaker:
             batch = pairs[start : start + _BATCH_ROWS]
             if rules is None:
                 features = unmasked_features(
-                    tokens,
-                    batch,
-                    self._eval_rules.begins_word,
-                    max_seq_length=self._config.max_seq_length,
-                    **self._special_ids,
+                    tokens, batch, self._eval_rules.begins_word, self._row_format
                 )
                 lengths = pair_lengths(batch)
                 return encode_records(features, self._config.feature_names, lengths=lengths), 0
@@ -333,9 +331,8 @@ class ExampleMaker:
                 tokens,
                 batch,
                 rules,
-                max_seq_length=self._config.max_seq_length,
+                self._row_format,
                 max_predictions_per_seq=self._config.max_predictions_per_seq,
-                **self._special_ids,
             )
             masked = int(features["masked_lm_weights"].sum()) if split == "train" else 0
             return encode_records(features, self._config.feature_names), masked

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numba
 import numpy as np
 
 from bert_tf.data.examples.masking import MaskingRules, mask_rows
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowFormat:
+    """Rows of ids: their length, and the ids of specials."""
+
+    max_seq_length: int
+    cls_id: int
+    sep_id: int
+    pad_id: int
+
+
 def pack_segments(
-    tokens: np.ndarray,
-    pairs: np.ndarray,
-    *,
-    max_seq_length: int,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int,
+    tokens: np.ndarray, pairs: np.ndarray, row_format: RowFormat
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lay pairs out as `[CLS] first [SEP] second [SEP]`, the second part if there is one.
 
     Returns:
         ids and types, int32 [rows, max_seq_length].
     """
-    ids = np.full((len(pairs), max_seq_length), pad_id, np.int32)
+    ids = np.full((len(pairs), row_format.max_seq_length), row_format.pad_id, np.int32)
     types = np.zeros_like(ids)
-    _pack_segments(tokens, pairs, np.int32(cls_id), np.int32(sep_id), ids, types)
+    cls_id, sep_id = np.int32(row_format.cls_id), np.int32(row_format.sep_id)
+    _pack_segments(tokens, pairs, cls_id, sep_id, ids, types)
     return ids, types
 
 
@@ -54,14 +61,7 @@ def pair_lengths(pairs: np.ndarray) -> np.ndarray:
 
 
 def unmasked_features(
-    tokens: np.ndarray,
-    pairs: np.ndarray,
-    begins_word: np.ndarray,
-    *,
-    max_seq_length: int,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int,
+    tokens: np.ndarray, pairs: np.ndarray, begins_word: np.ndarray, row_format: RowFormat
 ) -> dict[str, np.ndarray]:
     """Features of the pairs' records that are masked when they are read.
 
@@ -69,16 +69,13 @@ def unmasked_features(
         tokens: int32 [tokens] that the pairs refer to.
         pairs: array of `segments.PAIR` [rows].
         begins_word: bool [vocabulary], false for tokens that continue a word.
-        max_seq_length: width.
-        cls_id, sep_id, pad_id: ids of the specials.
+        row_format: of the rows.
 
     Returns:
         int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
         `pair_lengths` are tokens; int32 [rows, 1] next_sentence_labels.
     """
-    ids, _ = pack_segments(
-        tokens, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
-    )
+    ids, _ = pack_segments(tokens, pairs, row_format)
     return {
         "input_word_ids": ids,
         "word_starts": begins_word[ids].astype(np.int32),
@@ -90,12 +87,9 @@ def pretraining_features(
     tokens: np.ndarray,
     pairs: np.ndarray,
     rules: MaskingRules,
+    row_format: RowFormat,
     *,
-    max_seq_length: int,
     max_predictions_per_seq: int,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int,
 ) -> dict[str, np.ndarray]:
     """Features of the pairs' records, under TF Model Garden's names; see `unmasked_features`.
 
@@ -104,22 +98,19 @@ def pretraining_features(
         max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
         masked_lm_weights; int32 [rows, 1] next_sentence_labels.
     """
-    ids, types = pack_segments(
-        tokens, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
-    )
+    ids, types = pack_segments(tokens, pairs, row_format)
     lengths = pair_lengths(pairs)
     masked = mask_rows(
         ids, lengths, pairs["key"], rules, max_predictions_per_seq=max_predictions_per_seq
     )
+    weights = _ones_then_zeros(masked.counts, max_predictions_per_seq).astype(np.float32)
     return {
         "input_word_ids": masked.ids,
-        "input_mask": _ones_then_zeros(lengths, max_seq_length),
+        "input_mask": _ones_then_zeros(lengths, row_format.max_seq_length),
         "input_type_ids": types,
         "masked_lm_positions": masked.positions,
         "masked_lm_ids": masked.target_ids,
-        "masked_lm_weights": _ones_then_zeros(masked.counts, max_predictions_per_seq).astype(
-            np.float32
-        ),
+        "masked_lm_weights": weights,
         "next_sentence_labels": pairs["label"].astype(np.int32)[:, None],
     }
 

@@ -118,7 +118,7 @@ _CRC_TABLES = _crc_tables()
 
 @numba.njit(cache=True, nogil=True)
 def _write_field_heads(out, at, lengths):
-    """Write a tag 1 and a length at each place; returns the places after them."""
+    """Write a tag 1 and a length at each place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         out[at[row]] = _TAG_1
@@ -128,7 +128,7 @@ def _write_field_heads(out, at, lengths):
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
-    """Write one feature of every row at its place; returns the places after them."""
+    """Write one feature of every row at its place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]

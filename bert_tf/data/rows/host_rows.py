@@ -1,4 +1,4 @@
-"""Tokens of the host tokenizer to rows: `pack_texts` and `pack_pairs` in NumPy."""
+"""Tokens to rows in NumPy; `pack_texts` and `pack_pairs` do the same in exported graphs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
+from bert_tf.data.text.host_wordpiece import CharacterTokenizer, Tokens
 
 OVERLAP = 4  # a window shares one of so many parts with the next
 _HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
@@ -15,7 +15,7 @@ _SPECIALS, _SPECIALS_OF_PAIR = 2, 3
 
 
 def pack_host_texts(
-    tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: HostTokenizer
+    tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: CharacterTokenizer
 ) -> EncodedRows:
     """Make one or several sequences of each text; see `pack_texts`."""
     capacity = max_seq_length - _SPECIALS
@@ -49,7 +49,7 @@ def pack_host_texts(
 
 
 def pack_host_pairs(
-    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: HostTokenizer
+    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: CharacterTokenizer
 ) -> EncodedRows:
     """Make a sequence of each pair of texts; see `pack_pairs`."""
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
@@ -112,7 +112,9 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
     )
 
 
-def between_specials(kept: np.ndarray, offsets: np.ndarray, tokenizer: HostTokenizer) -> np.ndarray:
+def between_specials(
+    kept: np.ndarray, offsets: np.ndarray, tokenizer: CharacterTokenizer
+) -> np.ndarray:
     """[CLS] before and [SEP] after the tokens of each row."""
     ids = np.empty(offsets[-1], np.int32)
     is_kept = np.ones(len(ids), bool)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.examples.features import (
+    RowFormat,
     pair_lengths,
     pretraining_features,
     unmasked_features,
@@ -97,11 +98,8 @@ def test_pretraining_records_parse_as_their_spec(names):
         tokens,
         three_pairs(),
         rules,
-        max_seq_length=16,
+        RowFormat(max_seq_length=16, cls_id=2, sep_id=3, pad_id=0),
         max_predictions_per_seq=4,
-        cls_id=2,
-        sep_id=3,
-        pad_id=0,
     )
     frames, offsets = encode_records(features, names)
     parsed = tf.io.parse_example(record_bytes(frames, offsets), feature_spec(16, 4, names))
@@ -152,10 +150,7 @@ def test_unmasked_records_have_no_padding(names):
         np.arange(200, 220, dtype=np.int32),
         pairs,
         begins_word,
-        max_seq_length=16,
-        cls_id=2,
-        sep_id=3,
-        pad_id=0,
+        RowFormat(max_seq_length=16, cls_id=2, sep_id=3, pad_id=0),
     )
     lengths = pair_lengths(pairs)
     assert lengths.tolist() == [11, 3, 10]

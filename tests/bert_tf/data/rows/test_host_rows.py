@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.config.sections.finetuning import LONG_TEXTS
+from bert_tf.base.arrays import offsets_of
+from bert_tf.config.sections.finetuning import LONG_TEXTS, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
-from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
+from bert_tf.data.rows.text_rows import pack_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.wordpiece import pack_pairs
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=40).map(" ".join)
 
@@ -35,7 +38,16 @@ def check_same(found: EncodedRows, expected: EncodedRows) -> None:
     most=st.integers(3, 24),
 )
 def test_texts(tokenizer, host, texts, method, most):
-    expected = encode_long_texts(tokenizer, texts, method=method, max_seq_length=most)
+    tokens = tokenizer.tokenize(tf.constant(texts))
+    made = pack_texts(tokens, method=method, max_seq_length=most, tokenizer=tokenizer)
+    lengths = made.word_ids.row_lengths().numpy()
+    expected = EncodedRows(
+        ids=made.word_ids.flat_values.numpy(),
+        offsets=offsets_of(lengths),
+        second_starts=lengths,
+        lost_tokens=np.zeros(len(lengths)) if method == WINDOWS else made.lost_tokens.numpy(),
+        owners=made.owners.numpy() if method == WINDOWS else None,
+    )
     found = pack_host_texts(
         host.tokenize(texts), method=method, max_seq_length=most, tokenizer=host
     )
@@ -46,7 +58,15 @@ def test_texts(tokenizer, host, texts, method, most):
 @given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), most=st.integers(5, 24))
 def test_pairs(tokenizer, host, pairs, most):
     first, second = (list(column) for column in zip(*pairs, strict=True))
-    expected = encode_texts(tokenizer, first, second, max_seq_length=most)
+    tokens = [tokenizer.tokenize(tf.constant(column)) for column in (first, second)]
+    word_ids, type_ids = pack_pairs(*tokens, max_seq_length=most, tokenizer=tokenizer)
+    lengths = word_ids.row_lengths().numpy()
+    expected = EncodedRows(
+        ids=word_ids.flat_values.numpy(),
+        offsets=offsets_of(lengths),
+        second_starts=lengths - tf.reduce_sum(type_ids, axis=1).numpy(),
+        lost_tokens=sum(each.row_lengths().numpy() for each in tokens) + 3 - lengths,
+    )
     found = pack_host_pairs(
         host.tokenize(first), host.tokenize(second), max_seq_length=most, tokenizer=host
     )
