@@ -228,6 +228,8 @@ def _code_in(message: str) -> int | None:
     return next((code for code in _STORAGE if os.strerror(code) in message), None)
 
 
+# In place of a file in a clone without `git lfs`
+# (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
@@ -251,6 +253,7 @@ def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
         )
 
 
+# TensorFlow's checkpoint readers take a path for a glob.
 _MARKS = re.compile(r"[*?\[\\]")
 
 

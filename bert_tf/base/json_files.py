@@ -92,14 +92,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
 def note_finished(
     note: Path, path: Path, *, sha256: str | None = None, made_from: str = ""
 ) -> None:
-    """Record that a file is finished.
-
-    Args:
-        note: the file of the record.
-        path: the finished file.
-        sha256: of its bytes, if known.
-        made_from: checksum of what the file depends on.
-    """
+    """Record the SHA-256 (read if not given) of a finished file, and what it was made from."""
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
     write_text_atomically(note, sealed(document))
 

@@ -15,6 +15,7 @@ from bert_tf.base.files import as_path, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.dialect import INVALID_UTF8
 
+# The same fault has the same reason in all readers.
 LONE_SURROGATE = "lone surrogate"
 TOO_LONG = "row is too long"
 TOO_FEW_CELLS = "too few cells"

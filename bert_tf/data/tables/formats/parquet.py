@@ -110,6 +110,8 @@ def _is_in_one_of(path: str, columns: Collection[str]) -> bool:
     return any(path == name or path.startswith(f"{name}.") for name in columns)
 
 
+# A dictionary or a shared prefix is stored once and decoded in every row: a file of a few kilobytes
+# may hold a hundred thousand rows of megabytes.
 _HEADER_BYTES = 32  # three numbers of a page's header take less
 _DICTIONARY_PAGE = 2
 _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit number
@@ -145,6 +147,8 @@ def _page_header(data: bytes) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
+# Arrow 25 reads and writes views of texts, bytes and lists, as Polars has them, but selects no rows
+# of them and cannot slice them inside structs.
 def is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
