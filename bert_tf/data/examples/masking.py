@@ -210,7 +210,7 @@ _SPAN_P = 0.2
 _MAX_SPAN_WORDS = 10
 
 
-# The choosers below mark positions of words in `group`, int32 [row length], 0 everywhere before, with
+# The choosers below mark positions of words in `group`, int32 [row length], which is 0 before, with
 # numbers above 0, equal where tokens share a replacement.
 @numba.njit(cache=True, nogil=True)
 def find_words(ids, begins, length, never_masked, starts, ends):

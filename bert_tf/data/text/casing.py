@@ -84,7 +84,7 @@ _LONGEST_RUN = 64
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Same as `unicodedata.normalize`, in time linear in the text.
 
-    Python sorts the marks after a letter by insertion: a megabyte of two marks in turns takes hours.
+    Python sorts the marks after a letter by insertion: a megabyte of two marks takes hours.
     Long runs are put into canonical order first (UAX 15; stable, by combining class).
     """
     if not text.isascii():
