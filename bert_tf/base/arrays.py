@@ -31,7 +31,15 @@ def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def group_means(
     arrays: Mapping[str, np.ndarray], owners: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Average consecutive rows of an owner; return the first rows, int64 [owners], and means."""
+    """Average consecutive rows of one owner.
+
+    Args:
+        arrays: floating point [rows, …] by name.
+        owners: integers [rows], the rows of an owner being consecutive.
+
+    Returns:
+        First row of each owner, int64 [owners], and means [owners, …] by name.
+    """
     if not len(owners):
         return np.zeros(0, np.int64), dict(arrays)
     firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
