@@ -7,7 +7,13 @@ from typing import Any
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`."""
+    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`.
+
+    Args:
+        number: how many there are.
+        noun: what one of them is called, adjectives before it.
+        plural: for nouns whose plural does not follow the rules of spelling.
+    """
     return f"{number:,} {noun if number == 1 else plural or _plural(noun)}"
 
 
