@@ -23,7 +23,7 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.variants import Variants
-from pipeline.cli.config_options import AnySection, JobCommand, config_options, section_fields
+from pipeline.cli.config_options import AnySection, JobCommand, section_fields
 from pipeline.cli.preflight import check_request
 from pipeline.cli.startup import QUIET_HELP, VERBOSE_HELP, logged_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PathText
@@ -100,14 +100,11 @@ class JobCall:
 
     def command(self) -> JobCommand:
         """Returns the click command."""
-        options = config_options(self.sections)
         return JobCommand(
             self.name,
+            self.sections,
+            self._general_options(),
             callback=self,
-            common=options.common,
-            rest=options.rest,
-            general=self._general_options(),
-            further_keys=options.further_keys,
             help=f"{self.summary}\n\n\b\nExample:\n{_indent(self.example)}",
             context_settings={**HELP_FLAGS, "max_content_width": 100},
         )

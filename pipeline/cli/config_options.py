@@ -15,26 +15,45 @@ from pipeline.cli.usage import ConfigChoice, PathText, PlainCommand
 
 _SHOWS_ALL = f"{__name__}.shows_all"
 _GENERAL = "General"
-_Rows = list[tuple[str, str]]
+_WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
+_WIDEST_KEY = 96  # characters of a key with its values, indented
+
+AnySection = type[Section] | Variants
 
 
 class JobCommand(PlainCommand):
-    """A command whose options are listed in groups, and keys without a flag by `--help-all`."""
+    """A command whose options are listed in groups, and keys without a flag by `--help-all`.
+
+    Args:
+        name: the command's name.
+        sections: config sections that the options are of.
+        general: options of running a job.
+        options: as of `click.Command`.
+    """
 
     def __init__(
         self,
         name: str,
-        *,
-        common: Sequence[click.Parameter],
-        rest: Sequence[click.Parameter],
+        sections: Sequence[AnySection],
         general: Sequence[click.Parameter],
-        further_keys: _Rows,
         **options: Any,
     ):
+        common: list[click.Parameter] = []
+        rest: list[click.Parameter] = []
+        self.further_keys: list[tuple[str, str]] = []
+        for each in sections:
+            several = _several(each)
+            for section, field in section_fields(each):
+                if field.metadata["positional"]:
+                    common.append(_argument(field, each))
+                elif field.metadata["advanced"]:
+                    self.further_keys.append(_further_key(section, field))
+                else:
+                    group = common if _is_common(field) else rest
+                    group.append(_flag(section, field, many=field.name in several))
         general = [*general, _help_all()]
         super().__init__(name, params=[*common, *rest, *general], **options)
         self.groups = {"Input, output and model": common, "Options": rest, _GENERAL: general}
-        self.further_keys = further_keys
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the groups; after them the keys without a flag, or how many there are."""
@@ -85,43 +104,6 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) ->
         ctx.meta[_SHOWS_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
-
-
-AnySection = type[Section] | Variants
-
-_WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
-_WIDEST_KEY = 96  # characters of a key with its values, indented
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ConfigOptions:
-    """Click parameters of config sections, and help on keys without a flag.
-
-    Attributes:
-        common: parameters of input, output and model.
-        rest: the other parameters.
-        further_keys: spelling with default, and help, of each key without a flag.
-    """
-
-    common: list[click.Parameter]
-    rest: list[click.Parameter]
-    further_keys: list[tuple[str, str]]
-
-
-def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
-    """The options of sections, in the order in which help lists them."""
-    options = ConfigOptions(common=[], rest=[], further_keys=[])
-    for each in sections:
-        several = _several(each)
-        for section, field in section_fields(each):
-            if field.metadata["positional"]:
-                options.common.append(_argument(field, each))
-            elif field.metadata["advanced"]:
-                options.further_keys.append(_further_key(section, field))
-            else:
-                group = options.common if _is_common(field) else options.rest
-                group.append(_flag(section, field, many=field.name in several))
-    return options
 
 
 def _several(section: AnySection) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.section import option
@@ -14,6 +14,25 @@ POOLINGS = ("mean", "cls", "max")
 LAYER_COMBINATIONS = ("mean", "concat")
 
 
+def pooling_option() -> Any:
+    """The key `pooling` of a vector."""
+    return option(
+        "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
+        "otherwise mean)",
+        default=None,
+        choices=POOLINGS,
+    )
+
+
+def normalize_option() -> Any:
+    """The key `normalize` of a vector."""
+    return option(
+        "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
+        "says, otherwise no)",
+        default=None,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextVectorsSection(TableSection):
     """How vectors are made of the texts of tables."""
@@ -22,17 +41,8 @@ class TextVectorsSection(TableSection):
         "column of the text (default: the column that the model was trained on, or text)",
         default=None,
     )
-    pooling: str | None = option(
-        "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
-        "otherwise mean)",
-        default=None,
-        choices=POOLINGS,
-    )
-    normalize: bool | None = option(
-        "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
-        "says, otherwise no)",
-        default=None,
-    )
+    pooling: str | None = pooling_option()
+    normalize: bool | None = normalize_option()
     max_seq_length: int | None = option(
         "tokens kept of a text, [CLS] and [SEP] included (default: the model's)",
         default=None,

@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import option
-from bert_tf.config.sections.embedding import POOLINGS
+from bert_tf.config.sections.embedding import normalize_option, pooling_option
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 
@@ -54,17 +54,8 @@ class SimilarityConfig(FinetuneConfig):
         f"column of the score of a pair, any numbers, with --loss {COSENT} (default: {SCORE})",
         default=None,
     )
-    pooling: str | None = option(
-        "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
-        "otherwise mean)",
-        default=None,
-        choices=POOLINGS,
-    )
-    normalize: bool | None = option(
-        "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
-        "says, otherwise no)",
-        default=None,
-    )
+    pooling: str | None = pooling_option()
+    normalize: bool | None = normalize_option()
     scale: float | None = option(
         f"what cosines are multiplied by, the inverse of a temperature (default: {SCALE:g})",
         default=None,
