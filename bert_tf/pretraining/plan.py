@@ -19,7 +19,7 @@ from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_trial import StepShape, step_trial, try_steps
 from bert_tf.training.arithmetic import Arithmetic, has_accelerator, settle_arithmetic
 from bert_tf.training.distribution import make_strategy, worker_count
-from bert_tf.training.memory import is_out_of_memory, memory_for_steps
+from bert_tf.training.memory import Memory, is_out_of_memory, memory_for_steps
 
 _TRIAL_FLOPS = 5e11  # of a step whose memory is measured: some seconds on two cores
 _FLOAT_BYTES = 4
@@ -167,8 +167,8 @@ def preview_pretraining(
 
     Returns:
         `steps`, `parameters`, `gradient_accumulation_steps` of each phase, `arithmetic`, and
-        `memory` in bytes: the `total` of a step at its peak, None where it does not fit, and the
-        `available` memory, None where that is not known.
+        `memory` in bytes: the `total` of a step at its peak, None where it does not fit or on
+        TPUs, and the `available` memory, None where that is not known.
     """
     for device in tf.config.list_physical_devices("GPU"):
         # Trials in other processes need the memory that TensorFlow would take here.
@@ -178,18 +178,9 @@ def preview_pretraining(
     )
     parameters = parameter_count(bert_config)
     console.info(f"{parameters:,} parameters")
-    with console.waiting("train: measuring the memory of a step"):
-        needed, memory = plan.step_bytes(), memory_for_steps()
-    available = "" if memory is None else f"; {memory} are available here"
-    if needed is None:
-        console.warn(f"a trial step did not fit into the memory{available}: {plan.cure}")
-    else:
-        console.info(f"memory of a step: {gigabytes(needed)} GB, measured by trials{available}")
-    if needed is not None and memory is not None and needed > memory.available:
-        console.warn(
-            f"a step takes about {gigabytes(needed)} GB of memory, and "
-            f"{gigabytes(memory.available)} GB are available here: {plan.cure}"
-        )
+    needed, memory = None, memory_for_steps()
+    if config.strategy != "tpu":  # which one process at a time may use
+        needed = _measured_memory(plan, memory, console)
     console.info("dry run: nothing was written")
     return {
         "dry_run": True,
@@ -202,6 +193,23 @@ def preview_pretraining(
             "available": None if memory is None else memory.available,
         },
     }
+
+
+def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Console) -> int | None:
+    """Measures a step, and reports its memory beside the available one."""
+    with console.waiting("train: measuring the memory of a step"):
+        needed = plan.step_bytes()
+    available = "" if memory is None else f"; {memory} are available here"
+    if needed is None:
+        console.warn(f"a trial step did not fit into the memory{available}: {plan.cure}")
+        return None
+    console.info(f"memory of a step: {gigabytes(needed)} GB, measured by trials{available}")
+    if memory is not None and needed > memory.available:
+        console.warn(
+            f"a step takes about {gigabytes(needed)} GB of memory, and "
+            f"{gigabytes(memory.available)} GB are available here: {plan.cure}"
+        )
+    return needed
 
 
 def parameter_count(model: BertConfig) -> int:
