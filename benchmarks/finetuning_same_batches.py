@@ -95,11 +95,11 @@ def our_run(
 ) -> tuple[np.ndarray, float]:
     """The loss of each step of ours, float [steps], and the metric after them."""
     import tensorflow as tf
+    from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 
     from bert_tf.config.section import build_section
     from bert_tf.config.sections.pretraining import TrainConfig
-    from bert_tf.models.classification import BertClassifier
-    from bert_tf.models.token_classification import BertTokenClassifier
+    from bert_tf.models.heads import BertClassifier, BertTokenClassifier
     from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
     from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep

@@ -25,7 +25,7 @@ from jax import numpy as jnp
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 
 
 def random_batch(config: BertConfig, work: dict) -> dict[str, jax.Array]:

@@ -28,7 +28,7 @@ import tensorflow as tf
 from bert_tf.base.processor import describe_processor
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.pretraining_inputs import evaluation_batches
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.weights.model_directory import load_weights, read_model_directory

@@ -13,7 +13,7 @@ from bert_tf.config.bert import sized_config
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import dynamic_masking
 from bert_tf.training.arithmetic import Arithmetic, choose_precision

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 # A package may import those to its left, never those to its right.
 BERT_TF_ORDER = [
-    "base", "config", "data", "cpu", "layers", "models", "weights", "training",
+    "base", "config", "data", "layers", "cpu", "models", "weights", "training",
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
 ]  # fmt: skip
 PIPELINE_LEVELS = {
@@ -198,6 +198,34 @@ def test_models_and_their_weights_import_without_tensorflow(module):
             elif root in ("tensorflow", "tensorflow_text", "keras_hub"):
                 wrong.append((str(path.relative_to(ROOT)), name))
     assert not wrong
+
+
+def test_no_context_variables_outside_the_cpu_fast_path():
+    """Elsewhere arguments and attributes decide how something is computed."""
+    found = {
+        str(path.relative_to(ROOT))
+        for package in ("bert_tf", "pipeline")
+        for path in (ROOT / package).rglob("*.py")
+        if any(name.split(".")[0] == "contextvars" for name in imported_modules(path))
+    }
+    assert found == {"bert_tf/cpu/switch.py"}
+
+
+def test_layers_and_models_do_not_ask_how_they_are_computed():
+    """The encoder and the masked-LM head ask for an implementation, and nothing else."""
+    asking = {
+        str(path.relative_to(ROOT))
+        for room in ("layers", "models")
+        for path in (ROOT / "bert_tf" / room).rglob("*.py")
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.Name | ast.arg | ast.Attribute | ast.alias)
+        and {getattr(node, field, "") for field in ("id", "arg", "attr", "name")}
+        & {"implementation", "are_fused", "is_fused", "is_finished", "use_kernels", "fast_path"}
+    }
+    assert asking == {"bert_tf/models/encoder.py", "bert_tf/models/heads.py"}
+    cpu = {module for _, room, module in imports_inside("bert_tf") if room in ("layers", "models")
+           and module.startswith("bert_tf.cpu")}  # fmt: skip
+    assert cpu == {"bert_tf.cpu.switch"}
 
 
 # Names of tasks that are words of the field besides: what `search` compares vectors by. Such a task

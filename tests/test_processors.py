@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 ARITHMETIC = (
     "tests/bert_tf/cpu/kernels",
-    "tests/bert_tf/training/optimizers/test_adamw_in_place.py",
+    "tests/bert_tf/cpu/test_forward_kernels.py",
+    "tests/bert_tf/cpu/test_adamw.py",
     "tests/bert_tf/training/test_step_huggingface.py",
 )
 

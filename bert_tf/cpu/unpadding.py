@@ -8,10 +8,9 @@ al. 2022, "Boosting Distributed Training Performance of the Unpadded BERT Model"
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+import tensorflow as tf
 
 # oneDNN prepares products anew for every number of tokens, which takes as long as some of them. So
 # there are 32 numbers between a power of two and the next, and multiples of this below 512.
@@ -39,14 +38,10 @@ class Unpadded:
     @property
     def position_ids(self) -> tf.Tensor:
         """Where in its padded row each token is, int32 [1, tokens]."""
-        import tensorflow as tf
-
         return (self.places % tf.shape(self.numbers)[1])[None]
 
     def take(self, values: Any) -> tf.Tensor:
         """[batch, length] to [1, tokens]."""
-        import tensorflow as tf
-
         return tf.gather(tf.reshape(values, [-1]), self.places)[None]
 
     def padded(self, hidden: tf.Tensor) -> tf.Tensor:
@@ -66,8 +61,6 @@ def unpadded(mask: Any) -> Unpadded:
     Args:
         mask: int or bool [batch, length], true on tokens.
     """
-    import tensorflow as tf
-
     is_token = tf.cast(mask, tf.bool)
     is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)
     flat = tf.reshape(is_token, [-1])

@@ -16,8 +16,7 @@ from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertMaskedLM, BertPretrainingModel
 from bert_tf.tasks.base.task import ServedTask
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings

@@ -6,11 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras import ops
-
-from bert_tf.cpu.switch import are_fused
-from bert_tf.layers.fusible import add_bias, are_fusible, exact_gelu
-from bert_tf.layers.wide import at_least_float32
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
@@ -29,34 +26,51 @@ def activation(name: str | None, inputs: Any, bias: Any) -> Any:
         bias: float tensor [width].
 
     Raises:
-        ValueError: the name is not known.
+        ValueError: unknown name.
     """
     match name:
-        case "gelu" | "gelu_new" | "gelu_pytorch_tanh" if are_fused():
-            from bert_tf.cpu.kernels.graph import biased_gelu
-
-            return biased_gelu(inputs, bias, is_exact=name == "gelu")
-        case "gelu" if are_fusible():
-            return exact_gelu(_sum(inputs, bias))
         case "gelu":
             return _EXACT_GELU(inputs, bias)
         case "gelu_new" | "gelu_pytorch_tanh":
             return _TANH_GELU(inputs, bias)
         case None:
-            return _sum(inputs, bias)
+            return inputs + bias
         case "relu":
-            return ops.relu(_sum(inputs, bias))
+            return ops.relu(inputs + bias)
         case "tanh":
-            return ops.tanh(_sum(inputs, bias))
+            return ops.tanh(inputs + bias)
     raise ValueError(f"activation {name!r} is not known")
 
 
-def _sum(inputs: Any, bias: Any) -> Any:
-    return add_bias(inputs, bias) if are_fusible() else inputs + bias
+def fusible_activation(name: str | None, inputs: Any, bias: Any) -> Any:
+    """Computes `activation` in operations that TensorFlow's graph optimizer fuses.
+
+    Its remapper makes one oneDNN kernel of a matrix product, its bias and GELU if they are written
+    with the operations that it looks for (tensorflow/core/grappler/optimizers/remapper.cc,
+    FindMatMulBiasAddAndGelu), a gradient of their own not among them. On a processor, product and
+    GELU of 2,048 x 384 by 1,536 take 9% less time so in float32 and 17% less in bfloat16.
+    """
+    if name in ("gelu_new", "gelu_pytorch_tanh"):
+        return activation(name, inputs, bias)
+    import tensorflow as tf
+
+    values = tf.nn.bias_add(inputs, ops.cast(bias, inputs.dtype))
+    if name == "gelu":
+        return values * ((ops.erf(values * math.sqrt(0.5)) + 1.0) * 0.5)
+    return {None: lambda values: values, "relu": ops.relu, "tanh": ops.tanh}[name](values)
+
+
+def at_least_float32(values: Any) -> Any:
+    """Casts a tensor to float32, or leaves it in a wider dtype.
+
+    Outside XLA, an operation on bfloat16 converts every number to float32 and back, and takes
+    about twice as long as the same one on float32.
+    """
+    return ops.cast(values, keras.backend.result_type(values.dtype, "float32"))
 
 
 def _with_slope(function: Callable[[Any], tuple[Any, Any]]) -> Biased:
-    """An activation computed in float32 at least, whose gradient keeps nothing but the slope.
+    """An activation computed in float32 at least, whose gradient keeps only the slope.
 
     Outside XLA every elementary operation passes through memory once: function and slope share most
     of theirs, so that the slope is no work for the gradient, and takes the memory that the inputs

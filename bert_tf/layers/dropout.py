@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
 
 from bert_tf.base.errors import UsageError
-from bert_tf.cpu.switch import are_fused, context_value
-from bert_tf.layers.wide import at_least_float32
+from bert_tf.layers.activation import at_least_float32
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -25,7 +22,6 @@ _COUNTERS_PER_STREAM = 2**40
 # millisecond to draw this many.
 _LEAST_WORDS = 2**14
 _THREEFRY = 2  # its number in TensorFlow's operations
-_STREAM_OFFSET: ContextVar[Any] = ContextVar("stream_offset", default=None)
 
 
 def keep_level(rate: float) -> int:
@@ -42,14 +38,6 @@ def keep_scale(rate: float) -> float:
     return LEVELS / keep_level(rate)
 
 
-def stream_offset(offset: tf.Tensor) -> AbstractContextManager[None]:
-    """Masks drawn in this context use their layer's stream plus `offset`, int64 [].
-
-    The offset is known only when the graph runs, unlike the stream that a layer is made with.
-    """
-    return context_value(_STREAM_OFFSET, offset)
-
-
 def require_dropout() -> None:
     """Raises for dropout on Keras backends other than TensorFlow, whose generator draws the masks.
 
@@ -63,13 +51,27 @@ def require_dropout() -> None:
         )
 
 
+def generator_state(dropout_key: tf.Tensor, stream: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Key and first counter that a place in the model draws its mask with, uint64 [1] each.
+
+    Args:
+        dropout_key: int32[2].
+        stream: number of the place, an int or int64 [].
+    """
+    import tensorflow as tf
+
+    key = tf.reshape(tf.bitcast(tf.cast(dropout_key, tf.int32), tf.uint64), [1])
+    # A place draws from a run of counters of its own, which is longer than it needs.
+    counter = tf.reshape(tf.cast(stream, tf.int64) * _COUNTERS_PER_STREAM, [1])
+    return key, tf.bitcast(counter, tf.uint64)
+
+
 def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Tensor) -> tf.Tensor:
     """Draws which elements stay.
 
     Each 32-bit number of the counter-based Threefry generator (Salmon et al. 2011) gives four 8-bit
     draws: random numbers would otherwise cost a tenth of a training step on processors. The bits
-    are the same on every device, in a graph that XLA compiles and in one that it does not; where
-    layers use kernels, one draws them in a sixth of the time.
+    are the same on every device, in a graph that XLA compiles and in one that it does not.
 
     Args:
         dropout_key: int32[2]; the same key gives the same masks.
@@ -82,17 +84,7 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     """
     import tensorflow as tf
 
-    key = tf.reshape(tf.bitcast(tf.cast(dropout_key, tf.int32), tf.uint64), [1])
-    # A place draws from a run of counters of its own, which is longer than it needs.
-    counter = tf.constant([stream * _COUNTERS_PER_STREAM], tf.int64)
-    offset = _STREAM_OFFSET.get()
-    if offset is not None:
-        counter += offset * _COUNTERS_PER_STREAM
-    counter = tf.bitcast(counter, tf.uint64)
-    if are_fused():
-        from bert_tf.cpu.kernels.graph import kept_elements
-
-        return kept_elements(key, counter, shape, level=keep_level(rate))
+    key, counter = generator_state(dropout_key, stream)
     static_shape = tf.get_static_value(shape)
     if static_shape is None:
         size = tf.reduce_prod(shape)
@@ -124,7 +116,7 @@ def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
 
 
 def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
-    """The least one that is not below the number, int32 []: shapes that XLA compiles stay few."""
+    """Smallest power of two >= number, int32 [], so that XLA compiles few shapes."""
     import tensorflow as tf
 
     logarithm = tf.math.log(tf.cast(tf.maximum(number, 1), tf.float64)) / math.log(2.0)

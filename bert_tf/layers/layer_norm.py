@@ -9,9 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.cpu.switch import are_fused
-from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
-from bert_tf.layers.wide import at_least_float32
+from bert_tf.layers.activation import at_least_float32
+from bert_tf.layers.dropout import StatelessDropout, dropped
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -40,39 +39,22 @@ class LayerNorm(keras.layers.Layer):
         return self._normalized(inputs)
 
     def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
-        """Normalizes `hidden` plus `change` after dropout.
+        """Normalizes `hidden` plus `change` after dropout, rounding only the result.
 
         Args:
-            hidden: float tensor, in the compute dtype.
-            change: like it; or a pair of that and the bias, [width], which is still to be added.
+            hidden, change: float tensors of one shape, in the compute dtype.
             dropout: of the change.
             key: int32[2]; None for no dropout.
         """
-        change, bias = change if isinstance(change, tuple) else (change, None)
         keep = dropout.kept(change, key)
-        if are_fused():
-            from bert_tf.cpu.kernels.graph import normalized_sum
-
-            if bias is None:
-                bias = ops.zeros(hidden.shape[-1:], hidden.dtype)
-            return normalized_sum(
-                *(hidden, change, bias, keep, *self._weights()),
-                keep_scale=keep_scale(dropout.rate),
-                epsilon=self.epsilon,
-            )
-        change = at_least_float32(change)
-        if bias is not None:
-            change = change + at_least_float32(bias)
-        change = dropped(change, keep, dropout.rate)
+        change = dropped(at_least_float32(change), keep, dropout.rate)
         return self._normalized(at_least_float32(hidden) + change)
 
     def _normalized(self, inputs: Any) -> Any:
-        normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
-        return normalize(inputs, *self._weights())
-
-    def _weights(self) -> list[Any]:
         # Tensors: functions with a gradient of their own take no variables on TensorFlow.
-        return [ops.reshape(weights, (-1,)) for weights in (self.gamma, self.beta)]
+        weights = [ops.reshape(weights, (-1,)) for weights in (self.gamma, self.beta)]
+        normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
+        return normalize(inputs, *weights)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}

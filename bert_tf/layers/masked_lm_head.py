@@ -16,7 +16,7 @@ from bert_tf.layers.projection import Projection
 class MaskedLMHead(keras.layers.Layer):
     """Dense, activation, LayerNorm, product with the word embeddings, one bias per token.
 
-    As get_masked_lm_output of google-research/bert's run_pretraining.py, for masked tokens alone.
+    As get_masked_lm_output of google-research/bert's run_pretraining.py, for masked tokens only.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any):
@@ -54,8 +54,12 @@ class MaskedLMHead(keras.layers.Layer):
         Returns:
             float32 logits [batch, predictions, vocab].
         """
-        batch, predictions, _ = ops.shape(hidden)
-        masked = self.layer_norm(self.transform(hidden))
+        return self.logits(self.transform(hidden), word_embeddings)
+
+    def logits(self, transformed: Any, word_embeddings: Any) -> Any:
+        """The logits of `call`, from what `transform` gives."""
+        batch, predictions, _ = ops.shape(transformed)
+        masked = self.layer_norm(transformed)
         rows = ops.reshape(masked, (-1, self.config.hidden_size))
         table = ops.cast(word_embeddings, self.compute_dtype)
         logits = ops.cast(_transposed_product(rows, table), "float32")

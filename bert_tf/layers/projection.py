@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.activation import activation
+from bert_tf.layers.activation import activation, fusible_activation
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -23,6 +25,9 @@ class Projection(keras.layers.Layer):
             truncated at two; None for `1 / sqrt(input width)` after that (LeCun et al. 1998), with
             which outputs vary as inputs do.
         activation_name: see `bert_tf.layers.activation`; None for a linear projection.
+
+    Attributes:
+        is_fusible: whether TensorFlow may fuse product, bias and activation, see `fusible`.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class Projection(keras.layers.Layer):
         self.size = size
         self.initializer_range = initializer_range
         self.activation_name = activation_name
+        self.is_fusible = False
 
     def build(self, input_shape: Any) -> None:
         initializer = (
@@ -49,44 +55,37 @@ class Projection(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 
-    def call(
-        self,
-        inputs: Any,
-        other_inputs: Any | None = None,
-        width: int = 0,
-        is_finished: bool = True,
-    ) -> Any:
-        """Maps [..., input width] to [..., size] in the compute dtype.
+    def call(self, inputs: Any) -> Any:
+        """Maps [..., input width] to [..., size] in the compute dtype."""
+        return self._projected(inputs, *self.tensors())
+
+    def in_two(self, inputs: Any, other_inputs: Any, width: int) -> tuple[Any, Any]:
+        """Projects `inputs` to the first outputs, and `other_inputs` to the rest.
 
         Args:
-            inputs: float tensor.
-            other_inputs: float tensor that the outputs from the `width`-th on are computed of;
-                None for `inputs`.
-            width: how many of the outputs are computed of `inputs` then.
-            is_finished: False leaves bias and activation to the caller.
+            inputs, other_inputs: [..., input width] in the compute dtype.
+            width: number of the first outputs.
 
         Returns:
-            The outputs; with `other_inputs` two tensors, [..., width] and [..., size - width].
-            Unfinished ones are each a pair with the bias, [its width].
+            [..., width] and [..., size - width].
         """
-        kernel, bias = ops.convert_to_tensor(self.kernel), ops.convert_to_tensor(self.bias)
-        if other_inputs is None:
-            return self._projected(inputs, kernel, bias, is_finished)
+        kernel, bias = self.tensors()
         # One split, whose gradient is one concatenation: that of two slices is a sum of matrices.
         kernels, biases = ops.split(kernel, [width], axis=1), ops.split(bias, [width], axis=0)
-        return [
-            self._projected(*part, is_finished)
-            for part in zip((inputs, other_inputs), kernels, biases, strict=True)
-        ]
+        first = self._projected(inputs, kernels[0], biases[0])
+        return first, self._projected(other_inputs, kernels[1], biases[1])
 
-    def _projected(self, inputs: Any, kernel: Any, bias: Any, is_finished: bool) -> Any:
+    def tensors(self) -> tuple[Any, Any]:
+        """Kernel and bias in the compute dtype, outside of `call`, too."""
+        kernel, bias = ops.convert_to_tensor(self.kernel), ops.convert_to_tensor(self.bias)
+        return ops.cast(kernel, self.compute_dtype), ops.cast(bias, self.compute_dtype)
+
+    def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:
         shape = ops.shape(inputs)
         outputs = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), kernel)
-        if is_finished:
-            outputs = activation(self.activation_name, outputs, bias)
-        outputs = ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
-        # Not the variable: the caller may read it where Keras converts it to another dtype.
-        return outputs if is_finished else (outputs, ops.cast(bias, outputs.dtype))
+        activate = fusible_activation if self.is_fusible else activation
+        outputs = activate(self.activation_name, outputs, bias)
+        return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.size)
@@ -98,3 +97,22 @@ class Projection(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "activation_name": self.activation_name,
         }
+
+
+@contextmanager
+def fusible(model: keras.layers.Layer) -> Iterator[None]:
+    """Lets TensorFlow fuse what a model computes inside the block, which has no gradients then.
+
+    For graphs that are only run forward; see `fusible_activation`.
+
+    Args:
+        model: whose projections are meant, those of its layers included.
+    """
+    projections = [layer for layer in model._flatten_layers() if isinstance(layer, Projection)]
+    for projection in projections:
+        projection.is_fusible = keras.config.backend() == "tensorflow"
+    try:
+        yield
+    finally:
+        for projection in projections:
+            projection.is_fusible = False

@@ -7,17 +7,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.cpu.first_token_attention import first_token_context
-from bert_tf.cpu.switch import are_fused
-from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
-from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.dropout import StatelessDropout, dropped
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
 
 
 def attention_bias(attention_mask: Any) -> Any:
-    """What is added to the scores so that masked keys get no attention.
+    """Values added to the scores so that masked keys get no attention.
 
     Args:
         attention_mask: int or bool, true where a key may be seen: [batch, length] for all queries
@@ -34,7 +31,7 @@ def attention_bias(attention_mask: Any) -> Any:
 
 
 def same_sequence_mask(sequence_ids: Any) -> Any:
-    """Which tokens of a row see each other where it holds several sequences.
+    """Masks tokens of other sequences where a row holds several.
 
     Args:
         sequence_ids: int [batch, length], equal for the tokens of a sequence.
@@ -45,13 +42,33 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
-def _scale(head_size: int) -> float:
-    return head_size**-0.5
+def gather_positions(hidden: Any, positions: Any) -> Any:
+    """Picks tokens of every row.
+
+    Args:
+        hidden: float [batch, length, width].
+        positions: int [batch, number], each below length.
+
+    Returns:
+        float [batch, number, width].
+    """
+    batch, length, width = ops.shape(hidden)
+    row_starts = ops.arange(batch, dtype="int32")[:, None] * length
+    flat_positions = ops.reshape(ops.cast(positions, "int32") + row_starts, (-1,))
+    gathered = ops.take(ops.reshape(hidden, (-1, width)), flat_positions, axis=0)
+    return ops.reshape(gathered, (batch, ops.shape(positions)[1], width))
 
 
-def _scores(query: Any, key: Any) -> Any:
-    query = query * ops.cast(_scale(query.shape[-1]), query.dtype)
-    return ops.matmul(query, ops.swapaxes(key, -1, -2))
+def bias_of_queries(attention_bias: Any | None, positions: Any) -> Any | None:
+    """The attention bias of the queries at `positions` only.
+
+    Args:
+        attention_bias: as `attention_bias` returns it; None for none.
+        positions: int [batch, number].
+    """
+    if attention_bias is None or attention_bias.shape[2] == 1:
+        return attention_bias
+    return gather_positions(attention_bias[:, 0], positions)[:, None]
 
 
 def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
@@ -117,101 +134,32 @@ class SelfAttention(keras.layers.Layer):
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
-        token_numbers: Any | None = None,
-        is_finished: bool = True,
     ) -> Any:
         """Lets tokens gather from all tokens of their row.
 
         Args:
-            hidden: [batch, length, hidden], or [1, tokens, hidden] without padding.
+            hidden: [batch, length, hidden].
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
             positions: int [batch, number], which tokens gather; None for all of them.
-            token_numbers: int32 [batch, length] where `hidden` is without padding, see
-                `bert_tf.cpu.unpadding.Unpadded`; None for padded rows. Positions then are the
-                numbers of the first tokens, int32 [1, batch].
-            is_finished: False leaves the last bias to the caller.
 
         Returns:
-            Like `hidden`, or of the tokens at `positions` alone [batch, number, hidden], without
-            padding [1, batch, hidden]. Unfinished, a pair with the bias, [hidden].
+            Like `hidden`, or of the tokens at `positions` only [batch, number, hidden].
         """
-        if token_numbers is not None and positions is not None:
-            context = self._context_of_first(
-                hidden, positions, token_numbers, attention_bias, dropout_key
-            )
-            return self.output_projection(context, is_finished=is_finished)
-        is_fused = are_fused()
-        if positions is None:
-            projected = self.query_key_value(hidden, is_finished=not is_fused)
-            query, key, value = self._heads(projected, 3, token_numbers)
-        else:
-            projected = self.query_key_value(
-                gather_positions(hidden, positions),
-                other_inputs=hidden,
-                width=hidden.shape[-1],
-                is_finished=not is_fused,
-            )
-            (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
-            if attention_bias is not None and attention_bias.shape[2] != 1:
-                attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
-        probabilities = self._dropped_probabilities(query, key, attention_bias, dropout_key)
-        context = self._joined(ops.matmul(probabilities, value), hidden, token_numbers)
-        return self.output_projection(context, is_finished=is_finished)
-
-    def _context_of_first(
-        self,
-        hidden: Any,
-        firsts: Any,
-        token_numbers: Any,
-        attention_bias: Any | None,
-        dropout_key: Any | None,
-    ) -> Any:
-        from bert_tf.cpu.kernels.graph import padded_rows
-
-        kernel, bias = (
-            ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
-            for weight in (self.query_key_value.kernel, self.query_key_value.bias)
-        )
-        size = hidden.shape[-1] // self.num_heads
-        context = first_token_context(
-            gather_positions(hidden, firsts)[0],
-            padded_rows(hidden, token_numbers),
-            kernel,
-            bias,
-            lambda products: self._dropped_softmax(products, attention_bias, dropout_key, size),
-            num_heads=self.num_heads,
-        )
-        return context[None]
-
-    def _dropped_probabilities(
-        self, query: Any, key: Any, attention_bias: Any | None, dropout_key: Any | None
-    ) -> Any:
-        if are_fused():
-            import tensorflow as tf
-
-            products = tf.matmul(query, key, transpose_b=True)
-            return self._dropped_softmax(products, attention_bias, dropout_key, query.shape[-1])
+        query, key, value = self._query_key_value(hidden, positions)
+        if positions is not None:
+            attention_bias = bias_of_queries(attention_bias, positions)
         dropout = self.probability_dropout
-        scores = _scores(query, key)
+        scores = self._scores(query, key)
         keep = dropout.kept(scores, dropout_key)
         probabilities = dropped(_probabilities(scores, attention_bias), keep, dropout.rate)
-        return ops.cast(probabilities, self.compute_dtype)
-
-    def _dropped_softmax(
-        self, products: Any, attention_bias: Any | None, dropout_key: Any | None, head_size: int
-    ) -> Any:
-        from bert_tf.cpu.kernels.graph import dropped_softmax
-
-        dropout = self.probability_dropout
-        return dropped_softmax(
-            *(products, attention_bias, dropout.kept(products, dropout_key)),
-            scale=_scale(head_size),
-            keep_scale=keep_scale(dropout.rate),
-        )
+        context = ops.matmul(ops.cast(probabilities, self.compute_dtype), value)
+        batch, _, length, _ = ops.shape(context)
+        context = ops.transpose(context, (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(context, (batch, length, hidden.shape[-1])))
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
-        """What `call` weights the values of all tokens by, without dropout.
+        """Computes the weights that `call` gives to the values of all tokens, without dropout.
 
         Args:
             hidden, attention_bias: as of `call`.
@@ -219,36 +167,28 @@ class SelfAttention(keras.layers.Layer):
         Returns:
             float32 [batch, heads, query, key]; the keys of a query add up to 1.
         """
-        query, key, _ = self._heads(self.query_key_value(hidden), 3)
-        return _probabilities(_scores(query, key), attention_bias)
+        query, key, _ = self._query_key_value(hidden, None)
+        return _probabilities(self._scores(query, key), attention_bias)
 
-    def _heads(self, projected: Any, parts: int, token_numbers: Any | None = None) -> list[Any]:
-        """[batch, length, parts x hidden] to as many of [batch, heads, length, head size].
+    def _query_key_value(self, hidden: Any, positions: Any | None) -> list[Any]:
+        """[batch, heads, length, head size] each; queries of the tokens at `positions` only."""
+        if positions is None:
+            return self._heads(self.query_key_value(hidden), 3)
+        of_positions = gather_positions(hidden, positions)
+        query, others = self.query_key_value.in_two(of_positions, hidden, hidden.shape[-1])
+        return [*self._heads(query, 1), *self._heads(others, 2)]
 
-        Of a projection without the bias, both.
-        """
-        if isinstance(projected, tuple):
-            from bert_tf.cpu.kernels.graph import biased_heads
-
-            products, bias = projected
-            return biased_heads(
-                products, bias, token_numbers, parts=parts, num_heads=self.num_heads
-            )
+    def _heads(self, projected: Any, parts: int) -> list[Any]:
+        """[batch, length, parts x hidden] to `parts` of [batch, heads, length, head size]."""
         batch, length, width = ops.shape(projected)
         shape = (batch, length, parts, self.num_heads, width // (parts * self.num_heads))
         return ops.unstack(
             ops.transpose(ops.reshape(projected, shape), (2, 0, 3, 1, 4)), parts, axis=0
         )
 
-    def _joined(self, context: Any, hidden: Any, token_numbers: Any | None) -> Any:
-        """[batch, heads, length, head size] to [batch, length, hidden], or without padding."""
-        if are_fused():
-            from bert_tf.cpu.kernels.graph import joined_heads
-
-            tokens = None if token_numbers is None else ops.shape(hidden)[1]
-            return joined_heads(context, token_numbers, tokens=tokens)
-        batch, _, length, _ = ops.shape(context)
-        return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, hidden.shape[-1]))
+    def _scores(self, query: Any, key: Any) -> Any:
+        query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
+        return ops.matmul(query, ops.swapaxes(key, -1, -2))
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
         return input_shape

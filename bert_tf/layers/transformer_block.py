@@ -8,12 +8,10 @@ import keras
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.switch import are_fused
 from bert_tf.layers.dropout import StatelessDropout
-from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
-from bert_tf.layers.self_attention import SelfAttention
+from bert_tf.layers.self_attention import SelfAttention, gather_positions
 
 DROPOUT_STREAMS = 3
 
@@ -89,30 +87,21 @@ class TransformerBlock(keras.layers.Layer):
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
-        token_numbers: Any | None = None,
     ) -> Any:
-        """Maps [batch, length, hidden] to the same shape, or to the tokens at `positions` alone.
+        """Maps [batch, length, hidden] to the same shape, or to the tokens at `positions` only.
 
         Arguments and shapes as in `SelfAttention.call`.
         """
         hidden = ops.cast(hidden, self.compute_dtype)
-        # Kernels add the bias with the residual sum.
-        is_finished = not are_fused()
         attended = self.attention(
-            hidden,
-            attention_bias=attention_bias,
-            dropout_key=dropout_key,
-            positions=positions,
-            token_numbers=token_numbers,
-            is_finished=is_finished,
+            hidden, attention_bias=attention_bias, dropout_key=dropout_key, positions=positions
         )
         if positions is not None:
             hidden = gather_positions(hidden, positions)
         hidden = self.attention_layer_norm.of_sum(
             hidden, attended, self.attention_dropout, dropout_key
         )
-        intermediate = self.intermediate(hidden)
-        transformed = self.output_projection(intermediate, is_finished=is_finished)
+        transformed = self.output_projection(self.intermediate(hidden))
         return self.output_layer_norm.of_sum(hidden, transformed, self.output_dropout, dropout_key)
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:

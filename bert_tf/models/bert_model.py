@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import keras
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.transformer_block import DROPOUT_STREAMS
 
 
 class BertModel(keras.Model):
@@ -22,7 +21,7 @@ class BertModel(keras.Model):
         huggingface_class: the class of HuggingFace's library with the same weights; a model whose
             head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
         reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
-            first and the masked ones alone.
+            first and the masked ones only.
     """
 
     own_arguments: ClassVar[tuple[str, ...]] = ()
@@ -49,8 +48,3 @@ class BertModel(keras.Model):
         if isinstance(policy, dict):
             policy = keras.dtype_policies.deserialize(policy)
         return cls(**{**config, "config": BertConfig(**config["config"]), "dtype": policy})
-
-
-def head_dropout_stream(config: BertConfig) -> int:
-    """The dropout stream after the encoder's last one (see `StatelessDropout`)."""
-    return 1 + DROPOUT_STREAMS * config.num_hidden_layers

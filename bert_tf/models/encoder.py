@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.switch import are_fused
-from bert_tf.cpu.unpadding import Unpadded, unpadded
+from bert_tf.cpu.switch import implementation
 from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
-from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.encoder_inputs import EncoderInputs
 from bert_tf.layers.projection import Projection
-from bert_tf.layers.repeated_block import RepeatedBlock
-from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
+from bert_tf.layers.self_attention import gather_positions, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
 from bert_tf.models.bert_model import BertModel
 
@@ -49,7 +48,6 @@ class BertEncoder(BertModel):
             )
             for index in range(config.num_hidden_layers)
         ]
-        self._repeated_block = RepeatedBlock(self.blocks[0])
         if has_pooler:
             self.pooler = Projection(
                 config.hidden_size,
@@ -90,97 +88,75 @@ class BertEncoder(BertModel):
         """Encodes a batch of token ids.
 
         A head that reads few tokens says so by `read_positions` or `pooled_only`: the last block
-        then computes keys and values of all tokens, but the rest, five sixths of it, for those that
-        are read alone, forward and backward. Their outputs are the same.
-
-        Kernels compute tokens alone, see `bert_tf.cpu.unpadding`: on the padding that they leave
-        out `sequence_output` is 0, and a row without tokens has other outputs, which mean as
-        little. `pooled_only` spares keys and values, too, see
-        `bert_tf.cpu.first_token_attention`.
+        then computes keys and values of all tokens, but the rest, five sixths of it, only for those
+        that are read, forward and backward. Their outputs are the same.
 
         Args:
-            input_word_ids: int32 [batch, length].
-            input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
-            attention_mask: int or bool, true where a token may be seen: [batch, length], or
-                [batch, query, key] such as the block-diagonal mask of packed texts; None for all.
-            position_ids: int32 [batch, length]; None for 0, 1, 2 … in every row.
-            pooled_positions: int32 [batch, texts], where each of several texts in a row begins;
-                None for one text per row.
             training: whether dropout is on.
             dropout_key: int32[2] that decides the dropout masks; None draws one.
-            output_hidden_states: also return every layer's output; not for some tokens alone.
-            read_positions: int32 [batch, number], the tokens of `sequence_output`; None for all.
-            pooled_only: return `pooled_output` alone.
+            input_word_ids and others: see `EncoderInputs`.
 
         Returns:
-            `sequence_output` [batch, length, hidden], or [batch, number, hidden] at
-            `read_positions`; with a pooler `pooled_output`
-            [batch, hidden], or [batch, texts, hidden] at `pooled_positions`; if asked for
-            `hidden_states`, a list of the embeddings' and every block's output. All are in the
-            compute dtype.
+            `sequence_output` [batch, length, hidden], which is 0 on padding where the mask is
+            [batch, length]; or [batch, number, hidden] at `read_positions`; with a pooler
+            `pooled_output` [batch, hidden], or [batch, texts, hidden] at `pooled_positions`; if
+            asked for `hidden_states`, a list of the embeddings' and every block's output, padding
+            as it comes. All are in the compute dtype. Outputs of a row without tokens are finite,
+            and mean nothing.
         """
-        key = self.resolve_dropout_key(training, dropout_key)
-        bias = None if attention_mask is None else attention_bias(attention_mask)
-        rows = None
-        if read_positions is None and pooled_positions is None and not output_hidden_states:
-            rows = _without_padding(attention_mask)
-        if rows is None:
-            positions = self._computed_positions(
-                input_word_ids, pooled_positions, read_positions, pooled_only
-            )
-        else:
-            position_ids = rows.position_ids if position_ids is None else rows.take(position_ids)
-            input_word_ids = rows.take(input_word_ids)
-            input_type_ids = None if input_type_ids is None else rows.take(input_type_ids)
-            positions = rows.firsts if pooled_only else None
-        hidden = self.embeddings(
-            input_word_ids,
+        inputs = EncoderInputs(
+            input_word_ids=input_word_ids,
             input_type_ids=input_type_ids,
+            attention_mask=attention_mask,
             position_ids=position_ids,
-            dropout_key=key,
+            pooled_positions=pooled_positions,
+            dropout_key=self.resolve_dropout_key(training, dropout_key),
+            output_hidden_states=output_hidden_states,
+            read_positions=read_positions,
+            pooled_only=pooled_only,
+        )
+        if (forward := implementation()) is not None:
+            return forward(self, inputs)
+        bias = inputs.attention_bias()
+        positions = inputs.computed_positions(has_pooler=self.has_pooler)
+        hidden = self.embeddings(
+            inputs.input_word_ids,
+            input_type_ids=inputs.input_type_ids,
+            position_ids=inputs.position_ids,
+            dropout_key=inputs.dropout_key,
         )
         hidden_states = [hidden]
         for block in self.blocks:
-            hidden = self._repeated_block(
-                block,
-                hidden,
-                attention_bias=bias,
-                dropout_key=key,
-                positions=positions if block is self.blocks[-1] else None,
-                token_numbers=None if rows is None else rows.numbers,
+            read = positions if block is self.blocks[-1] else None
+            hidden = block(
+                hidden, attention_bias=bias, dropout_key=inputs.dropout_key, positions=read
             )
             hidden_states.append(hidden)
-        if rows is not None:
-            hidden = ops.swapaxes(hidden, 0, 1) if pooled_only else rows.padded(hidden)
-        outputs = {"sequence_output": hidden}
+        return self.outputs(inputs, hidden_states)
+
+    def outputs(self, inputs: EncoderInputs, hidden_states: list[Any]) -> dict[str, Any]:
+        """What `call` returns, from the embeddings' and every block's output.
+
+        The last block's is [batch, length, hidden], or of the pooled tokens and those read.
+        """
+        hidden = hidden_states[-1]
+        is_read = inputs.read_positions is not None or inputs.pooled_only
+        if inputs.is_padded and not is_read:
+            is_token = ops.cast(inputs.attention_mask, "bool")[:, :, None]
+            hidden = ops.where(is_token, hidden, ops.zeros((), hidden.dtype))
+        outputs = {} if inputs.pooled_only else {"sequence_output": hidden}
         if self.has_pooler:
-            texts = 1 if pooled_positions is None else ops.shape(pooled_positions)[1]
+            starts = inputs.pooled_positions
+            texts = 1 if starts is None else ops.shape(starts)[1]
             first = hidden[:, :texts]
-            if positions is not None:
+            if not is_read and starts is not None:
+                first = gather_positions(hidden, starts)
+            if is_read and not inputs.pooled_only:
                 outputs["sequence_output"] = hidden[:, texts:]
-            elif pooled_positions is not None:
-                first = gather_positions(hidden, pooled_positions)
-            outputs["pooled_output"] = self.pooler(
-                first[:, 0] if pooled_positions is None else first
-            )
-        if pooled_only:
-            del outputs["sequence_output"]
-        if output_hidden_states:
+            outputs["pooled_output"] = self.pooler(first[:, 0] if starts is None else first)
+        if inputs.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
-
-    def _computed_positions(
-        self, ids: Any, pooled_positions: Any, read_positions: Any, pooled_only: bool
-    ) -> Any | None:
-        """What the last block computes: the pooled tokens, then those read; None for all."""
-        if read_positions is None and not pooled_only:
-            return None
-        positions = [] if pooled_only else [ops.cast(read_positions, "int32")]
-        if self.has_pooler:
-            if pooled_positions is None:
-                pooled_positions = ops.zeros((ops.shape(ids)[0], 1), "int32")
-            positions.insert(0, ops.cast(pooled_positions, "int32"))
-        return ops.concatenate(positions, axis=1)
 
     def encode_inputs(
         self,
@@ -232,8 +208,22 @@ class BertEncoder(BertModel):
         return dropout_key
 
 
-def _without_padding(attention_mask: Any | None) -> Unpadded | None:
-    """For kernels and padded rows, each of one text."""
-    if not are_fused() or attention_mask is None or len(attention_mask.shape) != 2:
-        return None
-    return unpadded(attention_mask)
+def attention_maps(
+    encoder: BertEncoder, input_word_ids: Any, input_type_ids: Any | None = None
+) -> np.ndarray:
+    """The attention of texts of one length, as HuggingFace's `output_attentions`.
+
+    Args:
+        encoder: a built model.
+        input_word_ids: int32 [batch, length], [CLS] and [SEP] included, no padding.
+        input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
+
+    Returns:
+        float32 [layers, batch, heads, query, key]; the keys of a query add up to 1.
+    """
+    states = encoder(input_word_ids, input_type_ids, output_hidden_states=True)["hidden_states"]
+    maps = [
+        block.attention.probabilities(hidden)
+        for block, hidden in zip(encoder.blocks, states[:-1], strict=True)
+    ]
+    return np.stack([ops.convert_to_numpy(each) for each in maps])

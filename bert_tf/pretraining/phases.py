@@ -17,8 +17,8 @@ from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
 from bert_tf.data.records.epoch_records import DynamicMasking
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.arithmetic import BatchRows
 from bert_tf.training.timeline import PhaseSettings
 

@@ -17,7 +17,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task

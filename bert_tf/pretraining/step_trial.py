@@ -32,8 +32,8 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu.cores import divide_cores_among_parts
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.arithmetic import (
@@ -150,15 +150,18 @@ def measure_ways(
 
 def expected_way(config: LoopSection, rows: BatchRows) -> Arithmetic:
     """The arithmetic that is expected to be the fastest; TensorFlow does not start for that."""
+    cpu_kernels = may_use_cpu_kernels(config, Console(quiet=True))
     precision = choose_precision(
         config.precision,
         config.xla,
         static_shapes=True,
         strategy=tf.distribute.get_strategy(),
         console=Console(quiet=True),
+        cpu_kernels=cpu_kernels,
     )
-    is_divided = config.strategy == "default" and not precision.use_xla
-    return Arithmetic(precision=precision, shards=rows.shards() if is_divided else 1)
+    is_divided = cpu_kernels and config.strategy == "default" and not precision.use_xla
+    shards = rows.shards() if is_divided else 1
+    return Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
 
 
 def try_steps(
@@ -185,6 +188,7 @@ def try_steps(
         "bert": bert_config.fields(),
         "shape": dataclasses.asdict(shape),
         "shards": ways[0].shards,
+        "cpu_kernels": ways[0].cpu_kernels,
         "ways": [dataclasses.asdict(way.precision) for way in ways],
         "micro_batches": micro_batches,
         "seconds": seconds,
@@ -275,7 +279,11 @@ def _tried(settings: dict[str, Any], way: dict[str, Any]) -> TriedStep | None:
     try:
         run = steps_of(
             BertConfig(**settings["bert"]),
-            Arithmetic(precision=PrecisionPolicy(**way), shards=settings["shards"]),
+            Arithmetic(
+                precision=PrecisionPolicy(**way),
+                shards=settings["shards"],
+                cpu_kernels=settings["cpu_kernels"],
+            ),
             StepShape(**settings["shape"]),
             micro_batches=settings["micro_batches"],
         )

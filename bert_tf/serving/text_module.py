@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.layers.fusible import fusible_operations
+from bert_tf.layers.projection import fusible
 from bert_tf.serving.request_checks import checked_ids, checked_texts
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
@@ -101,7 +101,7 @@ class TextModule(tf.Module, abc.ABC):
         def predict(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = checked_texts(given, list_inputs=self.list_inputs)
             batch_tokens = texts.pop(BATCH_TOKENS)
-            with fusible_operations():
+            with fusible(self.model):
                 return self.predict(texts, batch_tokens)
 
         @tf.function
@@ -129,7 +129,7 @@ class TextModule(tf.Module, abc.ABC):
         @tf.function
         def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             batch = checked_ids(given, rank=self.ids_rank, config=self.model.config)
-            with fusible_operations():
+            with fusible(self.model):
                 return self.head_outputs(batch)
 
         shape = [None] * self.ids_rank

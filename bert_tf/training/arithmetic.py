@@ -14,6 +14,7 @@ from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.processor import has_bfloat16
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
+from bert_tf.cpu.switch import is_available
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _BFLOAT16_CAPABILITY = (8, 0)
@@ -26,7 +27,7 @@ class PrecisionPolicy:
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
         use_xla: whether XLA compiles the step.
-        use_kernels: whether layers use the CPU kernels.
+        use_kernels: whether encoders use `bert_tf.cpu.forward`.
     """
 
     policy: str
@@ -53,10 +54,12 @@ class Arithmetic:
         precision: of the layers, and whether XLA compiles the step or layers use kernels.
         shards: parts of every batch, or micro-batch, that are computed side by side, see
             `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
+        cpu_kernels: whether processors may use `bert_tf.cpu`, with XLA for the optimizer.
     """
 
     precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)
     shards: int = 1
+    cpu_kernels: bool = True
 
     def __str__(self) -> str:
         parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
@@ -70,6 +73,7 @@ def choose_precision(
     static_shapes: bool,
     strategy: tf.distribute.Strategy,
     console: Console,
+    cpu_kernels: bool = True,
 ) -> PrecisionPolicy:
     """Resolves "auto" in the config, and reports the choice.
 
@@ -83,7 +87,7 @@ def choose_precision(
     use_xla = xla == "on"
     if xla == "auto":
         use_xla = device == "TPU" or (device == "GPU" and static_shapes)
-    use_kernels = device == "CPU" and precision != "float16" and not use_xla
+    use_kernels = cpu_kernels and device == "CPU" and precision != "float16" and not use_xla
     chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_kernels)
     console.info(f"{device}, {chosen}")
     return chosen
@@ -161,12 +165,14 @@ def settle_arithmetic(
     """
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
+    cpu_kernels = may_use_cpu_kernels(config, console)
     if kept is not None:
         arithmetic = Arithmetic(
             precision=PrecisionPolicy(
-                kept["policy"], kept["use_xla"], kept.get("use_kernels", False)
+                kept["policy"], kept["use_xla"], cpu_kernels and kept.get("use_kernels", False)
             ),
-            shards=kept["shards"],
+            shards=kept["shards"] if cpu_kernels else 1,
+            cpu_kernels=cpu_kernels,
         )
         console.info(f"arithmetic as this run began with: {arithmetic}")
     else:
@@ -176,10 +182,11 @@ def settle_arithmetic(
             static_shapes=static_shapes,
             strategy=strategy,
             console=console,
+            cpu_kernels=cpu_kernels,
         )
-        divided = min((phase.shards() for phase in rows), default=1)
+        divided = min((phase.shards() for phase in rows), default=1) if cpu_kernels else 1
         shards = divided if is_kept and not precision.use_xla else 1
-        arithmetic = Arithmetic(precision=precision, shards=shards)
+        arithmetic = Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
         is_open = config.precision == config.xla == "auto"
         if trial is not None and is_kept and is_open and not has_accelerator():
             arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
@@ -201,12 +208,18 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
     write_text_atomically(path, sealed(document))
 
 
-def candidate_ways(*, shards: int) -> list[Arithmetic]:
+def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:
+    """Whether a run may use `bert_tf.cpu`; warns once where it cannot be loaded."""
+    return config.cpu_kernels == "auto" and not has_accelerator() and is_available(console.warn)
+
+
+def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]:
     """The ways that a trial compares on processors; those without XLA in `shards` parts."""
     return [
         Arithmetic(
-            precision=PrecisionPolicy(policy, use_xla, use_kernels=not use_xla),
+            precision=PrecisionPolicy(policy, use_xla, use_kernels=cpu_kernels and not use_xla),
             shards=1 if use_xla else shards,
+            cpu_kernels=cpu_kernels,
         )
         for policy in ("mixed_bfloat16", "float32")
         for use_xla in (False, True)
@@ -217,7 +230,7 @@ def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
     """The fastest way in a trial; the expected one, unless another is clearly faster."""
-    ways = candidate_ways(shards=shards)
+    ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
     console.info("measuring how a step is computed fastest here")
     seconds = dict(zip(ways, trial(ways), strict=True))
     for way in ways:

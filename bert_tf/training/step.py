@@ -12,27 +12,27 @@ micro-batches, compute the same gradients.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import int32_seed
-from bert_tf.cpu.compute_copies import ComputeCopies
-from bert_tf.cpu.gradients import Gradient, global_norm, joined, summed
-from bert_tf.cpu.graph_rewrites import without_graph_rewrites
-from bert_tf.cpu.switch import fused_kernels
-from bert_tf.layers.repeated_block import blocks_traced_once
-from bert_tf.training.arithmetic import Arithmetic
+from bert_tf.cpu.switch import is_available
+from bert_tf.training.arithmetic import Arithmetic, has_accelerator
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.throughput import WORK_COUNTS, count_work
 
+if TYPE_CHECKING:
+    from bert_tf.cpu.backend import CpuBackend
+
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
-_Gradients: TypeAlias = tuple[list[Gradient], dict[str, tf.Tensor]]  # and logged numbers
+_Gradients: TypeAlias = tuple[list[Any], dict[str, tf.Tensor]]  # and logged numbers
 _RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is traced anew
 
 
@@ -91,16 +91,20 @@ class TrainingStep:
         self._gradients = self._summed_gradients
         if arithmetic.precision.use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
-        self._use_kernels = arithmetic.precision.use_kernels
-        self._shards = arithmetic.shards
-        # One replica has parts of its batch.
-        divided = model.trainable_variables if self._shards > 1 else []
-        self._copies = ComputeCopies(divided, model.compute_dtype)
-        if self._replicas == 1:
-            optimizer.update_in_place(self._copies.variables)
-        # Calls that are not inlined are traced once, and each runs by itself.
-        self._shard_gradients = tf.function(
-            self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
+        self._backend = self._make_backend(arithmetic)
+
+    def _make_backend(self, arithmetic: Arithmetic) -> PlainBackend | CpuBackend:
+        if not arithmetic.cpu_kernels or has_accelerator() or not is_available():
+            return PlainBackend(self._gradients_of, self._optimizer)
+        from bert_tf.cpu.backend import CpuBackend
+
+        return CpuBackend(
+            self._gradients_of,
+            model=self._model,
+            optimizer=self._optimizer,
+            use_kernels=arithmetic.precision.use_kernels,
+            shards=arithmetic.shards,
+            replicas=self._replicas,
         )
 
     def run(
@@ -129,9 +133,9 @@ class TrainingStep:
         count = len(learning_rates)
         padded = np.zeros(-(-count // _RATES_MULTIPLE) * _RATES_MULTIPLE, np.float32)
         padded[:count] = learning_rates
-        with without_graph_rewrites():
+        with self._backend.running():
             if not untouched:
-                self._take_variables()
+                self._backend.take_variables()
             rows = self._run(
                 batches,
                 tf.constant(first_step, tf.int32),
@@ -140,11 +144,6 @@ class TrainingStep:
                 accumulation_steps,
             ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
-
-    @tf.function(autograph=False)
-    def _take_variables(self) -> None:
-        self._optimizer.take_memory()
-        self._copies.refresh()
 
     # Without autograph, whose look at every call under it is slow to trace.
     @tf.function(autograph=False)
@@ -188,7 +187,7 @@ class TrainingStep:
                 batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
             )
         )
-        norm = global_norm(gradients) / scale
+        norm = self._backend.norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
         finite = tf.cast(tf.math.is_finite(norm) & tf.math.is_finite(loss), tf.float32)
         factor = 1.0 / scale
@@ -197,7 +196,7 @@ class TrainingStep:
         # Without loss scaling all steps after a bad one are skipped, until the loop checks.
         applied = finite if self._scale_loss else finite * self._optimizer.applied
         self._optimizer.prepare_step(applied, learning_rate, factor)
-        self._optimizer.apply(gradients)
+        self._backend.apply(gradients)
         if self._averages is not None:
             self._averages.update(step, applied)
         if self._scale_loss:
@@ -236,14 +235,14 @@ class TrainingStep:
         if micro_batches == 1:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")
-            return self._sharded_gradients(batch, weights, scale, key)
+            return self._backend.gradients(batch, weights, scale, key)
         split = {name: _split_rows(tensor, micro_batches) for name, tensor in batch.items()}
 
         def micro_batch_gradients(index: tf.Tensor) -> _Gradients:
             micro_batch_key = tf.random.fold_in(key, index * self._replicas + replica, alg="philox")
             micro_batch = {name: tensor[index] for name, tensor in split.items()}
-            gradients, sums = self._sharded_gradients(micro_batch, weights, scale, micro_batch_key)
-            return [summed(gradient) for gradient in gradients], sums
+            gradients, sums = self._backend.gradients(micro_batch, weights, scale, micro_batch_key)
+            return [self._backend.total(gradient) for gradient in gradients], sums
 
         def add_micro_batch(index: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
             return index + 1, tf.nest.map_structure(tf.add, total, micro_batch_gradients(index))
@@ -256,65 +255,23 @@ class TrainingStep:
         )
         return total
 
-    def _sharded_gradients(
+    def _gradients_of(
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
     ) -> _Gradients:
-        if self._shards == 1:
-            parts = [self._gradients_of(batch, weights, scale, key)]
-        else:
-            copies = self._copies.read()
-            # Rows are often sorted by length: parts of every other row have about as many tokens.
-            with blocks_traced_once():
-                parts = [
-                    self._shard_gradients(
-                        {name: tensor[index :: self._shards] for name, tensor in batch.items()},
-                        weights,
-                        scale,
-                        tf.random.fold_in(key, index, alg="philox"),
-                        copies,
-                    )
-                    for index in range(self._shards)
-                ]
-        gradients, sums = zip(*parts, strict=True)
-        return (
-            [joined(of_parts) for of_parts in zip(*gradients, strict=True)],
-            tf.nest.map_structure(lambda *values: tf.add_n(values), *sums),
-        )
-
-    def _gradients_of(
-        self,
-        batch: Batch,
-        weights: dict[str, tf.Tensor],
-        scale: tf.Tensor,
-        key: tf.Tensor,
-        copies: Sequence[tf.Tensor] = (),
-    ) -> tuple[list[tf.Tensor | tf.IndexedSlices], dict[str, tf.Tensor]]:
         variables = [variable.value for variable in self._model.trainable_variables]
-        if copies:
-            variables = self._copies.among(variables, copies)
-        with fused_kernels() if self._use_kernels else contextlib.nullcontext():
-            with tf.GradientTape() as tape, self._copies.in_use(copies):
-                tape.watch(copies)
-                parts = self._loss(self._model, batch, training=True, dropout_key=key)
-                losses = {
-                    term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)
-                    for term, weight in weights.items()
-                }
-                scaled = tf.add_n(list(losses.values())) * scale
-            found = tape.gradient(scaled, variables)
+        with tf.GradientTape() as tape:
+            tape.watch(variables)
+            parts = self._loss(self._model, batch, training=True, dropout_key=key)
+            losses = {
+                term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)
+                for term, weight in weights.items()
+            }
+            scaled = tf.add_n(list(losses.values())) * scale
         gradients = [
-            gradient
-            if isinstance(gradient, tf.IndexedSlices) and self._keeps_rows(number)
-            else tf.zeros_like(variable)
-            if gradient is None
-            else tf.convert_to_tensor(gradient)
-            for number, (variable, gradient) in enumerate(zip(variables, found, strict=True))
+            tf.zeros_like(variable) if gradient is None else gradient
+            for variable, gradient in zip(variables, tape.gradient(scaled, variables), strict=True)
         ]
         return gradients, _numbers(losses, parts, batch)
-
-    def _keeps_rows(self, number: int) -> bool:
-        """Whether the gradient of a variable stays a sum of rows up to the optimizer."""
-        return self._use_kernels and self._optimizer.takes_rows(number)
 
     def _adapt_loss_scale(self, finite: tf.Tensor) -> None:
         good = tf.where(finite > 0, self.good_steps + 1, 0)
@@ -324,6 +281,44 @@ class TrainingStep:
         )
         self.loss_scale.assign(tf.maximum(scale, 1.0))
         self.good_steps.assign(tf.where(grow, tf.zeros_like(good), good))
+
+
+class PlainBackend:
+    """Computes and applies gradients on any device; `bert_tf.cpu.backend` is another one.
+
+    Args:
+        compute: gradients of a batch, by the weights of its loss terms, the scale of the loss and a
+            dropout key.
+        optimizer: built on the model's trainable variables.
+    """
+
+    def __init__(self, compute: Callable[..., _Gradients], optimizer: StepOptimizer):
+        self._compute = compute
+        self._optimizer = optimizer
+
+    def running(self) -> AbstractContextManager[None]:
+        """The context that steps run in."""
+        return contextlib.nullcontext()
+
+    def take_variables(self) -> None:
+        """Prepares for steps after anything else has read or assigned model and optimizer."""
+
+    def gradients(self, *arguments: Any) -> _Gradients:
+        """Gradients of a batch, in a form for the other methods; arguments as of `compute`."""
+        gradients, numbers = self._compute(*arguments)
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], numbers
+
+    def total(self, gradient: tf.Tensor) -> tf.Tensor:
+        """A gradient as one tensor."""
+        return gradient
+
+    def norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+        """The global norm, float32 []."""
+        return tf.sqrt(tf.add_n([2.0 * tf.nn.l2_loss(gradient) for gradient in gradients]))
+
+    def apply(self, gradients: Sequence[tf.Tensor]) -> None:
+        """Has the optimizer apply gradients."""
+        self._optimizer.apply(gradients)
 
 
 def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> dict[str, tf.Tensor]:

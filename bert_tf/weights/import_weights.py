@@ -10,7 +10,7 @@ from bert_tf.base.errors import InputError, UsageError, no_folder
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.problem_type import ProblemType
+from bert_tf.models.heads import ProblemType
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
 from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
 from bert_tf.weights.model_directory import (

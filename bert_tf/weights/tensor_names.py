@@ -14,12 +14,14 @@ import numpy as np
 from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.projection import Projection
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.linear_head import LinearHeadModel
-from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.models.regression import BertRegressor
-from bert_tf.models.sentence_encoder import BertSentenceEncoder
+from bert_tf.models.heads import (
+    BertMaskedLM,
+    BertPretrainingModel,
+    BertQuestionAnswerer,
+    BertRegressor,
+    BertSentenceEncoder,
+    LinearHeadModel,
+)
 
 ENCODER_PREFIX = "bert."
 _UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")

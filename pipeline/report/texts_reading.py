@@ -20,10 +20,8 @@ from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.engines.engine import decoded_texts
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.saved_model import text_module
-from bert_tf.models.attention_maps import attention_maps
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.models.sentence_encoder import BertSentenceEncoder
+from bert_tf.models.encoder import BertEncoder, attention_maps
+from bert_tf.models.heads import BertMaskedLM, BertSentenceEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.base.prediction_rows import prediction_rows

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import BertClassifier
 from bert_tf.weights.model_directory import write_model_directory
 
 

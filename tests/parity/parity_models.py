@@ -1,14 +1,16 @@
 """The models whose reference values make_reference.py writes, by the names of their folders."""
 
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.models.multiple_choice import BertMultipleChoice
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.problem_type import ProblemType
-from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.models.regression import BertRegressor
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.heads import (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainingModel,
+    BertQuestionAnswerer,
+    BertRegressor,
+    BertTokenClassifier,
+    ProblemType,
+)
 
 MODELS = {
     "encoder": BertEncoder,

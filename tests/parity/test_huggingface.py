@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
-from bert_tf.models.attention_maps import attention_maps
+from bert_tf.models.encoder import attention_maps
 from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.regression.task import RegressionTask

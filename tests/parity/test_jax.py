@@ -16,8 +16,7 @@ import tensorflow as tf
 from parity_models import MODELS
 
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.heads import BertPretrainingModel, BertQuestionAnswerer
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.tensor_files import FolderTensors
 

@@ -34,6 +34,14 @@ class LoopSection(Section):
         choices=("auto", "on", "off"),
         advanced=True,
     )
+    cpu_kernels: str = option(
+        "compiled kernels for training on processors (auto: wherever they load; off: plain "
+        "TensorFlow, 5 to 29% slower)",
+        default="auto",
+        choices=("auto", "off"),
+        advanced=True,
+        affects_output=False,
+    )
     seed: int = option(
         "random seed for initial weights, data order and dropout; any integer", default=1
     )

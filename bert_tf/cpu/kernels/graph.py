@@ -6,7 +6,9 @@ float32. Second derivatives are not defined.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import tensorflow as tf
 
 from bert_tf.cpu.kernels.gelu import gelu_entry, gelu_gradient_entry, tanh_gelu_entry
 from bert_tf.cpu.kernels.heads import heads_entry, heads_gradient_entry
@@ -14,9 +16,6 @@ from bert_tf.cpu.kernels.keep_elements import keep_elements_entry
 from bert_tf.cpu.kernels.operation import kind_of, like, results_of, sums_like
 from bert_tf.cpu.kernels.softmax import softmax_entry, softmax_gradient_entry
 from bert_tf.cpu.kernels.sum_norm import sum_norm_entry, sum_norm_gradient_entry
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 def biased_heads(
@@ -40,8 +39,6 @@ def biased_heads(
     Returns:
         The parts, [batch, num_heads, length, width / parts / num_heads] each.
     """
-    import tensorflow as tf
-
     kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
     padded = projected if numbers is None else numbers
@@ -91,8 +88,6 @@ def joined_heads(
     Returns:
         [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
     """
-    import tensorflow as tf
-
     kind = kind_of(context)
     batch, heads, length, size = context.shape
     width = heads * size
@@ -134,8 +129,6 @@ def padded_rows(hidden: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
     Returns:
         [batch, length, width].
     """
-    import tensorflow as tf
-
     no_bias = tf.zeros([hidden.shape[-1]], hidden.dtype)
     (rows,) = biased_heads(hidden, no_bias, numbers, parts=1, num_heads=1)
     return tf.squeeze(rows, axis=1)
@@ -149,8 +142,6 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
         shape: int32 [rank], of the result.
         level: of 256.
     """
-    import tensorflow as tf
-
     arguments = [key, counter, tf.constant([level])]
     return results_of(
         keep_elements_entry(), arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
@@ -165,8 +156,6 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
         bias: of their dtype, [width].
         is_exact: or the tanh approximation.
     """
-    import tensorflow as tf
-
     bias = tf.convert_to_tensor(bias)
     kind = kind_of(inputs, bias)
     entry = gelu_entry(kind) if is_exact else tanh_gelu_entry(kind)
@@ -209,8 +198,6 @@ def normalized_sum(
         keep_scale: of what dropout keeps.
         epsilon: added to the variance.
     """
-    import tensorflow as tf
-
     kind = kind_of(hidden, change, bias)
     numbers = tf.constant([keep_scale, epsilon])
     mask = tf.zeros([0, hidden.shape[-1]], tf.bool) if keep is None else keep
@@ -258,8 +245,6 @@ def dropped_softmax(
         scale: of the scores.
         keep_scale: of what dropout keeps.
     """
-    import tensorflow as tf
-
     kind = kind_of(scores)
     numbers = tf.constant([scale, keep_scale])
     added = tf.zeros([0, 0, 0, 0]) if bias is None else bias

@@ -11,15 +11,13 @@ import ctypes
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.cpu.kernels import native
 from bert_tf.cpu.kernels.workers import board_address
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"  # shape and dtype
 _NAME = "BertTfKernel"
@@ -47,8 +45,6 @@ def results_of(
         divided: the number of that tensor among arguments and results.
         sums: how many of the last results are sums over rows, in float32.
     """
-    import tensorflow as tf
-
     # When all arguments are there: before, the memory of a whole step would be taken at its start.
     with tf.control_dependencies(arguments):
         buffers = [tf.raw_ops.Empty(shape=shape, dtype=dtype) for shape, dtype in results]
@@ -98,15 +94,11 @@ def kind_of(*tensors: tf.Tensor) -> Any:
 
 def like(*tensors: tf.Tensor) -> list[Result]:
     """Results of the shapes and dtypes of tensors."""
-    import tensorflow as tf
-
     return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
 
 
 def sums_like(*tensors: tf.Tensor) -> list[Result]:
     """Results of the shapes of tensors in float32, which kernels add up in."""
-    import tensorflow as tf
-
     return [(tf.shape(tensor), tf.float32) for tensor in tensors]
 
 
@@ -118,7 +110,7 @@ def _operation(
     for tensor in (*arguments, *results):
         if (tensor.shape.rank or 0) > native.RANK:
             raise ValueError(f"kernels take tensors of up to {native.RANK} axes, got {tensor}")
-    piece = _register()
+    piece = register()
     description = _description(entry, *division, PIECE_SIZE, board_address(), piece)
     return op_def_library.apply_op(
         _NAME,
@@ -147,10 +139,12 @@ def framework_library(folder: Path, link_flags: list[str]) -> Path:
 
 
 @functools.cache
-def _register() -> int:
-    """Makes the operation known to TensorFlow, once per process; the address for pieces of it."""
-    import tensorflow as tf
+def register() -> int:
+    """Registers the operation with TensorFlow, once per process.
 
+    Returns:
+        The address of the function that computes a piece of it.
+    """
     library = ctypes.CDLL(
         str(framework_library(Path(tf.sysconfig.get_lib()), tf.sysconfig.get_link_flags()))
     )

@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.tables import Table
-from bert_tf.models.problem_type import ProblemType
+from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import weighted_hits
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.models.heads import BertMaskedLM
 from bert_tf.tasks.base.declaration import PretrainedTaskDeclaration
 from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard

@@ -16,8 +16,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
-from bert_tf.models.classification import BertClassifier
-from bert_tf.models.problem_type import ProblemType
+from bert_tf.models.heads import BertClassifier, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport

@@ -17,7 +17,7 @@ from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.multiple_choice import BertMultipleChoice
+from bert_tf.models.heads import BertMultipleChoice
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.prediction_rows import prediction_rows

@@ -16,7 +16,7 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.heads import BertQuestionAnswerer
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard

@@ -12,8 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.tables import Table
-from bert_tf.models.problem_type import ProblemType
-from bert_tf.models.regression import BertRegressor
+from bert_tf.models.heads import BertRegressor, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Student
 from bert_tf.tasks.base.task_fields import learned

@@ -20,7 +20,7 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.sentence_encoder import BertSentenceEncoder
+from bert_tf.models.heads import BertSentenceEncoder
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, TaskResults

@@ -22,7 +22,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.classification import BertClassifier
+from bert_tf.models.heads import BertClassifier
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.task import Task, TaskData, TaskReport, TaskResults

@@ -19,7 +19,7 @@ from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from bert_tf.cpu.gradients import Gradient, summed
-from bert_tf.cpu.kernels.adamw import (
-    adamw_entry,
-    adamw_table_entry,
-    copying_adamw_entry,
-    find_moments_entry,
-)
-from bert_tf.cpu.kernels.operation import in_place, kind_of
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
+
+if TYPE_CHECKING:
+    from bert_tf.cpu.adamw import Gradient, InPlaceAdamW
 
 
 class AdamW(StepOptimizer):
@@ -26,47 +21,37 @@ class AdamW(StepOptimizer):
     enough for that to slow training down. Without bias correction it is the optimizer of
     google-research/bert (`optimization.py`).
 
-    On processors, where memory limits it, the update of a large variable in place is one pass over
-    weights, moments, gradient and the copy in the dtype of products. Of a table whose gradient is
-    given as rows, it leaves out the moments of rows that never had a gradient, which are 0.
-    Elsewhere, and for small variables, it is TensorFlow's kernel.
+    Attributes:
+        in_place: updates the variables that it contains, from gradients of its own form; None for
+            none.
     """
-
-    has_kernel = True
 
     def __init__(self, **arguments: Any):
         super().__init__(name="adamw", **arguments)
-        # By the number of a variable, bool [rows]. Not saved: `take_memory` finds them.
-        self._has_moments: dict[int, tf.Variable] = {}
+        self.in_place: InPlaceAdamW | None = None
 
-    def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
-        super().update_in_place(copies)
-        self._has_moments = {
-            index: tf.Variable(tf.zeros(variable.shape[0], tf.bool), trainable=False)
-            for index, variable in enumerate(self._trainable_variables)
-            if self.takes_rows(index)
-        }
+    def update_in_place(self, copies: dict[int, tf.Variable]) -> InPlaceAdamW:
+        """Updates large variables by `bert_tf.cpu.adamw` from now on.
 
-    def takes_rows(self, index: int) -> bool:
-        rank = len(self._trainable_variables[index].shape)
-        return self.is_in_place(index) and rank == 2 and index not in self.copies
+        Args:
+            copies: by the number of a variable, its copy in another dtype.
+        """
+        from bert_tf.cpu.adamw import InPlaceAdamW
 
-    def take_memory(self) -> None:
-        super().take_memory()
-        for index, has_moments in self._has_moments.items():
-            moments = self._momentums[index].value, self._velocities[index].value
-            in_place(find_moments_entry(), moments, [has_moments], row_axes=1)
+        self.in_place = InPlaceAdamW(
+            self._trainable_variables, self._momentums, self._velocities, copies
+        )
+        return self.in_place
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
         rate = self.rate(index, scalars)
         decay = self.decay * rate if self.decay and self._decays[index] else None
-        m, v = self._momentums[index].value, self._velocities[index].value
         correction = tf.sqrt(1.0 - scalars.beta_2_power)
         # Of the second moment before the correction of its bias.
         epsilon = self.epsilon * correction
-        if self.is_in_place(index):
+        if self.in_place is not None and index in self.in_place:
             numbers = (
                 scalars.gradient_factor,
                 0.0 if decay is None else decay,
@@ -75,43 +60,19 @@ class AdamW(StepOptimizer):
                 rate * correction / (1.0 - scalars.beta_1_power),
                 epsilon,
             )
-            if isinstance(gradient, tf.IndexedSlices):
-                self._update_table(variable, index, gradient, tf.stack(numbers))
-                return
-            copies = [self.copies[index]] if index in self.copies else []
-            first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
-            entry = (copying_adamw_entry if copies else adamw_entry)(kind_of(first))
-            arguments = [first, second, tf.stack(numbers)]
-            in_place(entry, arguments, [variable, m, v, *copies], row_axes=0)
+            self.in_place.update(index, gradient, tf.stack(numbers))
             return
         if decay is not None:
             variable.assign_sub(variable * decay)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=m.handle,
-            v=v.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
             beta1_power=scalars.beta_1_power,
             beta2_power=scalars.beta_2_power,
             lr=rate,
             beta1=scalars.beta_1,
             beta2=scalars.beta_2,
             epsilon=epsilon,
-            grad=scaled(summed(gradient), scalars.gradient_factor),
-        )
-
-    def _update_table(
-        self, variable: tf.Variable, index: int, gradient: tf.IndexedSlices, numbers: tf.Tensor
-    ) -> None:
-        number = tf.size(gradient.indices)
-        places = tf.tensor_scatter_nd_update(
-            tf.fill([variable.shape[0]], -1), gradient.indices[:, None], tf.range(number)
-        )
-        arguments = [places, gradient.values, numbers]
-        moments = self._momentums[index].value, self._velocities[index].value
-        in_place(
-            adamw_table_entry(),
-            arguments,
-            [variable, *moments, self._has_moments[index]],
-            row_axes=1,
-            divided=len(arguments),
+            grad=scaled(gradient, scalars.gradient_factor),
         )

@@ -9,8 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.cpu.gradients import Gradient, is_large
-
 RateFactor = Callable[[keras.Variable], float]
 
 
@@ -44,8 +42,6 @@ class StepOptimizer(keras.optimizers.Optimizer):
       MirroredStrategy);
     - `prepare_step` takes the factor that clips the gradients, so that an update may multiply by it
       in the same pass over memory;
-    - after `update_in_place` an update may write to the memory of variables, and keeps copies of
-      weights up to date;
     - a variable may have a factor of its own on the learning rate, weight decay included;
     - what is the same for all variables is computed once per step.
 
@@ -54,12 +50,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         beta_1, beta_2, epsilon, weight_decay: as Keras names them.
         bias_correction: False leaves it out.
         rate_factor: a variable's factor on the learning rate; None for 1 everywhere.
-
-    Attributes:
-        has_kernel: whether `update_variable` can write to the memory of a variable and its copy.
     """
-
-    has_kernel = False
 
     def __init__(
         self,
@@ -79,8 +70,6 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self.decay = weight_decay
         self.bias_correction = bias_correction
         self._rate_factor = rate_factor
-        self._is_in_place = False
-        self.copies: dict[int, tf.Variable] = {}
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments."""
@@ -97,46 +86,6 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self._rate_factors = tuple(
             self._rate_factor(variable) if self._rate_factor else 1.0 for variable in variables
         )
-
-    def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
-        """Lets `apply` write to the memory of large variables on processors, and to copies.
-
-        For one replica, and for `apply` inside of a TensorFlow function, with `take_memory` called
-        since anything else has read or assigned the variables. What that function has read of them
-        before has to be used by then, as it is by all that the gradients depend on: TensorFlow does
-        not wait for others.
-
-        Args:
-            copies: by the number of a variable, what has its value in another dtype.
-        """
-        self._is_in_place = True
-        self.copies = copies
-
-    def is_in_place(self, index: int) -> bool:
-        """Whether `update_variable` is to write to the memory of a variable."""
-        variable, copy = self._trainable_variables[index].value, self.copies.get(index)
-        return (
-            self._is_in_place
-            and self.has_kernel
-            and is_large(variable)
-            and "CPU" in variable.device
-            and variable.dtype == tf.float32
-            and (copy is None or copy.dtype == tf.bfloat16)
-        )
-
-    def takes_rows(self, index: int) -> bool:
-        """Whether a variable's gradient may be given as rows, for less memory to pass over."""
-        return False
-
-    def take_memory(self) -> None:
-        """Gives variables that are updated in place memory that no other tensor shares.
-
-        TensorFlow's variables share theirs with what was assigned to them or read from them.
-        """
-        for index, variable in enumerate(self._trainable_variables):
-            if self.is_in_place(index):
-                for owner in (variable, self._momentums[index], self._velocities[index]):
-                    owner.value.assign(tf.raw_ops.DeepCopy(x=owner.value.read_value()))
 
     def prepare_step(
         self,
@@ -156,16 +105,16 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
         self.learning_rate.assign(learning_rate * applied)
 
-    def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> None:
+    def apply(self, grads: Sequence[tf.Tensor], trainable_variables: Any = None) -> None:
         """Applies the step or skips it, as `prepare_step` has set."""
         super().apply(grads, trainable_variables)
         skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
         self.iterations.assign_sub(skipped)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
-        """Updates one variable and its moments, and its copy where `is_in_place`.
+        """Updates one variable and its moments.
 
         Traced into a graph, on the variable's device.
 
@@ -187,12 +136,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         scalars = self._scalars()
 
-        def update(variable: tf.Variable, gradient: Gradient) -> None:
+        def update(variable: tf.Variable, gradient: tf.Tensor) -> None:
             index = self._get_variable_index(variable)
             self.update_variable(variable, index, gradient, scalars)
-            if index in self.copies and not self.is_in_place(index):
-                copy = self.copies[index]
-                copy.assign(tf.cast(variable, copy.dtype))
 
         for gradient, variable in grads_and_vars:
             distribution.extended.update(variable, update, args=(gradient,), group=False)

@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.cpu.gradients import Gradient, summed
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 
 
@@ -25,14 +24,13 @@ class Lamb(StepOptimizer):
         super().__init__(name="lamb", **arguments)
 
     def build(self, variables: list[keras.Variable]) -> None:
-        """Makes the moments."""
         super().build(variables)
         self._matrices = tuple(_matrices_in(variable) for variable in variables)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
-        gradient = scaled(summed(gradient), scalars.gradient_factor)
+        gradient = scaled(gradient, scalars.gradient_factor)
         m, v = self._momentums[index].value, self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
         velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))

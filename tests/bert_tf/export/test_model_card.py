@@ -15,7 +15,7 @@ from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.export.registry import FORMATS
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 

@@ -6,11 +6,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.heads import (
+    BertClassifier,
+    BertPretrainingModel,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
 
 CONFIG = BertConfig(
     vocab_size=30,

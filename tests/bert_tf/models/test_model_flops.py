@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from bert_tf.config.bert import sized_config
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.models.pretraining import BertPretrainingModel
 
 
 def test_operations_are_those_of_the_models_matrix_products():

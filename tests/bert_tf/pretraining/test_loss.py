@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.records.packed_records import assign_rows, choose_packed_shape, pack_features
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 
 LENGTH, PREDICTIONS, ROWS, VOCAB = 24, 4, 12, 40

@@ -14,8 +14,8 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.records.dataset_info import PretrainingData, encode_records
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import Evaluate, TrainingLoop

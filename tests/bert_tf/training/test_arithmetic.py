@@ -7,7 +7,7 @@ from bert_tf.base import processor
 from bert_tf.base.json_files import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.cpu import cores
+from bert_tf.cpu import cores, switch
 from bert_tf.training import arithmetic
 from bert_tf.training.arithmetic import (
     ARITHMETIC_FILE,
@@ -89,6 +89,27 @@ def test_what_xla_compiles_and_replicas_compute_stays_whole(tmp_path, console, m
     run = tmp_path / "mirrored"
     assert settle(run, console, ROWS, strategy="mirrored") == ("mixed_bfloat16", False, 1)
     assert not run.exists()
+
+
+def test_a_run_without_kernels_is_not_divided_and_one_that_began_with_them_goes_on_without(
+    tmp_path, console, machine
+):
+    machine(2, {"avx512_bf16"})
+    off = {"cpu_kernels": "off"}
+    assert settle(tmp_path / "off", console, ROWS, **off) == ("mixed_bfloat16", False, 1)
+    assert "bfloat16, without XLA" in console.text
+    settle(tmp_path / "run", console, ROWS)
+    assert settle(tmp_path / "run", console, ROWS, **off) == ("mixed_bfloat16", False, 1)
+    assert console.text.splitlines()[-1].endswith("began with: bfloat16, without XLA")
+
+
+def test_a_run_where_kernels_cannot_be_loaded_says_so_once(tmp_path, console, machine, monkeypatch):
+    machine(2, {"avx512_bf16"})
+    monkeypatch.setattr(switch, "why_not", lambda: "OSError: no such library")
+    monkeypatch.setattr(switch, "_WARNED", set())
+    for name in ("one", "two"):
+        assert settle(tmp_path / name, console, ROWS) == ("mixed_bfloat16", False, 1)
+    assert console.text.count("cannot be used (OSError: no such library)") == 1
 
 
 def trial_with(milliseconds):

@@ -10,8 +10,7 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.models.classification import BertClassifier
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertClassifier, BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
@@ -54,10 +53,11 @@ def training_step(model, loss, arithmetic):
     )
 
 
-def three_steps(model, loss, batch, *, use_kernels, shards, accumulation_steps):
+def three_steps(model, loss, batch, *, use_kernels, shards, accumulation_steps, cpu_kernels=True):
     """Logged numbers of three steps, and the weights after them."""
     precision = PrecisionPolicy("float32", use_xla=False, use_kernels=use_kernels)
-    step = training_step(model, loss, Arithmetic(precision=precision, shards=shards))
+    arithmetic = Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
+    step = training_step(model, loss, arithmetic)
     numbers = step.run(
         iter(tf.data.Dataset.from_tensors(batch).repeat()),
         first_step=0,
@@ -133,6 +133,13 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
         for use_kernels in (True, False)
     )
     require_same_steps(mine, theirs)
+
+
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
+    keys = {"shards": 1, "accumulation_steps": accumulation_steps}
+    mine = classification_steps(use_kernels=True, **keys)
+    require_same_steps(mine, classification_steps(use_kernels=False, cpu_kernels=False, **keys))
 
 
 def test_calls_that_follow_one_another_do_the_steps_of_one_in_bfloat16():

@@ -15,7 +15,7 @@ from object_checkpoints import make_object_checkpoint
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name
 from bert_tf.weights.import_weights import (
     architecture,

@@ -9,8 +9,8 @@ import pytest
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import BertClassifier
 from bert_tf.weights.import_weights import architecture, read_source
 from bert_tf.weights.keras_hub_preset import count_numbers, write_keras_hub_preset
 from bert_tf.weights.model_directory import load_weights, read_model_directory

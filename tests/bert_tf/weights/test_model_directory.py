@@ -10,11 +10,13 @@ import pytest
 from bert_tf.base.checksums import SUMS
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.heads import (
+    BertClassifier,
+    BertPretrainingModel,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
 from bert_tf.weights import model_directory
 from bert_tf.weights.model_directory import (
     load_weights,

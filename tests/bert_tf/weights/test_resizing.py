@@ -7,7 +7,7 @@ import pytest
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ImportWeightsConfig
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.weights.import_weights import read_source, write_imported
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.resizing import with_layers, with_positions, with_vocab

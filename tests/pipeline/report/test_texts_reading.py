@@ -10,9 +10,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.attention_maps import attention_maps
-from bert_tf.models.classification import BertClassifier
-from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.models.encoder import attention_maps
+from bert_tf.models.heads import BertClassifier, BertMaskedLM
 from bert_tf.tasks.fill_mask.reference import mask_probabilities
 from bert_tf.weights.model_directory import (
     load_all_weights,

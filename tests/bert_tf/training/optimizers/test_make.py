@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.optimizers.base import decays
 from bert_tf.training.optimizers.lamb import Lamb

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.cpu.first_token_attention import first_token_context
+from bert_tf.cpu.forward import first_token_context
 from bert_tf.layers.self_attention import SelfAttention, attention_bias
 
 

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.cpu.graph_rewrites import without_graph_rewrites
+from bert_tf.cpu.backend import without_graph_rewrites
 
 
 def rewrites_are_off() -> bool:

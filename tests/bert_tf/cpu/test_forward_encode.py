@@ -1,6 +1,6 @@
-"""The encoder with kernels, which leave padding out, against the one without."""
+"""The contract of the fast path: `encode` against the plain `BertEncoder.call`."""
 
-import contextlib
+import dataclasses
 
 import keras
 import numpy as np
@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.forward import Forward, encode
 from bert_tf.cpu.kernels import operation
-from bert_tf.cpu.switch import fused_kernels
-from bert_tf.layers.repeated_block import blocks_traced_once
+from bert_tf.cpu.switch import fast_path
+from bert_tf.layers.encoder_inputs import EncoderInputs
 from bert_tf.models.encoder import BertEncoder
 
 CONFIG = BertConfig(
@@ -78,7 +79,7 @@ def outputs_and_gradients(model, batch, mask, *, kernels, pooled_only):
         tf.debugging.assert_all_finite(outputs["pooled_output"], "of rows without tokens, too")
         return read, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    with fused_kernels() if kernels else contextlib.nullcontext(), blocks_traced_once():
+    with fast_path(Forward(traces_once=True) if kernels else None):
         return computed(tensors, tf.constant(mask))
 
 
@@ -111,3 +112,73 @@ def test_outputs_and_gradients_are_those_of_padded_rows(
         for each in (gradients, their_gradients)
     )
     assert np.linalg.norm(mine - theirs) < tolerance * np.linalg.norm(theirs)
+
+
+TEXTS = np.arange(LENGTH) // 4
+# Rows without padding, where both draw dropout for the same places; and what of them is read.
+READS = {
+    "all": {},
+    "no mask": {"attention_mask": None},
+    "layers": {"output_hidden_states": True},
+    "some": {"read_positions": np.int32([[1, 3], [2, 0], [3, 3], [10, 0]])},
+    "packed": {
+        "attention_mask": np.tile(TEXTS[:, None] == TEXTS, (ROWS, 1, 1)),
+        "pooled_positions": np.int32([[0, 4, 8]] * ROWS),
+        "read_positions": np.int32([[1, 5]] * ROWS),
+    },
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=list(READS))
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("hidden_act", ["gelu", "relu"])
+def test_encode_is_the_call_of_plain_layers(read, rate, hidden_act):
+    keras.utils.set_random_seed(1)
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, hidden_act=hidden_act)
+    model = BertEncoder(config.replace(attention_probs_dropout_prob=rate), dtype="float32")
+    model.build_weights()
+    key = tf.constant([5, 6]) if rate else None
+    arguments = {**inputs(), "attention_mask": np.ones_like(MASK), **read}
+    arguments = {
+        name: value if value is None or value is True else tf.constant(value)
+        for name, value in arguments.items()
+    }
+
+    def plain():
+        return model(**arguments, training=bool(rate), dropout_key=key)
+
+    def fast():
+        return encode(model, EncoderInputs(**arguments, dropout_key=key))
+
+    @tf.function(autograph=False)
+    def computed(call):
+        with tf.GradientTape() as tape:
+            outputs = call()
+            loss = tf.add_n(
+                [tf.reduce_sum(each * waves(each)) for each in tf.nest.flatten(outputs)]
+            )
+        variables = [variable.value for variable in model.trainable_variables]
+        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+        return outputs, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    (outputs, gradients), (expected, their_gradients) = computed(fast), computed(plain)
+    assert outputs.keys() == expected.keys()
+    for mine, theirs in zip(*map(tf.nest.flatten, (outputs, expected)), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    for mine, theirs in zip(gradients, their_gradients, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5 * max(1.0, np.abs(theirs).max()))
+
+
+@pytest.mark.parametrize("forward", [None, Forward()], ids=["plain", "fast"])
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_padding_of_the_sequence_output_is_0(forward, policy):
+    model = BertEncoder(CONFIG, dtype=policy)
+    model.build_weights()
+    with fast_path(forward):
+        outputs = tf.function(model, autograph=False)(
+            tf.constant(inputs()["input_word_ids"]), attention_mask=tf.constant(MASK)
+        )
+    states = tf.cast(outputs["sequence_output"], tf.float32).numpy()
+    np.testing.assert_array_equal(states[~MASK], 0.0)
+    assert np.abs(states[MASK]).min(axis=-1).max() > 0
+    assert np.isfinite(tf.cast(outputs["pooled_output"], tf.float32)).all()

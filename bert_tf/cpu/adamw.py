@@ -1,4 +1,4 @@
-"""Kernels of the optimizer: AdamW's update, and the norm of a gradient, in a pass over memory each.
+"""AdamW's update, and the norm of a gradient, in one pass over memory each.
 
 A gradient comes in the two parts that it is the sum of, as the parts of a batch computed them, or
 as the rows of a table that are not 0.
@@ -7,19 +7,123 @@ as the rows of a table that are not 0.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.cpu.kernels import FUNCTION, KERNEL, SUMMING_KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide
+from bert_tf.cpu.kernels.operation import in_place, kind_of
 
+# Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum; slices are
+# the only rows that are not 0, float32, each of them once.
+Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor] | tf.IndexedSlices"
+# Numbers that are worth a kernel's call.
+_LARGE = 2**17
 # Numbers that stay in a core's first cache from one loop to the next.
 _BLOCK = 512
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
+
+
+def is_large(values: Any) -> bool:
+    """Whether a variable, or its gradient, is one that kernels work on."""
+    return (values.shape.num_elements() or 0) >= _LARGE
+
+
+class InPlaceAdamW:
+    """AdamW's updates of large variables on processors, where memory limits them.
+
+    An update is one pass over weights, moments, gradient and the copy in the dtype of products. Of
+    a table whose gradient is given as rows, it leaves out the moments of rows that never had a
+    gradient, which are 0.
+
+    For one replica, inside of a TensorFlow function, with `take_memory` called since anything else
+    has read or assigned the variables. What that function has read of them before has to be used by
+    then, as it is by all that the gradients depend on: TensorFlow does not wait for others.
+
+    Args:
+        variables, momentums, velocities: Keras variables, in one order.
+        copies: by the number of a variable, its copy in another dtype.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Any],
+        momentums: Sequence[Any],
+        velocities: Sequence[Any],
+        copies: dict[int, tf.Variable],
+    ):
+        self._values = {
+            index: (weights.value, momentums[index].value, velocities[index].value)
+            for index, weights in enumerate(variables)
+            if _is_supported(weights.value, copies.get(index))
+        }
+        self._copies = copies
+        # By the number of a table, bool [rows]. Not saved: `take_memory` finds them.
+        self._has_moments = {
+            index: tf.Variable(tf.zeros(weights.shape[0], tf.bool), trainable=False)
+            for index, (weights, *_) in self._values.items()
+            if len(weights.shape) == 2 and index not in copies
+        }
+
+    def __contains__(self, index: int) -> bool:
+        """Whether this updates a variable, given by its number."""
+        return index in self._values
+
+    def takes_rows(self, index: int) -> bool:
+        """Whether a variable's gradient may be given as rows, for less memory to pass over."""
+        return index in self._has_moments
+
+    def take_memory(self) -> None:
+        """Gives variables memory that no other tensor shares.
+
+        TensorFlow's variables share theirs with what was assigned to them or read from them.
+        """
+        for values in self._values.values():
+            for owner in values:
+                owner.assign(tf.raw_ops.DeepCopy(x=owner.read_value()))
+        for index, has_moments in self._has_moments.items():
+            in_place(find_moments_entry(), self._values[index][1:], [has_moments], row_axes=1)
+
+    def update(self, index: int, gradient: Gradient, numbers: tf.Tensor) -> None:
+        """Updates a variable, its moments and its copy.
+
+        Args:
+            index: number of the variable.
+            gradient: of its shape.
+            numbers: see `adamw_update`.
+        """
+        if isinstance(gradient, tf.IndexedSlices):
+            self._update_table(index, gradient, numbers)
+            return
+        copies = [self._copies[index]] if index in self._copies else []
+        first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
+        entry = (copying_adamw_entry if copies else adamw_entry)(kind_of(first))
+        in_place(entry, [first, second, numbers], [*self._values[index], *copies], row_axes=0)
+
+    def _update_table(self, index: int, gradient: tf.IndexedSlices, numbers: tf.Tensor) -> None:
+        variables = [*self._values[index], self._has_moments[index]]
+        places = tf.tensor_scatter_nd_update(
+            tf.fill([variables[0].shape[0]], -1),
+            gradient.indices[:, None],
+            tf.range(tf.size(gradient.indices)),
+        )
+        arguments = [places, gradient.values, numbers]
+        in_place(adamw_table_entry(), arguments, variables, row_axes=1, divided=len(arguments))
+
+
+def _is_supported(weights: tf.Variable, copy: tf.Variable | None) -> bool:
+    return (
+        is_large(weights)
+        and "CPU" in weights.device
+        and weights.dtype.name == "float32"
+        and (copy is None or copy.dtype.name == "bfloat16")
+    )
 
 
 @numba.njit(**KERNEL)

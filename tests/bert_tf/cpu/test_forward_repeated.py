@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.graph_rewrites import without_graph_rewrites
-from bert_tf.layers.repeated_block import blocks_traced_once
+from bert_tf.cpu.backend import without_graph_rewrites
+from bert_tf.cpu.forward import Forward, Shared
+from bert_tf.cpu.switch import fast_path
 from bert_tf.models.encoder import BertEncoder
 
 CONFIG = BertConfig(
@@ -30,7 +31,7 @@ def made_encoder(policy):
     return encoder
 
 
-def traced(encoder, *, once, training=True):
+def traced(encoder, forward, *, training=True):
     """A graph of the outputs, and of the gradients of all weights."""
 
     @tf.function(autograph=False)
@@ -48,9 +49,7 @@ def traced(encoder, *, once, training=True):
         tf.TensorSpec([None, None], tf.int32),
         tf.TensorSpec([2], tf.int32),
     )
-    if not once:
-        return outputs_and_gradients.get_concrete_function(*arguments)
-    with blocks_traced_once():
+    with fast_path(forward):
         return outputs_and_gradients.get_concrete_function(*arguments)
 
 
@@ -71,8 +70,8 @@ def test_outputs_and_gradients_are_the_same_bits(policy, training, frozen):
     encoder = made_encoder(policy)
     if frozen:
         encoder.freeze(frozen)
-    each = traced(encoder, once=False, training=training)
-    once = traced(encoder, once=True, training=training)
+    each = traced(encoder, Forward(), training=training)
+    once = traced(encoder, Forward(traces_once=True), training=training)
     for seed in range(3):
         for mine, expected in zip(numbers(once, seed), numbers(each, seed), strict=True):
             np.testing.assert_array_equal(mine, expected)
@@ -81,16 +80,18 @@ def test_outputs_and_gradients_are_the_same_bits(policy, training, frozen):
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_one_graph_fits_all_blocks(policy):
     encoder = made_encoder(policy)
-    traced(encoder, once=True)
-    (graph,) = encoder._repeated_block._graphs.values()
+    forward = Forward(traces_once=True)
+    traced(encoder, forward)
+    (graph,) = forward.graphs.values()
     assert graph.experimental_get_tracing_count() == 1
 
 
 def test_frozen_blocks_are_called_directly():
     encoder = made_encoder("float32")
     encoder.freeze(CONFIG.num_hidden_layers)
-    traced(encoder, once=True)
-    assert not encoder._repeated_block._graphs
+    forward = Forward(traces_once=True)
+    traced(encoder, forward)
+    assert not forward.graphs
 
 
 def test_dropout_differs_between_blocks():
@@ -99,10 +100,11 @@ def test_dropout_differs_between_blocks():
     first, second, *_ = encoder.blocks
     for mine, other in zip(second.variables, first.variables, strict=True):
         mine.assign(other)
-    repeated = encoder._repeated_block
+    forward = Forward(traces_once=True)
     hidden, key = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.constant([3, 4])
-    with blocks_traced_once():
-        outputs = [repeated(block, hidden, dropout_key=key) for block in (first, second, first)]
+    outputs = [
+        forward.repeated(first, block, hidden, Shared(key=key)) for block in (first, second, first)
+    ]
     expected = [block(hidden, dropout_key=key) for block in (first, second, first)]
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-6)
     assert np.abs(outputs[0] - outputs[1]).max() > 1e-3

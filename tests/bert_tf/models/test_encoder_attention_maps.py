@@ -3,8 +3,7 @@
 import numpy as np
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.models.attention_maps import attention_maps
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.encoder import BertEncoder, attention_maps
 
 CONFIG = BertConfig(
     vocab_size=30,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.self_attention import gather_positions
 
 
 @given(

@@ -1,0 +1,266 @@
+"""How a training step uses processors: gradients of parts of a batch, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+import keras
+import tensorflow as tf
+
+from bert_tf.cpu.adamw import Gradient, InPlaceAdamW, is_large, squared_norm_entry
+from bert_tf.cpu.forward import Forward
+from bert_tf.cpu.kernels.operation import kind_of, results_of
+from bert_tf.cpu.switch import fast_path
+
+_OFF = "disable_meta_optimizer"
+_Batch: TypeAlias = dict[str, tf.Tensor]
+_Numbers: TypeAlias = dict[str, tf.Tensor]
+# Of a batch, the weights of its loss terms, the scale of the loss, and a dropout key: gradients as
+# TensorFlow gives them, and numbers to be summed over batches.
+ComputeGradients: TypeAlias = Callable[
+    [_Batch, _Numbers, tf.Tensor, tf.Tensor], tuple[list[Any], _Numbers]
+]
+
+
+class CpuBackend:
+    """Computes gradients in parts of a batch side by side, and updates large variables in one pass.
+
+    Args:
+        compute: gradients of the plain step.
+        model: a built Keras model.
+        optimizer: built on its trainable variables.
+        use_kernels: whether encoders use `bert_tf.cpu.forward`.
+        shards: parts of a batch, see `bert_tf.cpu.cores`.
+        replicas: of the run.
+    """
+
+    def __init__(
+        self,
+        compute: ComputeGradients,
+        *,
+        model: Any,
+        optimizer: Any,
+        use_kernels: bool,
+        shards: int,
+        replicas: int,
+    ):
+        self._compute = compute
+        self._optimizer = optimizer
+        self._shards = shards
+        self._forward = Forward(traces_once=shards > 1) if use_kernels else None
+        # One replica has parts of its batch.
+        divided = model.trainable_variables if shards > 1 else []
+        self._copies = ComputeCopies(divided, model.compute_dtype)
+        self._in_place: InPlaceAdamW | None = None
+        if replicas == 1 and hasattr(optimizer, "update_in_place"):
+            self._in_place = optimizer.update_in_place(self._copies.variables)
+        # Calls that are not inlined are traced once, and each runs by itself.
+        self._shard_gradients = tf.function(
+            self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
+        )
+
+    def running(self) -> AbstractContextManager[None]:
+        """The context that steps run in."""
+        return without_graph_rewrites()
+
+    @tf.function(autograph=False)
+    def take_variables(self) -> None:
+        """Prepares for steps after anything else has read or assigned model and optimizer."""
+        if self._in_place is not None:
+            self._in_place.take_memory()
+        self._copies.refresh()
+
+    def gradients(
+        self, batch: _Batch, weights: _Numbers, scale: tf.Tensor, key: tf.Tensor
+    ) -> tuple[list[Gradient], _Numbers]:
+        """See `ComputeGradients`; gradients may have any form of `Gradient`."""
+        if self._shards == 1:
+            parts = [self._gradients_of(batch, weights, scale, key)]
+        else:
+            copies = self._copies.read()
+            # Rows are often sorted by length: parts of every other row have about as many tokens.
+            parts = [
+                self._shard_gradients(
+                    {name: tensor[index :: self._shards] for name, tensor in batch.items()},
+                    weights,
+                    scale,
+                    tf.random.fold_in(key, index, alg="philox"),
+                    copies,
+                )
+                for index in range(self._shards)
+            ]
+        gradients, sums = zip(*parts, strict=True)
+        return (
+            [joined(of_parts) for of_parts in zip(*gradients, strict=True)],
+            tf.nest.map_structure(lambda *values: tf.add_n(values), *sums),
+        )
+
+    def total(self, gradient: Gradient) -> tf.Tensor:
+        """See `summed`."""
+        return summed(gradient)
+
+    def norm(self, gradients: Sequence[Gradient]) -> tf.Tensor:
+        """See `global_norm`."""
+        return global_norm(gradients)
+
+    def apply(self, gradients: Sequence[Gradient]) -> None:
+        """Has the optimizer apply gradients, and keeps the copies up to date."""
+        self._optimizer.apply(
+            [
+                gradient if self._is_in_place(index) else summed(gradient)
+                for index, gradient in enumerate(gradients)
+            ]
+        )
+        self._copies.refresh(but=self._is_in_place)
+
+    def _is_in_place(self, index: int) -> bool:
+        return self._in_place is not None and index in self._in_place
+
+    def _gradients_of(
+        self,
+        batch: _Batch,
+        weights: _Numbers,
+        scale: tf.Tensor,
+        key: tf.Tensor,
+        copies: Sequence[tf.Tensor] = (),
+    ) -> tuple[list[tf.Tensor | tf.IndexedSlices], _Numbers]:
+        is_fast = self._forward is not None
+        with fast_path(self._forward), self._copies.in_use(copies):
+            gradients, numbers = self._compute(batch, weights, scale, key)
+        kept = [
+            gradient
+            if isinstance(gradient, tf.IndexedSlices) and is_fast and self._takes_rows(index)
+            else tf.convert_to_tensor(gradient)
+            for index, gradient in enumerate(gradients)
+        ]
+        return kept, numbers
+
+    def _takes_rows(self, index: int) -> bool:
+        """Whether the gradient of a variable stays a sum of rows up to the optimizer."""
+        return self._in_place is not None and self._in_place.takes_rows(index)
+
+
+class ComputeCopies:
+    """bfloat16 copies of large weights, shared by all shards of a batch.
+
+    Keras would convert the variables wherever they are read. Gradients of a copy have its dtype:
+    parts of a batch hand them over in bfloat16.
+
+    Args:
+        variables: the trainable ones of a built Keras model.
+        dtype: of the copies, the compute dtype of the model.
+
+    Attributes:
+        variables: the copies, by their number among the trainable variables. Not saved: `refresh`
+            makes them from the weights.
+    """
+
+    def __init__(self, variables: Sequence[Any], dtype: str):
+        self._dtype = dtype
+        self._originals = {
+            number: variable
+            for number, variable in enumerate(variables)
+            if variable._autocast
+            and variable.dtype != dtype
+            and len(variable.shape) > 1
+            and is_large(variable.value)
+        }
+        self.variables = {
+            number: tf.Variable(tf.cast(original.value, dtype), trainable=False)
+            for number, original in self._originals.items()
+        }
+
+    def refresh(self, *, but: Callable[[int], bool] = lambda number: False) -> None:
+        """Converts the current weights, but those whose number is of no concern."""
+        for number, original in self._originals.items():
+            if not but(number):
+                self.variables[number].assign(tf.cast(original.value, self._dtype))
+
+    def read(self) -> list[tf.Tensor]:
+        """The copies' values."""
+        return [copy.read_value() for copy in self.variables.values()]
+
+    @contextlib.contextmanager
+    def in_use(self, copies: Sequence[tf.Tensor]) -> Iterator[None]:
+        """Has variables that are read in this context the values of their copies."""
+        if not copies:
+            yield
+            return
+        with keras.StatelessScope() as scope:
+            for original, copy in zip(self._originals.values(), copies, strict=True):
+                scope.add_update((original, copy))
+            yield
+
+
+def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
+    """The gradient that is the sum of parts; two large ones are left as they are."""
+    if isinstance(parts[0], tf.IndexedSlices):
+        return _rows_once(parts)
+    if len(parts) == 2 and is_large(parts[0]) and parts[0].dtype in (tf.bfloat16, tf.float32):
+        return tuple(parts)
+    return tf.add_n([tf.cast(part, tf.float32) for part in parts])
+
+
+def summed(gradient: Gradient) -> tf.Tensor:
+    """As one tensor; parts in bfloat16 are converted and added in one pass over memory."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.convert_to_tensor(gradient)
+    if not isinstance(gradient, tuple):
+        return gradient
+    if gradient[0].dtype == tf.float32:
+        return tf.add(*gradient)
+    return _compiled_sum()(*gradient)
+
+
+def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
+    """The square root of the sum of all squares, float32 []; parts are added up for it only."""
+    return tf.sqrt(tf.add_n([_squared_norm(gradient) for gradient in gradients]))
+
+
+@contextlib.contextmanager
+def without_graph_rewrites() -> Iterator[None]:
+    """Functions called inside the block run as they were traced, on processors.
+
+    Grappler searches the thousands of operations of a training step for a second or two. It finds
+    nothing there that pays: steps on long rows take as long without it, those on short rows are
+    a fifth faster. What XLA compiles is left to XLA either way.
+    """
+    options = tf.config.optimizer
+    before = bool(options.get_experimental_options().get(_OFF, False))
+    if before or tf.config.list_physical_devices("GPU"):
+        yield
+        return
+    options.set_experimental_options({_OFF: True})
+    try:
+        yield
+    finally:
+        options.set_experimental_options({_OFF: before})
+
+
+def _squared_norm(gradient: Gradient) -> tf.Tensor:
+    if isinstance(gradient, tuple):
+        result = tf.constant([1]), tf.float32
+        entry = squared_norm_entry(kind_of(gradient[0]))
+        return results_of(entry, gradient, [result], row_axes=0, sums=1)[0][0]
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return 2.0 * tf.nn.l2_loss(values)
+
+
+def _rows_once(parts: Sequence[tf.IndexedSlices]) -> tf.IndexedSlices:
+    values = tf.concat([tf.cast(part.values, tf.float32) for part in parts], axis=0)
+    indices, places = tf.unique(tf.concat([part.indices for part in parts], axis=0))
+    rows = tf.math.unsorted_segment_sum(values, places, tf.size(indices))
+    return tf.IndexedSlices(rows, indices, dense_shape=parts[0].dense_shape)
+
+
+@functools.cache
+def _compiled_sum() -> Callable[..., tf.Tensor]:
+    @tf.function(autograph=False, jit_compile=True)
+    def converted_sum(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        return tf.cast(first, tf.float32) + tf.cast(second, tf.float32)
+
+    return converted_sum

@@ -1,0 +1,386 @@
+"""The encoder's forward pass on processors: `BertEncoder.call` with kernels between the products.
+
+Outputs and gradients are those of the plain layers, whose variables it reads. What it does
+otherwise:
+- one kernel each for the bias and GELU, for bias, dropout, residual sum and LayerNorm, for the
+  softmax with its bias and dropout, and for the division into heads with its bias;
+- padding is left out (`bert_tf.cpu.unpadding`);
+- where only the first tokens are read, the last block projects no keys and values
+  (`first_token_context`);
+- blocks are traced into a graph once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.cpu.kernels.graph import (
+    biased_gelu,
+    biased_heads,
+    dropped_softmax,
+    joined_heads,
+    kept_elements,
+    normalized_sum,
+    padded_rows,
+)
+from bert_tf.cpu.unpadding import Unpadded, unpadded
+from bert_tf.layers.activation import activation, at_least_float32
+from bert_tf.layers.dropout import (
+    StatelessDropout,
+    dropped,
+    generator_state,
+    keep_level,
+    keep_scale,
+)
+from bert_tf.layers.embeddings import BertEmbeddings
+from bert_tf.layers.encoder_inputs import EncoderInputs
+from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.layers.projection import Projection
+from bert_tf.layers.self_attention import SelfAttention, bias_of_queries, gather_positions
+from bert_tf.layers.transformer_block import TransformerBlock
+
+_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What all blocks of a pass read.
+
+    Attributes:
+        bias: of attention, see `attention_bias`; None for none.
+        key: of dropout, int32[2]; None for none.
+        numbers: int32 [batch, length] where hidden states are without padding, see `Unpadded`;
+            None for padded rows.
+        offset: int64 [], added to the layers' streams of dropout; 0 for none.
+    """
+
+    bias: Any | None = None
+    key: Any | None = None
+    numbers: Any | None = None
+    offset: Any = 0
+
+
+Block = Callable[[TransformerBlock, Any, Shared, "Any | None"], Any]
+
+
+def block_output(
+    block: TransformerBlock, hidden: Any, shared: Shared, positions: Any | None = None
+) -> Any:
+    """Computes `TransformerBlock.call`.
+
+    Args:
+        block: built.
+        hidden: [batch, length, hidden], or [1, tokens, hidden] without padding.
+        shared: see there.
+        positions: as of `TransformerBlock.call`; without padding the numbers of the rows' first
+            tokens, int32 [1, batch].
+
+    Returns:
+        Like `hidden`, or of the tokens at `positions` only.
+    """
+    attended = attention_output(block.attention, hidden, shared, positions)
+    if positions is not None:
+        hidden = gather_positions(hidden, positions)
+    hidden = norm_of_sum(
+        block.attention_layer_norm, hidden, attended, block.attention_dropout, shared
+    )
+    transformed = _product(block.output_projection, project(block.intermediate, hidden))
+    return norm_of_sum(block.output_layer_norm, hidden, transformed, block.output_dropout, shared)
+
+
+def attention_output(
+    attention: SelfAttention, hidden: Any, shared: Shared, positions: Any | None = None
+) -> tuple[Any, Any]:
+    """Computes `SelfAttention.call` but for the last bias, which is the second result.
+
+    Arguments as of `block_output`.
+    """
+    if shared.numbers is not None and positions is not None:
+        return _product(
+            attention.output_projection, _context_of_first(attention, hidden, shared, positions)
+        )
+    layer, num_heads, bias = attention.query_key_value, attention.num_heads, shared.bias
+    if positions is None:
+        query, key, value = biased_heads(
+            *_product(layer, hidden), shared.numbers, parts=3, num_heads=num_heads
+        )
+    else:
+        width = hidden.shape[-1]
+        # One split, whose gradient is one concatenation.
+        kernels, biases = (tf.split(each, [width, 2 * width], axis=-1) for each in layer.tensors())
+        queries = _matrix_product(gather_positions(hidden, positions), kernels[0])
+        (query,) = biased_heads(queries, biases[0], parts=1, num_heads=num_heads)
+        others = _matrix_product(hidden, kernels[1])
+        key, value = biased_heads(others, biases[1], parts=2, num_heads=num_heads)
+        bias = bias_of_queries(bias, positions)
+    products = tf.matmul(query, key, transpose_b=True)
+    probabilities = _dropped_softmax(attention, products, bias, shared, query.shape[-1])
+    tokens = None if shared.numbers is None else tf.shape(hidden)[1]
+    context = joined_heads(tf.matmul(probabilities, value), shared.numbers, tokens=tokens)
+    return _product(attention.output_projection, context)
+
+
+def project(layer: Projection, inputs: Any) -> Any:
+    """Computes `Projection.call`."""
+    products, bias = _product(layer, inputs)
+    flat = tf.reshape(products, [-1, products.shape[-1]])
+    if layer.activation_name in _GELUS:
+        outputs = biased_gelu(flat, bias, is_exact=layer.activation_name == "gelu")
+    else:
+        outputs = activation(layer.activation_name, flat, bias)
+    return tf.reshape(outputs, tf.shape(products))
+
+
+def norm_of_sum(
+    layer: LayerNorm,
+    hidden: Any,
+    change: tuple[Any, Any],
+    dropout: StatelessDropout,
+    shared: Shared,
+) -> Any:
+    """Computes `LayerNorm.of_sum` of a change and the bias that is still to be added to it."""
+    outputs, bias = change
+    gamma, beta = (tf.reshape(weights, [-1]) for weights in (layer.gamma, layer.beta))
+    keep = _kept(dropout, outputs, shared)
+    return normalized_sum(
+        *(hidden, outputs, bias, keep, gamma, beta),
+        keep_scale=keep_scale(dropout.rate),
+        epsilon=layer.epsilon,
+    )
+
+
+def first_token_context(
+    firsts: tf.Tensor,
+    rows: tf.Tensor,
+    kernel: tf.Tensor,
+    bias: tf.Tensor,
+    probabilities: Callable[[tf.Tensor], tf.Tensor],
+    *,
+    num_heads: int,
+) -> tf.Tensor:
+    """Attends from each row's first token, without the keys and values of all tokens.
+
+    A query q has with a token's key, W x + b, the product (transpose(W) q) x + q b. The second term
+    is one number for all keys of a row, which softmax does not see. Values are projected after
+    their mean, too: that of W x + b, weighted by p, is W times the mean of x, plus b times the sum
+    of p. With one query per row, a token costs 2 x heads x width multiplications, instead of
+    2 x width^2 for its key and value and 2 x width for attention.
+
+    Args:
+        firsts: float [batch, hidden].
+        rows: of the same dtype, [batch, length, hidden].
+        kernel, bias: of the same dtype, [hidden, 3 * hidden] and [3 * hidden], of queries, keys and
+            values; the bias of keys is not used.
+        probabilities: maps products, [batch, heads, 1, length], to the weights of values.
+        num_heads: attention heads.
+
+    Returns:
+        [batch, hidden], to be projected.
+    """
+    width = rows.shape[-1]
+    size = width // num_heads
+    query_kernel, key_kernel, value_kernel = tf.split(kernel, 3, axis=1)
+    queries = tf.reshape(firsts @ query_kernel + bias[:width], [-1, num_heads, size])
+    key_kernel = tf.transpose(tf.reshape(key_kernel, [width, num_heads, size]), [1, 2, 0])
+    queries = _for_each_head(queries, key_kernel)
+    products = tf.matmul(queries, rows, transpose_b=True)[:, :, None]
+    weights = probabilities(products)[:, :, 0]
+    value_kernel = tf.transpose(tf.reshape(value_kernel, [width, num_heads, size]), [1, 0, 2])
+    context = _for_each_head(weights @ rows, value_kernel)
+    total = tf.cast(tf.reduce_sum(tf.cast(weights, tf.float32), axis=-1), context.dtype)
+    context += total[:, :, None] * tf.reshape(bias[2 * width :], [num_heads, size])
+    return tf.reshape(context, [-1, width])
+
+
+def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output) -> dict[str, Any]:
+    """Computes `BertEncoder.call`, inside a TensorFlow function.
+
+    Args:
+        encoder: a built `BertEncoder`.
+        inputs: of the call.
+        call_block: computes the output of a block, see `block_output`.
+    """
+    rows, positions = _without_padding(inputs), None
+    if rows is not None:
+        inputs_of_tokens = _taken(inputs, rows)
+        positions = rows.firsts if inputs.pooled_only else None
+    else:
+        inputs_of_tokens = inputs
+        positions = inputs.computed_positions(has_pooler=encoder.has_pooler)
+    shared = Shared(
+        bias=inputs.attention_bias(),
+        key=inputs.dropout_key,
+        numbers=None if rows is None else rows.numbers,
+    )
+    hidden_states = [_embedded(encoder.embeddings, inputs_of_tokens, shared)]
+    for block in encoder.blocks:
+        read = positions if block is encoder.blocks[-1] else None
+        hidden_states.append(call_block(block, hidden_states[-1], shared, read))
+    if rows is not None:
+        hidden = hidden_states[-1]
+        hidden = tf.transpose(hidden, [1, 0, 2]) if inputs.pooled_only else rows.padded(hidden)
+        hidden_states = [hidden]
+    return encoder.outputs(inputs, hidden_states)
+
+
+class Forward:
+    """The fast path of one training step, as `bert_tf.cpu.switch.implementation` returns it.
+
+    Args:
+        traces_once: trace one block for all, since tracing the blocks is most of what a training
+            step takes before it first runs. Outputs and gradients are bit by bit those of blocks
+            traced one by one, unless TensorFlow rewrites the graphs.
+
+    Attributes:
+        graphs: by the first block of an encoder, the function that computes its blocks.
+    """
+
+    def __init__(self, *, traces_once: bool = False):
+        self._traces_once = traces_once
+        self.graphs: dict[TransformerBlock, Any] = {}
+
+    def __call__(self, encoder: Any, inputs: EncoderInputs) -> dict[str, Any]:
+        """See `encode`."""
+        if not self._traces_once:
+            return encode(encoder, inputs)
+        return encode(
+            encoder,
+            inputs,
+            lambda block, *arguments: self.repeated(encoder.blocks[0], block, *arguments),
+        )
+
+    def project(self, layer: Projection, inputs: Any) -> Any:
+        """See `project`."""
+        return project(layer, inputs)
+
+    def repeated(
+        self,
+        first: TransformerBlock,
+        block: TransformerBlock,
+        hidden: Any,
+        shared: Shared,
+        positions: Any | None = None,
+    ) -> Any:
+        """Computes `block_output` by the graph of the first block, which gets weights as arguments.
+
+        The blocks have the same config, dtype policy and shapes.
+        """
+        # A call's gradients are computed whole, so frozen blocks are called directly. So is one
+        # that computes only some positions, unlike the others.
+        if not block.trainable or positions is not None:
+            return block_output(block, hidden, shared, positions)
+        if first not in self.graphs:
+            self.graphs[first] = tf.function(
+                lambda *arguments: _with_weights(first, *arguments), autograph=False
+            )
+        weights = [tf.convert_to_tensor(variable.value) for variable in block.variables]
+        offset = tf.constant(block.first_dropout_stream - first.first_dropout_stream, tf.int64)
+        return self.graphs[first](weights, hidden, shared.bias, shared.key, shared.numbers, offset)
+
+
+def _with_weights(
+    block: TransformerBlock,
+    weights: list[Any],
+    hidden: Any,
+    bias: Any | None,
+    key: Any | None,
+    numbers: Any | None,
+    offset: Any,
+) -> Any:
+    if bias is not None:  # or a call would sum up its gradient, which nobody needs
+        bias = tf.stop_gradient(bias)
+    with keras.StatelessScope() as scope:
+        for variable, value in zip(block.variables, weights, strict=True):
+            # Not by `state_mapping`, which converts to the variable's own dtype.
+            scope.add_update((variable, value))
+        shared = Shared(bias=bias, key=key, numbers=numbers, offset=offset)
+        outputs = block_output(block, hidden, shared)
+    # What is known of the shape is known after every block: one graph fits them all.
+    outputs.set_shape(hidden.shape)
+    return outputs
+
+
+def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: Shared) -> Any:
+    embeddings = layer(
+        inputs.input_word_ids,
+        input_type_ids=inputs.input_type_ids,
+        position_ids=inputs.position_ids,
+    )
+    keep = _kept(layer.dropout, embeddings, shared)
+    wide = dropped(at_least_float32(embeddings), keep, layer.dropout.rate)
+    return tf.cast(wide, embeddings.dtype)
+
+
+def _without_padding(inputs: EncoderInputs) -> Unpadded | None:
+    """Tokens of padded rows that are read all, or only the first one of each."""
+    is_read = inputs.read_positions is not None or inputs.pooled_positions is not None
+    if not inputs.is_padded or is_read or inputs.output_hidden_states:
+        return None
+    return unpadded(inputs.attention_mask)
+
+
+def _taken(inputs: EncoderInputs, rows: Unpadded) -> EncoderInputs:
+    positions, segments = inputs.position_ids, inputs.input_type_ids
+    return dataclasses.replace(
+        inputs,
+        input_word_ids=rows.take(inputs.input_word_ids),
+        input_type_ids=None if segments is None else rows.take(segments),
+        position_ids=rows.position_ids if positions is None else rows.take(positions),
+    )
+
+
+def _context_of_first(
+    attention: SelfAttention, hidden: Any, shared: Shared, firsts: Any
+) -> tf.Tensor:
+    kernel, bias = attention.query_key_value.tensors()
+    size = hidden.shape[-1] // attention.num_heads
+    context = first_token_context(
+        gather_positions(hidden, firsts)[0],
+        padded_rows(hidden, shared.numbers),
+        kernel,
+        bias,
+        lambda products: _dropped_softmax(attention, products, shared.bias, shared, size),
+        num_heads=attention.num_heads,
+    )
+    return context[None]
+
+
+def _dropped_softmax(
+    attention: SelfAttention, products: Any, bias: Any | None, shared: Shared, head_size: int
+) -> Any:
+    dropout = attention.probability_dropout
+    return dropped_softmax(
+        *(products, bias, _kept(dropout, products, shared)),
+        scale=head_size**-0.5,
+        keep_scale=keep_scale(dropout.rate),
+    )
+
+
+def _kept(dropout: StatelessDropout, inputs: Any, shared: Shared) -> tf.Tensor | None:
+    """`StatelessDropout.kept`, drawn by a kernel in a sixth of the time."""
+    if shared.key is None or dropout.rate == 0:
+        return None
+    key, counter = generator_state(shared.key, dropout.stream + shared.offset)
+    return kept_elements(key, counter, tf.shape(inputs), level=keep_level(dropout.rate))
+
+
+def _product(layer: Projection, inputs: Any) -> tuple[Any, Any]:
+    """Products [..., size], and the bias that is still to be added, [size]."""
+    kernel, bias = layer.tensors()
+    return _matrix_product(inputs, kernel), bias
+
+
+def _matrix_product(inputs: Any, kernel: Any) -> Any:
+    shape = keras.ops.shape(inputs)
+    products = tf.matmul(tf.reshape(inputs, [-1, shape[-1]]), kernel)
+    return tf.reshape(products, [*shape[:-1], kernel.shape[-1]])
+
+
+def _for_each_head(values: tf.Tensor, kernels: tf.Tensor) -> tf.Tensor:
+    """[batch, heads, n] and [heads, n, m] to [batch, heads, m]."""
+    return tf.transpose(tf.transpose(values, [1, 0, 2]) @ kernels, [1, 0, 2])

@@ -1,0 +1,412 @@
+"""Models of the encoder with a head."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.cpu.switch import implementation
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.masked_lm_head import MaskedLMHead
+from bert_tf.layers.pooling import pool_tokens, unit_vectors
+from bert_tf.layers.projection import Projection
+from bert_tf.layers.transformer_block import DROPOUT_STREAMS
+from bert_tf.models.bert_model import BertModel
+from bert_tf.models.encoder import BertEncoder
+
+_SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids", "position_ids")
+
+
+class ProblemType(enum.StrEnum):
+    """`problem_type` of `BertForSequenceClassification`, which decides its loss."""
+
+    REGRESSION = enum.auto()
+    SINGLE_LABEL_CLASSIFICATION = enum.auto()
+    MULTI_LABEL_CLASSIFICATION = enum.auto()
+
+
+class ModelWithHead(BertModel):
+    """Base of models with an encoder and a head.
+
+    Their `call` takes
+        inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length]; optionally
+            `position_ids`, see `BertEncoder.encode_inputs`. Other keys are ignored.
+        training: whether dropout is on.
+        dropout_key: int32[2] that decides the dropout masks; None draws one.
+
+    Args:
+        config: shape and regularization.
+        dtype: Keras policy or its name; None for the global one.
+
+    Attributes:
+        has_pooler: whether the encoder has the pooler; set by a subclass.
+    """
+
+    has_pooler: ClassVar[bool] = False
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.encoder = BertEncoder(
+            config, has_pooler=self.has_pooler, dtype=self.dtype_policy, name="encoder"
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        self.encoder.build_weights()
+        for layer in self.layers:
+            if not layer.built:
+                layer.build((None, self.config.hidden_size))
+        self.built = True
+
+    def _linear(self, size: int, name: str, initializer_range: float | None = None) -> Projection:
+        # By default not the encoder's range, in which a head of a small model learns little in its
+        # first epochs.
+        return Projection(
+            size, initializer_range=initializer_range, dtype=self.dtype_policy, name=name
+        )
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertMaskedLM(ModelWithHead):
+    """The masked-LM head on the encoder, without a pooler (Devlin et al. 2019, section 3.1)."""
+
+    huggingface_class = "BertForMaskedLM"
+    reads_all_tokens = False
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.masked_lm = MaskedLMHead(config, dtype=self.dtype_policy, name="masked_lm")
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Scores every token of the vocabulary at the masked positions.
+
+        Args:
+            inputs: also `masked_lm_positions`: int [batch, predictions].
+            training, dropout_key: see `ModelWithHead`.
+
+        Returns:
+            float32 logits [batch, predictions, vocab].
+        """
+        return self._encoded_and_scored(inputs, training, dropout_key)[1]
+
+    def _encoded_and_scored(
+        self, inputs: dict[str, Any], training: bool | None, dropout_key: Any | None
+    ) -> tuple[dict[str, Any], Any]:
+        """The encoder's outputs, and the logits."""
+        encoded = self.encoder.encode_inputs(
+            inputs,
+            training=training,
+            dropout_key=dropout_key,
+            read_positions=inputs["masked_lm_positions"],
+        )
+        hidden, head = encoded["sequence_output"], self.masked_lm
+        forward = implementation()  # as `BertEncoder.call`, for the head's own layer
+        states = (
+            head.transform(hidden) if forward is None else forward.project(head.transform, hidden)
+        )
+        return encoded, head.logits(states, self.encoder.embeddings.word_embeddings)
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertPretrainingModel(BertMaskedLM):
+    """Predicts masked tokens and whether the second segment follows the first.
+
+    The two tasks of Devlin et al. 2019, section 3.1.
+    """
+
+    has_pooler = True
+    huggingface_class = "BertForPreTraining"
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.next_sentence = self._linear(2, "next_sentence", config.initializer_range)
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> dict[str, Any]:
+        """Scores tokens at the masked positions, and the order of the segments.
+
+        Args:
+            inputs: as of `BertMaskedLM`; for packed rows `sequence_ids` and `cls_positions`, see
+                `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
+            training, dropout_key: see `ModelWithHead`.
+
+        Returns:
+            `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
+            for packed rows [batch, sequences, 2], where 1 means that the second segment is random.
+        """
+        encoded, mlm_logits = self._encoded_and_scored(inputs, training, dropout_key)
+        nsp_logits = ops.cast(self.next_sentence(encoded["pooled_output"]), "float32")
+        return {"mlm_logits": mlm_logits, "nsp_logits": nsp_logits}
+
+
+class LinearHeadModel(ModelWithHead):
+    """Base of models with dropout and a linear layer on top of the encoder.
+
+    Args:
+        config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
+        outputs: of the linear layer.
+        dtype: Keras policy or its name; None for the global one.
+    """
+
+    def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.dropout = StatelessDropout(
+            config.hidden_dropout_prob,
+            stream=1 + DROPOUT_STREAMS * config.num_hidden_layers,  # after the encoder's last one
+            dtype=self.dtype_policy,
+            name="dropout",
+        )
+        self.classifier = self._linear(outputs, "classifier")
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Scores texts by their pooled output, or without a pooler every token.
+
+        Arguments as in `ModelWithHead`.
+
+        Returns:
+            float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
+            tokens that continue a word are scored too: the caller leaves them out.
+        """
+        key = self.encoder.resolve_dropout_key(training, dropout_key)
+        encoded = self.encoder.encode_inputs(
+            inputs, training=training, dropout_key=key, pooled_only=self.has_pooler
+        )
+        states = encoded["pooled_output" if self.has_pooler else "sequence_output"]
+        return ops.cast(self.classifier(self.dropout(states, dropout_key=key)), "float32")
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertClassifier(LinearHeadModel):
+    """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
+
+    Args:
+        num_labels: number of logits.
+        problem_type: of HuggingFace's `config.json`; None where one of the labels is chosen.
+        initial_bias: initial values of the linear layer's bias, [labels]; () for zeros.
+    """
+
+    has_pooler = True
+    huggingface_class = "BertForSequenceClassification"
+    reads_all_tokens = False
+    own_arguments = ("num_labels", "problem_type")
+
+    def __init__(
+        self,
+        config: BertConfig,
+        num_labels: int,
+        *,
+        problem_type: str | None = None,
+        initial_bias: Sequence[float] = (),
+        **kwargs: Any,
+    ):
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels = num_labels
+        self.problem_type = problem_type
+        self._initial_bias = tuple(initial_bias)
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self._initial_bias:
+            self.classifier.bias.assign(self._initial_bias)
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertRegressor(BertClassifier):
+    """A linear layer of one output on the pooled output, as HuggingFace has it for STS-B.
+
+    Its variables are trained for targets of mean 0 and deviation 1, whatever the targets' range;
+    model directories hold the layer that gives the targets themselves
+    (`bert_tf.weights.tensor_names`).
+
+    Args:
+        target_mean, target_scale: mean and standard deviation of the targets.
+    """
+
+    own_arguments = ("target_mean", "target_scale")
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        target_mean: float = 0.0,
+        target_scale: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__(config, num_labels=1, problem_type=ProblemType.REGRESSION, **kwargs)
+        self.target_mean = target_mean
+        self.target_scale = target_scale
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Predicts the targets: float32 [batch, 1]; see `ModelWithHead`."""
+        standardized = super().call(inputs, training, dropout_key)
+        return standardized * self.target_scale + self.target_mean
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertTokenClassifier(LinearHeadModel):
+    """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3).
+
+    Args:
+        num_labels: number of logits per token.
+    """
+
+    huggingface_class = "BertForTokenClassification"
+    own_arguments = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels = num_labels
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertQuestionAnswerer(ModelWithHead):
+    """A start and an end score for every token (Devlin et al. 2019, section 4.2)."""
+
+    huggingface_class = "BertForQuestionAnswering"
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.span = self._linear(2, "span")
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> tuple[Any, Any]:
+        """Scores every token as the answer's first and last; see `ModelWithHead`.
+
+        Returns:
+            Start and end logits, each float32 [batch, length]. Padding and the question are scored
+            too: the caller masks them.
+        """
+        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
+        logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
+        return logits[..., 0], logits[..., 1]
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertMultipleChoice(LinearHeadModel):
+    """One score for each sequence of a context and a choice (Devlin et al. 2019, section 4.4).
+
+    A linear layer of one output on the pooled output, as HuggingFace's.
+    """
+
+    has_pooler = True
+    huggingface_class = "BertForMultipleChoice"
+    reads_all_tokens = False
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, outputs=1, **kwargs)
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Scores sequences, whatever axes they are arranged in.
+
+        Args:
+            inputs: see `ModelWithHead`; [batch, choices, length] or [sequences, length].
+            training, dropout_key: see `ModelWithHead`.
+
+        Returns:
+            float32 logits [batch, choices] or [sequences].
+        """
+        shape, flat = _flat_sequences(inputs)
+        return ops.reshape(super().call(flat, training, dropout_key), shape[:-1])
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertSentenceEncoder(ModelWithHead):
+    """The encoder with pooled token vectors (Sentence-BERT, Reimers and Gurevych 2019, section 3).
+
+    Args:
+        pooling, normalize, max_seq_length: see `EmbeddingRecipe`; the last one is only kept with
+            the model.
+    """
+
+    own_arguments = ("pooling", "normalize", "max_seq_length")
+    huggingface_class = "BertModel"
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        pooling: str,
+        normalize: bool,
+        max_seq_length: int,
+        **kwargs: Any,
+    ):
+        super().__init__(config, **kwargs)
+        self.pooling = pooling
+        self.normalize = normalize
+        self.max_seq_length = max_seq_length
+
+    @property
+    def recipe(self) -> EmbeddingRecipe:
+        """How the vectors are made, which a model directory keeps."""
+        return EmbeddingRecipe(
+            pooling=self.pooling,
+            normalize=self.normalize,
+            max_seq_length=self.max_seq_length,
+            is_trained=True,
+        )
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Embeds sequences, whatever axes they are arranged in.
+
+        Args:
+            inputs: see `ModelWithHead`; [batch, texts, length] or [sequences, length].
+            training, dropout_key: see `ModelWithHead`.
+
+        Returns:
+            float32 [batch, texts, hidden] or [sequences, hidden]; finite for sequences of padding
+            only.
+        """
+        shape, flat = _flat_sequences(inputs)
+        encoded = self.encoder.encode_inputs(flat, training=training, dropout_key=dropout_key)
+        states = ops.cast(encoded["sequence_output"], "float32")
+        vectors = pool_tokens(states, flat["input_mask"], self.pooling)
+        if self.normalize:
+            vectors = unit_vectors(vectors)
+        return ops.reshape(vectors, (*shape[:-1], self.config.hidden_size))
+
+
+def _flat_sequences(inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The shape of the token ids, and all inputs as [sequences, length]."""
+    shape = ops.shape(inputs["input_word_ids"])
+    flat = {
+        name: ops.reshape(inputs[name], (-1, shape[-1])) for name in _SEQUENCES if name in inputs
+    }
+    return shape, flat
