@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from pretraining_runs import train
 
 from bert_tf.base.errors import RunnerFailed
