@@ -95,7 +95,6 @@ def our_run(
 ) -> tuple[np.ndarray, float]:
     """The loss of each step of ours, float [steps], and the metric after them."""
     import tensorflow as tf
-    from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 
     from bert_tf.config.section import build_section
     from bert_tf.config.sections.pretraining import TrainConfig

@@ -42,6 +42,7 @@ from bert_tf.training.arithmetic import (
     PrecisionPolicy,
     StepTrial,
     choose_precision,
+    may_use_cpu_kernels,
 )
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.memory import is_out_of_memory, peak_bytes

@@ -2,11 +2,11 @@
 
 import pytest
 import tensorflow as tf
-from bert_tf.models.heads import BertPretrainingModel
 from pretraining_runs import train
 
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import sized_config
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining import plan
 from bert_tf.pretraining.plan import parameter_count
 from bert_tf.pretraining.step_trial import TriedStep
