@@ -42,15 +42,17 @@ def script(name):
 
 
 @pytest.mark.slow
-def test_the_quickstart_of_the_readme_prints_what_it_shows():
+def test_the_notebook_runs_and_prints_what_the_readme_shows():
     """`python docs/make_quickstart.py` writes it; processors differ in the decimals."""
     quickstart = script("make_quickstart")
     number = re.compile(r"\b[01]\.\d+")
-    shown, printed = quickstart.written(), quickstart.printed()
+    shown, (printed, names) = quickstart.written(), quickstart.printed()
     assert number.sub("#", printed) == number.sub("#", shown)
     numbers = [[float(text) for text in number.findall(block)] for block in (printed, shown)]
     assert len(numbers[0]) > 10
     assert numbers[0] == pytest.approx(numbers[1], abs=0.05)
+    predictions = names["model"].predict(["My card was charged twice.", "The router is dead."])
+    assert [row["predicted_label"] for row in predictions] == ["billing", "hardware"]
 
 
 def test_the_reference_of_the_configuration_is_up_to_date():
