@@ -35,6 +35,7 @@ from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
 ROW = "row"
+_TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
 
 def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
@@ -94,9 +95,9 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
     bounds = pa.array(offsets_of(np.array([len(row) for row in tokens], np.int64)), pa.int32())
     flat = (
         pa.array([token for row in tokens for token in row], pa.string()),
-        pa.array(_joined(starts), pa.int32()),
-        pa.array(_joined(ends), pa.int32()),
-        vector_array(_joined(vectors)),
+        pa.array(np.concatenate(list(starts)), pa.int32()),
+        pa.array(np.concatenate(list(ends)), pa.int32()),
+        vector_array(np.concatenate(list(vectors))),
     )
     return {
         name: pa.ListArray.from_arrays(bounds, values)
@@ -107,13 +108,6 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
 def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
     """Vectors, float32 [n, dimensions], as Arrow's lists of one length."""
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-
-
-def _joined(rows: np.ndarray) -> np.ndarray:
-    return np.concatenate(list(rows))
-
-
-_TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
 
 def output_format(path: str) -> str:
@@ -235,14 +229,13 @@ def _write_json_lines(
 ) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for part in _parts(plan):
-            lines = _vector_json(part) if EMBEDDING in part.column_names else _token_json(part)
+            if EMBEDDING in part.column_names:
+                vectors = _vectors_as_json(part[EMBEDDING].combine_chunks())
+                lines = (f'"{EMBEDDING}": {vector}' for vector in vectors)
+            else:
+                lines = _token_json(part)
             for row, added in zip(part[ROW].to_pylist(), lines, strict=True):
                 stream.write(f"{row[:-1].rstrip()}, {added}}}\n")
-
-
-def _vector_json(part: pa.Table) -> Iterator[str]:
-    for vector in _vectors_as_json(part[EMBEDDING].combine_chunks()):
-        yield f'"{EMBEDDING}": {vector}'
 
 
 def _token_json(part: pa.Table) -> Iterator[str]:

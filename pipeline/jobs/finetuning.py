@@ -118,12 +118,13 @@ def _record(
     if result.evaluation is not None and result.results is not None:
         write_metrics(run / "metrics.json", result.results.metrics, result.results.report)
         write_predictions(run / "predictions.jsonl", result.results.predictions)
+        facts = [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
         page = evaluation_page(
             result.task,
             result.evaluation.source,
             result.results,
             model=config.output,
-            facts=[str(result.best_model), *_where_from(config, result)],
+            facts=[str(result.best_model), *facts],
             chosen_by=result.best_model.metric,
         )
         write_text_atomically(run / REPORT, page)
@@ -149,11 +150,6 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
     shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
     return f"{shown} of the training rows, held out by a hash of their texts"
-
-
-def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:
-    """What to know of held-out rows, in a sentence."""
-    return [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -268,7 +268,8 @@ def _report(
         only = pretrained.phases[0]
         record.extra["gradient_accumulation_steps"] = only.gradient_accumulation_steps
         record.extra["packing"] = only.packing
-    _log_curve(metrics, record.console)
+    for line in loss_curve_lines(metrics):
+        record.console.info(line)
     _log_end(result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
     findings = run_findings(read_metrics(metrics), first_step=last_phase)
@@ -293,18 +294,10 @@ def _log_end(result: TrainingResult, console: Console) -> None:
         console.info(f"stopped early at step {result.step}: {result.stopped_early}")
     best = result.notes.get("best", {})
     if "mlm_loss" in best:
+        entropy = (result.eval or {}).get(UNIGRAM_ENTROPY)
+        beside = f"; token frequencies alone reach {entropy:.4f}" if entropy else ""
         console.info(
             f"best held-out masked-LM loss {best['mlm_loss']:.4f}, "
-            f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, at step {best['step']}"
-            f"{_beside_frequencies(result)}"
+            f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, "
+            f"at step {best['step']}{beside}"
         )
-
-
-def _beside_frequencies(result: TrainingResult) -> str:
-    entropy = (result.eval or {}).get(UNIGRAM_ENTROPY)
-    return f"; token frequencies alone reach {entropy:.4f}" if entropy else ""
-
-
-def _log_curve(metrics_path: Path, console: Console) -> None:
-    for line in loss_curve_lines(metrics_path):
-        console.info(line)

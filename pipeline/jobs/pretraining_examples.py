@@ -49,7 +49,6 @@ from pipeline.examples.transforms import (
     read_shard_hashes,
 )
 from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
-from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import (
     JOB_FILES,
@@ -61,6 +60,7 @@ from pipeline.outputs.manifest import (
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
+from pipeline.vocabulary.casing import with_casing
 
 # What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}

@@ -196,12 +196,6 @@ def _search(
     record.list_rejects(rejects_file, rejected.total())
 
 
-def _chosen_index(config: SearchConfig, queries: np.ndarray, corpus: np.ndarray) -> str:
-    if config.index != "auto":
-        return config.index
-    return "exact" if len(queries) * len(corpus) <= config.exact_pairs else "hnsw"
-
-
 def _neighbors(
     config: SearchConfig,
     queries: np.ndarray,
@@ -213,7 +207,9 @@ def _neighbors(
     if config.similarity == "cosine":
         queries, corpus = unit_vectors(queries), unit_vectors(corpus)
     sizes = f"{len(queries):,} x {len(corpus):,} vectors"
-    name = _chosen_index(config, queries, corpus)
+    name = config.index
+    if name == "auto":
+        name = "exact" if len(queries) * len(corpus) <= config.exact_pairs else "hnsw"
     if name == "exact":
         console.info(f"index: exact, every query is compared with every vector ({sizes})")
         with _counting(console, "searching", len(queries), "query", "queries") as progress:

@@ -33,11 +33,11 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.jobs.health import VOCAB_CHECKS, examine
-from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
+from pipeline.vocabulary.casing import with_casing
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit

@@ -25,6 +25,12 @@ from pipeline.outputs.manifest import LOCK
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
 _MOST_BYTES = 4096
+# Of markers on storage without locks.
+_BEAT_SECONDS = 30.0
+_STALE_SECONDS = 300.0
+_SETTLE_SECONDS = 1.0
+_READS = 10
+_HELD: set[str] = set()  # by this process
 
 
 def lock_path(output: str, *, is_directory: bool) -> Path:
@@ -60,13 +66,14 @@ def holding_output(
         with holding_remote(path, output, command) as check:
             yield check
         return
-    made = _missing_folders(path.parent)
+    # Those on the way that are not there, the innermost first.
+    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     descriptor = None
     try:
         descriptor = _lock(path, output, console)
         if descriptor is not None:
             _introduce(descriptor, command)
-        yield _nothing_to_check
+        yield lambda: None  # the lock is held until it is released
     finally:
         if descriptor is not None:
             # Before it is released: whoever has opened this file finds that it is gone.
@@ -77,15 +84,6 @@ def holding_output(
         for folder in made:
             with suppress(OSError):  # it is not empty, or somebody else was faster
                 folder.rmdir()
-
-
-def _nothing_to_check() -> None:
-    """The lock is held until it is released."""
-
-
-def _missing_folders(folder: Path) -> list[Path]:
-    """The folders on the way that are not there, the innermost first."""
-    return [place for place in (folder, *folder.parents) if not place.exists()]
 
 
 def _lock(path: Path, output: str, console: Console) -> int | None:
@@ -103,10 +101,13 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(descriptor)
+            holder = None
+            with suppress(ValueError):
+                holder = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
             os.close(descriptor)
             raise UsageError(
-                f"{output}: is being written by another process{holder}; wait for it or choose "
+                f"{output}: is being written by another process"
+                f"{_described(holder, is_here_said=False)}; wait for it or choose "
                 "another --output"
             ) from None
         except OSError as error:
@@ -143,35 +144,33 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _introduce(descriptor: int, command: str) -> None:
-    holder = {
+    with suppress(OSError):  # opened only to read; the lock holds without
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(_owner(command)).encode(), 0)
+
+
+def _owner(command: str) -> dict[str, Any]:
+    return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "command": command,
         "since": time.strftime("%Y-%m-%d %H:%M"),
     }
-    with suppress(OSError):  # opened only to read; the lock holds without
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
 
 
-def _holder(descriptor: int) -> str:
-    """Who holds the lock, as far as that is written there."""
+def _described(holder: Any, *, is_here_said: bool) -> str:
+    """Who holds an output, as far as that is known.
+
+    Args:
+        holder: as of `_owner`; whatever a damaged file holds.
+        is_here_said: whether to name the host if it is this one.
+    """
     try:
-        holder = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
-        host = "" if holder["host"] == socket.gethostname() else f" on {holder['host']}"
-        return (
-            f" (pid {holder['pid']}{host}, bert-pipeline {holder['command']}, "
-            f"since {holder['since']})"
-        )
-    except (ValueError, KeyError, TypeError):
+        pid, host, command, since = (holder[key] for key in ("pid", "host", "command", "since"))
+    except (KeyError, TypeError):
         return ""
-
-
-_BEAT_SECONDS = 30.0
-_STALE_SECONDS = 300.0
-_SETTLE_SECONDS = 1.0
-_READS = 10
-_HELD: set[str] = set()  # by this process
+    on = f" on {host}" if is_here_said or host != socket.gethostname() else ""
+    return f" (pid {pid}{on}, bert-pipeline {command}, since {since})"
 
 
 @contextmanager
@@ -188,11 +187,8 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
     """
     own: dict[str, Any] = {
         "id": uuid.uuid4().hex,
-        "pid": os.getpid(),
         "started": _start_of(os.getpid()),
-        "host": socket.gethostname(),
-        "command": command,
-        "since": time.strftime("%Y-%m-%d %H:%M"),
+        **_owner(command),
     }
     holder = _read(path)
     if holder is not None and _is_alive(holder):
@@ -222,7 +218,8 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
             )
         if _is_another(holder, own):
             raise UsageError(
-                f"{output}: another process has begun to write it{_described(holder)}, so "
+                f"{output}: another process has begun to write it"
+                f"{_described(holder, is_here_said=True)}, so "
                 "this one ends without finishing it; run one command at a time on an output"
             )
 
@@ -300,16 +297,9 @@ def _start_of(pid: int) -> int | None:
 
 
 def _refusal(path: Path, output: str, holder: dict[str, Any]) -> UsageError:
+    by = _described(holder, is_here_said=True)
     return UsageError(
-        f"{output}: is being written by another process{_described(holder)}; wait for it or choose "
-        f"another --output. If it has died on another machine, its marker {path} is ignored "
+        f"{output}: is being written by another process{by}; wait for it or choose another "
+        f"--output. If it has died on another machine, its marker {path} is ignored "
         f"{_STALE_SECONDS / 60:.0f} minutes after its last sign of life"
     )
-
-
-def _described(holder: dict[str, Any]) -> str:
-    names = ("pid", "host", "command", "since")
-    if any(name not in holder for name in names):
-        return ""
-    pid, host, command, since = (holder[name] for name in names)
-    return f" (pid {pid} on {host}, bert-pipeline {command}, since {since})"

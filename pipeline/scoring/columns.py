@@ -158,15 +158,10 @@ class ScoringColumns:
         return [f"{name}_{label}" for label in self.probabilities.labels or ()]
 
 
-def no_words(given: str | None, known: str | None) -> str | None:
-    """The column of words of tables that have none."""
-    return None
-
-
 def scoring_columns(
     config: ScoreConfig,
     task: Mapping[str, Any] | None,
-    find_words: Callable[[str | None, str | None], str | None] = no_words,
+    find_words: Callable[[str | None, str | None], str | None] = lambda given, known: None,
 ) -> ScoringColumns:
     """The columns that a config names; the others are the model's own.
 

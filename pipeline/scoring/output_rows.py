@@ -60,9 +60,7 @@ def part_line(
         return json.dumps(dict(predictions), ensure_ascii=False)
     if source_format == "jsonl":
         line = json_line(raw, predictions)
-        if (
-            output_format == "tsv"
-        ):  # rejected now, though the cells are made when all keys are known
+        if output_format == "tsv":  # rejects it now; cells are made when all keys are known
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
         return line
     is_tsv = output_format == "tsv"
@@ -70,7 +68,7 @@ def part_line(
         return extended_line(raw, predictions.values(), delimiter=delimiter, is_tsv=is_tsv)
     assert cells is not None
     if output_format in ("jsonl", "parquet"):
-        return object_line(cells, predictions)
+        return json.dumps({**cells, **predictions}, ensure_ascii=False)
     return delimited_line(
         [*cells.values(), *predictions.values()],
         output_format=output_format,
@@ -105,18 +103,10 @@ def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
     """A JSON object with keys appended, its own text untouched.
 
     `json_line('{"a": 1.0}', {"b": None})` is `'{"a": 1.0, "b": null}'`.
-
-    Args:
-        raw: the object, without blanks around it, with at least one key.
-        predictions: what is appended.
+    The object has at least one key, and no blanks around it.
     """
     added = json.dumps(dict(predictions), ensure_ascii=False)
     return f"{raw[:-1].rstrip()}, {added[1:]}"
-
-
-def object_line(cells: Mapping[str, Any], predictions: Mapping[str, Any]) -> str:
-    """A JSON object of a row's cells and its predictions."""
-    return json.dumps({**cells, **predictions}, ensure_ascii=False)
 
 
 def extended_line(raw: str, predictions: Iterable[Any], *, delimiter: str, is_tsv: bool) -> str:

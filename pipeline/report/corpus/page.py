@@ -16,7 +16,6 @@ from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files
-from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.manifest import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
 from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
@@ -30,6 +29,7 @@ from pipeline.report.corpus.survey import (
     similar_documents,
     unknown_words,
 )
+from pipeline.vocabulary.casing import decide_lowercase
 
 _MOST_LISTED = 20
 _MOST_PAIRS = 5

@@ -7,8 +7,8 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.manifest import write_manifest
+from pipeline.vocabulary.casing import decide_lowercase
 
 SMALL = [*SPECIAL_TOKENS, *"abcdefgh", "##a", "##b", "house", "man", "COVID", "[EMAIL]"]
 LARGE = [*SPECIAL_TOKENS, "a", "b", "A", "B", "##a", "##A", "house", "House", "Man"]
