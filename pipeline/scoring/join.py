@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import codecs
 import collections
-import contextlib
 import dataclasses
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -52,8 +50,8 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
-    rows_in = rows_out = rows_abstained = batch_tokens = padded_tokens = 0
-    sums: dict[str, int] = {}
+    rows_in = 0
+    totals: collections.Counter[str] = collections.Counter()
     rejected: collections.Counter[str] = collections.Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
@@ -61,22 +59,16 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
             rows_in += summary.rows_in
             for files in block_files(table, summary, plan):
                 done = read_sealed(files.done)
-                rows_out += done["rows_out"]
-                rows_abstained += done.get(ABSTAINED, 0)
-                batch_tokens += done.get(BATCH_TOKENS, 0)
-                padded_tokens += done.get(PADDED_TOKENS, 0)
-                for name in SUMMED:
-                    if name in done:
-                        sums[name] = sums.get(name, 0) + done[name]
+                totals.update({name: n for name, n in done.items() if isinstance(n, int)})
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
         rows_in=rows_in,
-        rows_out=rows_out,
-        rows_abstained=rows_abstained,
-        sums=sums,
+        rows_out=totals["rows_out"],
+        rows_abstained=totals[ABSTAINED],
+        sums={name: totals[name] for name in SUMMED if name in totals},
         rejected=dict(rejected.most_common()),
-        tokens=(batch_tokens, padded_tokens),
+        tokens=(totals[BATCH_TOKENS], totals[PADDED_TOKENS]),
     )
 
 
@@ -100,7 +92,8 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
     keys = [*summary.keys, *predictions]
     with (
         replacing_file(path_of(table.output)) as aside,
-        _open_output(aside, table.output) as stream,
+        aside.open("wb") as plain,
+        compressing(plain, table.output) as stream,
     ):
         if has_mark and table.output_format != "jsonl":
             stream.write(codecs.BOM_UTF8)  # without it, Excel reads UTF-8 as the system's code page
@@ -121,10 +114,3 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
 def _append_file(path: Path, stream: IO[bytes]) -> None:
     with path.open("rb") as part:
         shutil.copyfileobj(part, stream)
-
-
-@contextlib.contextmanager
-def _open_output(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Opens a file to write, compressed if the name it will have says so."""
-    with path.open("wb") as plain, compressing(plain, name) as stream:
-        yield stream

@@ -59,20 +59,20 @@ def write_parquet(
         if table.source_format == "parquet":
             with contextlib.closing(SourceRows(table, plan)) as source:
                 schema = _with_columns(source.schema.empty_table(), [], added).schema
-                rows = (_scored_rows(source, files, added) for files in blocks)
+                parts = ((files, _objects(files.part)) for files in blocks)
+                rows = (
+                    _with_columns(source.next_kept(files, len(found)), found, added)
+                    for files, found in parts
+                )
                 _write_groups(aside, schema, rows)
                 source.check_rows(summary.rows_in, is_all=not plan.limit)
             return
-        types = {**_source_types(table, summary, blocks), **added}
+        known: dict[str, pa.DataType] = {}
+        if table.source_format == "jsonl":
+            known = column_types(read_sealed(files.done)[KINDS] for files in blocks)
+        types = {key: known.get(key, pa.string()) for key in summary.keys} | added
         rows = (_table_of(_objects(files.part), types) for files in blocks)
         _write_groups(aside, pa.schema(list(types.items())), rows)
-
-
-def _scored_rows(
-    source: SourceRows, files: BlockFiles, added: Mapping[str, pa.DataType]
-) -> pa.Table:
-    predictions = _objects(files.part)
-    return _with_columns(source.next_kept(files, len(predictions)), predictions, added)
 
 
 def _with_columns(
@@ -81,15 +81,6 @@ def _with_columns(
     for name, column in zip(added, _table_of(predictions, added).columns, strict=True):
         rows = rows.append_column(name, column)
     return rows
-
-
-def _source_types(
-    table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles]
-) -> dict[str, pa.DataType]:
-    types: dict[str, pa.DataType] = {}
-    if table.source_format == "jsonl":
-        types = column_types(read_sealed(files.done)[KINDS] for files in blocks)
-    return {key: types.get(key, pa.string()) for key in summary.keys}
 
 
 def _objects(part: Path) -> list[dict[str, Any]]:
