@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -133,30 +132,6 @@ def _engine_of(config: EvaluateConfig, precision: str) -> ChosenEngine:
     return possible_engines(config.engine, precision, config.model)[0]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Float32Comparison:
-    """What the same engine gives in float32."""
-
-    metrics: dict[str, float]  # by name
-    rows: int  # that were compared
-    # those with the same prediction, whatever its probability; None of tasks that predict numbers
-    # alone
-    equal_rows: int | None
-
-    def lines(self, metrics: dict[str, float], precision: str) -> Iterator[str]:
-        """The comparison in words, with the metrics in another precision."""
-        if self.equal_rows is not None:
-            yield (
-                f"{precision} and float32 agree on {self.equal_rows:,} of "
-                f"{quantity(self.rows, 'row')} ({self.equal_rows / self.rows:.2%})"
-            )
-        for name, value in self.metrics.items():
-            yield (
-                f"{name}: {value:.4f} in float32, {metrics[name]:.4f} in {precision} "
-                f"({metrics[name] - value:+.4f})"
-            )
-
-
 def _with_comparison(
     record: JobRecord,
     config: EvaluateConfig,
@@ -164,32 +139,31 @@ def _with_comparison(
     source: LabeledRows,
     results: TaskResults,
 ) -> TaskResults:
-    """The results with what float32 gives, which is shown and goes into the manifest too."""
+    """The results with those of the same engine in float32, for the console and the manifest."""
+    assert results.predicted is not None
     with record.stage("compare"):
-        compared = _compared(config, task, source, results, record.console)
-    for line in compared.lines(results.metrics, config.precision):
-        record.console.info(line)
-    details = {"float32": dataclasses.asdict(compared)}
+        predicted = _predicted(config, FLOAT32, task, source, record.console)
+        fields = [field for field in task.declaration.predictions if not field.is_extra]
+        # Rows with the same prediction, whatever its probability; None of tasks that predict
+        # numbers only.
+        equal = equal_predictions(fields, results.predicted, predicted)
+        metrics = task.measure(source, predicted).metrics
+    equal_rows = None if equal is None else int(equal.sum())
+    if equal_rows is not None:
+        record.console.info(
+            f"{config.precision} and float32 agree on {equal_rows:,} of "
+            f"{quantity(len(source), 'row')} ({equal_rows / len(source):.2%})"
+        )
+    for name, value in metrics.items():
+        other = results.metrics[name]
+        record.console.info(
+            f"{name}: {value:.4f} in float32, {other:.4f} in {config.precision} "
+            f"({other - value:+.4f})"
+        )
+    details = {"float32": {"metrics": metrics, "rows": len(source), "equal_rows": equal_rows}}
     record.extra |= details
     report = dataclasses.replace(results.report, details={**results.report.details, **details})
     return dataclasses.replace(results, report=report)
-
-
-def _compared(
-    config: EvaluateConfig, task: Task, source: LabeledRows, results: TaskResults, console: Console
-) -> Float32Comparison:
-    predicted = _predicted(config, FLOAT32, task, source, console)
-    assert results.predicted is not None
-    equal = equal_predictions(
-        [field for field in task.declaration.predictions if not field.is_extra],
-        results.predicted,
-        predicted,
-    )
-    return Float32Comparison(
-        metrics=task.measure(source, predicted).metrics,
-        rows=len(source),
-        equal_rows=None if equal is None else int(equal.sum()),
-    )
 
 
 def evaluate_exported(

@@ -60,10 +60,20 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     if config.extend is not None:
         config, note = with_casing(config, config.extend, base)
 
+    path = path_of(config.output)
+    work = path.parent.absolute() / f".{path.name}.work"  # workers may run in another folder
+
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
-        _make_vocabulary(config, runner, files, base, record)
+        remove(work)
+        work.mkdir(parents=True)
+        try:
+            _count_and_learn(config, runner, files, base, work, record)
+        finally:
+            with suppress(OSError):
+                remove(work)
+        record.next_command = _next_command(config)
 
     spec = JobSpec(
         config=config,
@@ -71,7 +81,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             "input": [file.path for file in files],
             "extend": [config.extend] if config.extend else [],
         },
-        temporary=_work_folder(config),
+        temporary=work,
         may_be_remote=True,
     )
     return run_job(spec, options, body)
@@ -89,29 +99,6 @@ def _read_base(config: VocabConfig) -> list[str]:
             f"entries of the extended vocabulary in all, a larger number than {config.vocab_size:,}"
         )
     return base
-
-
-def _work_folder(config: VocabConfig) -> Path:
-    output = path_of(config.output)
-    return output.parent.absolute() / f".{output.name}.work"  # workers may run elsewhere
-
-
-def _make_vocabulary(
-    config: VocabConfig,
-    runner: RunnerConfig,
-    files: list[FileInfo],
-    base: list[str],
-    record: JobRecord,
-) -> None:
-    work = _work_folder(config)
-    remove(work)
-    work.mkdir(parents=True)
-    try:
-        _count_and_learn(config, runner, files, base, work, record)
-    finally:
-        with suppress(OSError):
-            remove(work)
-    record.next_command = _next_command(config)
 
 
 def _count_and_learn(
