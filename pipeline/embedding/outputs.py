@@ -61,7 +61,7 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
 
 
 def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
-    """What `write_vectors` noted of each part, in the order of tables and blocks."""
+    """The notes of `write_vectors` on each part, in the order of tables and blocks."""
     return [
         read_sealed(files.done)
         for table in plan.tables

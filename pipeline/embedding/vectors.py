@@ -140,7 +140,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[str | IO[bytes]]:
-    """What the libraries read: a file of this machine by its name, so that they may map it."""
+    """A file for a library: on this machine its name, so that it may be mapped."""
     if "://" not in path:
         yield path
         return

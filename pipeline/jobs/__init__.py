@@ -1,1 +1,1 @@
-"""What each command runs: wires the transforms or the trainer and writes the manifest."""
+"""A file per command: wires the transforms or the trainer and writes the manifest."""

@@ -1,4 +1,4 @@
-"""What `bert-pipeline doctor` looks at: can this machine run the jobs, and how fast is it."""
+"""`bert-pipeline doctor`: can this machine run the jobs, and how fast is it."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _quantize(
 
 
 def _new_files_of_model(folder: Path) -> list[str]:
-    """What `SHA256SUMS` is to vouch for and does not yet.
+    """Files that `SHA256SUMS` is to vouch for and does not yet.
 
     Not the card, which people add to before they publish it.
     """

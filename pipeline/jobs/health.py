@@ -34,7 +34,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Health:
-    """What the checks found."""
+    """Findings of the checks."""
 
     figures: dict[str, float]  # by name, rounded, for the manifest
     line: str  # all figures, for the user

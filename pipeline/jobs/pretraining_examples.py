@@ -62,7 +62,7 @@ from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
 from pipeline.vocabulary.casing import with_casing
 
-# What a label of 1 means for a pair; pair_task none has no labels.
+# Meaning of label 1 of a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
 # A part of a corpus that is another language's may come first.
 _MOST_UNKNOWN_OF_SAMPLE = 0.8
@@ -236,7 +236,7 @@ def _check_sample(
     layouts: Mapping[str, str],
     vocab: list[str],
 ) -> None:
-    """Refuses a vocabulary of another language before the whole corpus is read."""
+    """Rejects a vocabulary of another language before the whole corpus is read."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
@@ -250,7 +250,7 @@ def _check_sample(
 def _collect_counts(
     report: CorpusReport, made: Counter[str], config: PreprocessConfig
 ) -> dict[str, Any]:
-    """What was read and what was made, as the manifest's counts."""
+    """Counts of the corpus and the records, for the manifest."""
     dropped = report.dropped + _by_reason(made, "dropped")
     documents = {split: made[f"documents/{split}"] for split in ("train", "eval")}
     label = LABEL_NAMES.get(config.pair_task)

@@ -233,7 +233,7 @@ def _neighbors(
 def _counting(
     console: Console, label: str, total: int, noun: str, plural: str | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """What shows how many of all are done, and that all are unless the block fails."""
+    """Yields a function that shows how many of all are done; all are unless the block fails."""
     done = 0
 
     def advance() -> Advance:
@@ -276,7 +276,7 @@ def _embed_config(
     shared = {
         field.name: getattr(config, field.name) for field in dataclasses.fields(TextVectorsSection)
     }
-    assert config.model is not None  # `run` has refused that
+    assert config.model is not None  # `run` has rejected that
     return EmbedConfig(
         model=config.model, input=(path,), output=output, prompt_name=prompt_name, **shared
     )

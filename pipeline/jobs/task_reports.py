@@ -1,4 +1,4 @@
-"""What the jobs on labeled rows report alike."""
+"""Checks and reports that the jobs on labeled rows share."""
 
 from __future__ import annotations
 

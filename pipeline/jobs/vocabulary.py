@@ -42,7 +42,7 @@ from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
 
-# What goes beside the vocabulary once that is learned, in the folder of intermediate data.
+# Files for beside the vocabulary, in the folder of intermediate data until that is learned.
 _DUPLICATES, _REJECTS = "duplicates.jsonl", "rejects.jsonl"
 
 

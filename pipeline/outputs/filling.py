@@ -183,7 +183,7 @@ def _write_marker(marker: Path, config: Section) -> None:
 
 
 def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, Any]:
-    """What a marker has of the config's section, as plain values; {} for another section's."""
+    """The values of a marker of the config's section; {} for another section's."""
     return plain_values(type(config), (marked or {}).get(config.section_name, {}))
 
 
@@ -218,7 +218,7 @@ def _is_begun(place: OutputPlace) -> bool:
 
 
 def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
-    """What changes when a file, or one beside it, is written."""
+    """Inodes, sizes and times, which change when a file or one beside it is written."""
     states: list[tuple[int, int, int] | None] = []
     for path in place.files:
         with suppress(FileNotFoundError):

@@ -55,7 +55,7 @@ _SECONDS, _REMOTE_SECONDS = 5.0, 60.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """What a job makes, and of what.
+    """A job: its output, and all that decides it.
 
     Attributes:
         config: its resolved section, whose key `output` names the file or folder to make; with the
@@ -74,7 +74,7 @@ class JobSpec:
             or not, that is of a smaller value and otherwise the same.
         temporary: folder of intermediate data, in an output that is a folder or beside one that is
             a file; removed once the output is finished.
-        may_be_remote: whether the work writes by paths of `path_of` alone, so that the output may
+        may_be_remote: whether the work only writes by paths of `path_of`, so that the output may
             lie on any storage that Beam writes.
     """
 
@@ -158,7 +158,7 @@ class RunOptions:
 
 
 class JobRecord:
-    """What a running job reports; it becomes the manifest.
+    """Report of a running job; it becomes the manifest.
 
     Attributes:
         counts: whole numbers by name (`rows_in`, `documents`, …; `rejected` may be a mapping from

@@ -61,7 +61,7 @@ class JobLog:
     def note_failure(self, error: BaseException) -> None:
         """Adds the traceback, and to the error where it can be read.
 
-        Of a job that was stopped, or whose graph was written, the message alone.
+        Only the message of a job that was stopped, or whose graph was written.
         """
         if isinstance(error, GraphWritten | StoppedEarly):
             self.write(str(error))

@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 SECONDS = ".seconds"
 INPUTS = ".inputs.json"
-# What a job writes about its folder: its manifest, how it is being made, from what, how long it
+# A job's notes on its folder: its manifest, how it is being made, from what, how long it
 # took so far, its lock, and its logs.
 JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + OLDER)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
@@ -56,7 +56,7 @@ def _path_of_side(output: str | Path, name: str) -> Path:
 
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
-    """What a job may write beside a file: its manifest, rejects and duplicates."""
+    """Files that a job may write beside a file: its manifest, rejects and duplicates."""
     path = path_of(output)
     names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
     return tuple(path.with_name(f"{path.name}.{name}") for name in names)
@@ -162,7 +162,7 @@ def fingerprint(
 
     Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths,
     `SHA256SUMS`, which repeats what is there, and the card beside it, which people edit.
-    Pretraining records, which may be terabytes, are known by their manifest alone. A file on other
+    Pretraining records, which may be terabytes, are only known by their manifest. A file on other
     storage (`gs://…`) is read from there, so that its fingerprint is that of a local copy.
 
     Args:
@@ -330,7 +330,7 @@ def made_with_another_config(output: str, differences: Sequence[str]) -> UsageEr
 
 
 def already_finished(output: str) -> str:
-    """What is said where nothing is left to do."""
+    """The line for a job that has nothing left to do."""
     return f"{output} is finished already and its config is the same; nothing to do"
 
 

@@ -261,7 +261,7 @@ def _is_made_by_us(place: OutputPlace) -> bool:
 
 
 def content_of(folder: Path) -> list[Path]:
-    """What is in a folder, without what the job itself writes about it before it is finished."""
+    """Files and folders in a folder, without the job's own notes on it."""
     if not folder.is_dir():
         return []
     return [

@@ -1,4 +1,4 @@
-"""What jobs report on rejected rows, and how many are too many (`--max-rejects`)."""
+"""Reports of rejected rows, and how many are too many (`--max-rejects`)."""
 
 from __future__ import annotations
 
@@ -126,6 +126,6 @@ def _counted(
 
 
 def corpus_rows(counts: Mapping[str, Any]) -> int:
-    """What was read of a corpus: documents kept, dropped and rejected (of some, their lines)."""
+    """Rows of a corpus: documents kept, dropped and rejected (of some, their lines)."""
     left_out = [*counts["dropped"].values(), *counts["rejected"].values()]
     return counts["documents"] + sum(left_out)

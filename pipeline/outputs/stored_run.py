@@ -61,7 +61,7 @@ class StoredRun:
         folder: of this machine; empty.
         console: where fetching is reported.
         check_held: raises an error if another process has taken the run over; None for workers that
-            train along, which fetch checkpoints and the best model alone and publish nothing.
+            train along, which only fetch checkpoints and the best model.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ _MOST_KEYS = 10_000  # all rows together have, of JSON lines
 
 @dataclasses.dataclass(frozen=True)
 class BlockReference:
-    """Which block of which table it is, its files, and the SHA-256 of its content."""
+    """Number and table of a block, its files, and the SHA-256 of its content."""
 
     table: int
     number: int
@@ -59,7 +59,7 @@ class RowBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSummary:
-    """What cutting a table has found."""
+    """Findings of `cut_table`."""
 
     blocks: int  # number of blocks
     rows_in: int  # usable and rejected rows
@@ -192,7 +192,7 @@ def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
-    """What `cut_table` found; the table must have been cut."""
+    """The summary of a table that `cut_table` has cut."""
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
     header = content["header"]
     return TableSummary(

@@ -96,7 +96,7 @@ class ScoringColumns:
         return columns
 
     def named_by(self, column: str) -> str:
-        """What `--rename` calls an added column: the name that the task gives it."""
+        """The task's name of an added column, by which `--rename` goes."""
         for field in self.fields:
             if self._name(field.name) == column:
                 return field.name

@@ -18,7 +18,7 @@ from bert_tf.data.tables.word_blocks import tag_separator, with_tags
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
 NOT_A_CONLL_TAG = "a tag cannot hold what separates the columns of its file"
 TSV_BREAKS = re.compile(r"[\t\n\r]")
-# What a cell begins with that spreadsheets take for a formula, or strip to find one:
+# First characters of cells that spreadsheets take for formulas, or strip to find one:
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS = frozenset("=+-@\t\r\n")
 # Looks ahead for the digit: `[\d.,]*\d[\d.,]*` takes time with the square of a long cell.
@@ -40,7 +40,7 @@ def part_line(
     escapes: bool = False,
 ) -> str:
     """A row and its predictions as their part holds them: as the output does, unless
-    `is_rewritten`; for Parquet as JSON lines, of Parquet the predictions alone.
+    `is_rewritten`; for Parquet as JSON lines, of Parquet only the predictions.
 
     Args:
         raw: the row as it is in the source; of CoNLL as `with_tags` takes it.

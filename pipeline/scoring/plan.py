@@ -1,4 +1,4 @@
-"""What a scoring job reads, adds and writes, and where its intermediate files are.
+"""The plan of a scoring job: its tables, columns, engine and intermediate files.
 
 It is made before anything is read, and every worker has a copy of it.
 """
@@ -103,7 +103,7 @@ class ScoringPlan:
         return list(dict.fromkeys(names))
 
     def summary_file(self, table: int) -> Path:
-        """What was found in a table: written when all its blocks are."""
+        """The file of a table's `TableSummary`, written when all its blocks are."""
         return self.parts / f"table-{table:05d}.json"
 
     def files(self, table: int, block: int) -> BlockFiles:

@@ -1,4 +1,4 @@
-"""What the jobs that run a model over tables share: parts, pipeline and counts."""
+"""The skeleton of jobs that run a model over tables: parts, pipeline, counts and dry run."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TableJob:
     options: RunOptions  # how to run
 
     label: ClassVar[str]
-    """What is done to the rows, for the line of progress."""
+    """The work on the rows, for the line of progress."""
 
     @property
     def inputs(self) -> dict[str, list[str]]:
