@@ -22,14 +22,13 @@ from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
-from bert_tf.training.arithmetic import keep_arithmetic
+from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunMirror
-from bert_tf.training.throughput import measure_matmul_peak
 from bert_tf.training.timeline import LoopSettings, phase_ends, phase_of
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 

@@ -1,8 +1,9 @@
-"""How the steps of a run are computed: decided when it starts, and kept for when it is resumed."""
+"""How the steps of a run are computed, decided when it starts and kept; how much work they are."""
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
-from bert_tf.base.processor import has_bfloat16
+from bert_tf.base.processor import CoreTimes, has_bfloat16
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
+from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
 from bert_tf.cpu.switch import is_available
+from bert_tf.training.distribution import worker_count
+from bert_tf.training.protocols import Batch
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _BFLOAT16_CAPABILITY = (8, 0)
@@ -239,3 +242,73 @@ def _fastest(
     chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
     console.info(f"chosen: {chosen}")
     return chosen
+
+
+WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
+_SECONDS = 0.3
+_SIZES = {"CPU": 1024, "GPU": 8192}
+BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
+
+
+def count_work(batch: Batch) -> dict[str, tf.Tensor]:
+    """Counts in a batch, padded or packed, the arguments of `ModelFlops.flops`; float32 [] each.
+
+    Sequences of 3 and 2 tokens, with 2 targets and 1, in two rows or in one:
+
+    | `tokens` | `examples` | `squared_lengths` | `predictions` |
+    |----------|------------|-------------------|---------------|
+    | 5        | 2          | 9 + 4             | 3             |
+    """
+    mask = tf.cast(batch["input_mask"], tf.float32)
+    lengths = tf.reduce_sum(mask, axis=-1)
+    if "sequence_ids" in batch:
+        examples = tf.cast(tf.reduce_max(batch["sequence_ids"], axis=-1), tf.float32)
+        # 1 + 3 + 5 + … over the positions of a sequence is the square of its length.
+        squares = mask * (2.0 * tf.cast(batch["position_ids"], tf.float32) + 1.0)
+    else:
+        examples = tf.cast(lengths > 0, tf.float32)
+        squares = lengths**2
+    targets = batch.get("masked_lm_weights", tf.zeros(0))
+    return {
+        "tokens": tf.reduce_sum(lengths),
+        "examples": tf.reduce_sum(examples),
+        "squared_lengths": tf.reduce_sum(squares),
+        "predictions": tf.reduce_sum(tf.cast(targets > 0, tf.float32)),
+    }
+
+
+def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
+    """Operations per second of large matrix products, on all devices of the run.
+
+    Takes less than a second. Assumes that GPUs are alike, and that replicas on CPUs share one.
+
+    Args:
+        policy: Keras dtype policy, whose compute dtype is measured.
+        strategy: of the run.
+
+    Returns:
+        None on TPUs, where single operations are no measure, and on busy processors.
+    """
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return None
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    size = _SIZES[kind]
+    dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
+    at_once = operations_at_once() if kind == "CPU" else 1
+    matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
+
+    @tf.function
+    def products(matrices: list[tf.Tensor]) -> tf.Tensor:
+        return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
+
+    products(matrices).numpy()  # traces, and wakes the device
+    times = CoreTimes.read()
+    start, best = time.monotonic(), float("inf")
+    while time.monotonic() - start < _SECONDS:
+        begin = time.monotonic()
+        products(matrices).numpy()
+        best = min(best, time.monotonic() - begin)
+    if kind == "CPU" and times.taken_by_others() > BUSY:
+        return None
+    devices = strategy.num_replicas_in_sync if kind == "GPU" else worker_count(strategy)
+    return devices * at_once * 2.0 * size**3 / best

@@ -38,9 +38,8 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly
-from bert_tf.training.arithmetic import Arithmetic
+from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic
 from bert_tf.training.best_model import EarlyStop
-from bert_tf.training.checkpoints import variables_by_name
 from bert_tf.training.distribution import (
     WorkerSync,
     distributed_iterator,
@@ -51,9 +50,8 @@ from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.progress import ProgressLog, RunState
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
-from bert_tf.training.run_files import RunFiles, RunMirror
+from bert_tf.training.run_files import RunFiles, RunMirror, variables_by_name
 from bert_tf.training.step import TrainingStep
-from bert_tf.training.throughput import WORK_COUNTS
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]

@@ -13,10 +13,9 @@ import tensorflow as tf
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shown_duration
-from bert_tf.training.checkpoints import assign_values, read_values
 from bert_tf.training.metrics_log import Line
 from bert_tf.training.protocols import TrainingInputs
-from bert_tf.training.run_files import RunFiles
+from bert_tf.training.run_files import RunFiles, assign_values, read_values
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 
 

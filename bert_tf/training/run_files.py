@@ -1,18 +1,203 @@
-"""The files of a run: checkpoints, metrics, and other storage that mirrors them."""
+"""The files of a run: checkpoints, metrics, and other storage that mirrors them.
+
+`checkpoints/step-00001000/` is whole or not there. It holds `state.safetensors` (every variable of
+model, optimizer and loss scale) and `state.json` (step, elapsed seconds, input position, and the
+SHA-256 of the tensors and of its own content).
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import re
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import keras
 import numpy as np
+import tensorflow as tf
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
+from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
-from bert_tf.base.files import remove_leftovers
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import remove_leftovers, replacing_directory
+from bert_tf.base.json_files import read_if_sound, read_sealed, sealed
 from bert_tf.config.registries import TENSORBOARD
-from bert_tf.training.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
 from bert_tf.training.metrics_log import Line, MetricsLog
+
+_TENSORS, STATE_FILE = "state.safetensors", "state.json"
+_NAME = re.compile(r"step-(\d{8,})")
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by variable name, and the other values of `state.json`."""
+
+    path: Path
+    step: int
+    tensors: dict[str, np.ndarray]
+    state: dict[str, Any]
+
+
+def write_checkpoint(
+    path: Path, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
+) -> None:
+    """Writes a checkpoint folder, which appears whole or not at all."""
+    with replacing_directory(path) as aside:
+        save_file(tensors, aside / _TENSORS)
+        document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
+        (aside / STATE_FILE).write_text(sealed(document, indent=2), encoding="utf-8")
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads and checks a checkpoint folder.
+
+    Raises:
+        InputError: a file is missing, cannot be parsed or has been changed.
+    """
+    try:
+        state = read_sealed(path / STATE_FILE)
+        if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
+            raise InputError(f"{path / _TENSORS}: its SHA-256 is not the one in {STATE_FILE}")
+        return Checkpoint(path, int(state["step"]), load_file(path / _TENSORS), state)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise InputError(f"{path}: damaged checkpoint ({error})") from None
+
+
+def saved_progress(directory: Path) -> tuple[int, int] | None:
+    """Steps done and in all, of the newest checkpoint in `RUN/checkpoints`; None without one."""
+    for step, path in _folders(directory):
+        state = read_if_sound(path / STATE_FILE)
+        if state is not None and "total_steps" in state:
+            return step, int(state["total_steps"])
+    return None
+
+
+class CheckpointStore:
+    """The checkpoints of one run directory.
+
+    Args:
+        directory: `RUN/checkpoints`.
+        keep: number of the newest checkpoints kept.
+        writes: True for the one process of the run that may change the directory.
+        console: where damaged checkpoints are reported.
+    """
+
+    def __init__(self, directory: Path, *, keep: int, writes: bool, console: Console):
+        self._directory = directory
+        self._keep = keep
+        self._writes = writes
+        self._console = console
+
+    def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
+        """Writes a checkpoint, then removes those beyond the newest `keep`."""
+        path = self._directory / f"step-{step:08d}"
+        write_checkpoint(path, step=step, tensors=tensors, state=state)
+        for _, old in self._folders()[self._keep :]:
+            shutil.rmtree(old)
+        return path
+
+    def newest(self) -> Checkpoint | None:
+        """The newest whole checkpoint; None where there is none.
+
+        Newer ones are damaged: they are named, and the process that writes moves them to
+        `damaged-step-…` so that they are not in the way.
+
+        Raises:
+            InputError: all checkpoints are damaged; they stay where they are.
+        """
+        folders = self._folders()
+        damaged = []
+        for _, path in folders:
+            try:
+                checkpoint = read_checkpoint(path)
+            except InputError as error:
+                self._console.warn(f"{error}; trying the one before")
+                damaged.append(path)
+                continue
+            if self._writes:
+                for each in damaged:
+                    self._move_aside(each)
+            return checkpoint
+        if folders:
+            raise InputError(
+                f"{self._directory}: all checkpoints are damaged; start again with --overwrite"
+            )
+        return None
+
+    def _move_aside(self, path: Path) -> None:
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        with suppress(FileNotFoundError):  # then it was gone, not damaged
+            path.rename(aside)
+            self._console.warn(f"moved {path} to {aside.name}")
+
+    def _folders(self) -> list[tuple[int, Path]]:
+        return _folders(self._directory)
+
+
+def _folders(directory: Path) -> list[tuple[int, Path]]:
+    """Step and place of all checkpoints, the newest first."""
+    if not directory.is_dir():
+        return []
+    found = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
+
+
+def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
+    """Variables as `group/number`; Keras' own names count what else the process has built.
+
+    Args:
+        variables: by group ("model", "optimizer", …), in an order that the code fixes.
+    """
+    return {
+        f"{group}/{number:04d}": variable
+        for group, members in variables.items()
+        for number, variable in enumerate(members)
+    }
+
+
+def read_values(variables: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Values of variables by name; of mirrored variables the first copy."""
+    return {name: _value(variable) for name, variable in variables.items()}
+
+
+def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
+    """Assigns a checkpoint's tensors to variables of the same names and shapes.
+
+    Raises:
+        UsageError: the checkpoint is of another model or optimizer.
+    """
+    saved = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
+    current = {name: _shape(variable) for name, variable in variables.items()}
+    differences = [
+        f"{name} is {saved.get(name, 'missing')} in the checkpoint, "
+        f"{current.get(name, 'missing')} in the model"
+        for name in sorted(saved.keys() | current.keys())
+        if saved.get(name) != current.get(name)
+    ]
+    if differences:
+        raise UsageError(
+            f"{checkpoint.path}: the checkpoint of another model ({differences[0]}"
+            f"{f' and {len(differences) - 1} more' if len(differences) > 1 else ''}); "
+            "choose another --output or start again with --overwrite"
+        )
+    for name, variable in variables.items():
+        variable.assign(checkpoint.tensors[name])
+
+
+def _value(variable: Any) -> np.ndarray:
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return np.asarray(tf.convert_to_tensor(variable))
+
+
+def _shape(value: Any) -> str:
+    return str(list(value.shape))
 
 
 class RunMirror(Protocol):

@@ -21,11 +21,10 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.switch import is_available
-from bert_tf.training.arithmetic import Arithmetic, has_accelerator
+from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
-from bert_tf.training.throughput import WORK_COUNTS, count_work
 
 if TYPE_CHECKING:
     from bert_tf.cpu.backend import CpuBackend

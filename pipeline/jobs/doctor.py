@@ -147,7 +147,7 @@ def _matrix_multiply() -> str:
     """The rate of BERT base's feed-forward products in a compiled function, in both precisions."""
     import tensorflow as tf
 
-    from bert_tf.training.throughput import BUSY
+    from bert_tf.training.arithmetic import BUSY
 
     rates, times = {}, CoreTimes.read()
     for dtype in (tf.float32, tf.bfloat16):

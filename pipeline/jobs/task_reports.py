@@ -14,7 +14,7 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport
 from bert_tf.training.best_model import BestModel
-from bert_tf.training.checkpoints import saved_progress
+from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobSpec, RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest

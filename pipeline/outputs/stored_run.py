@@ -20,7 +20,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.files import RemotePath
 from bert_tf.base.wording import quantity
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
-from bert_tf.training.checkpoints import STATE_FILE
+from bert_tf.training.run_files import STATE_FILE
 from pipeline.beam.stored_path import copy_files, path_of
 from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS, read_manifest
 

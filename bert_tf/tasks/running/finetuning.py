@@ -37,13 +37,13 @@ from bert_tf.training.arithmetic import (
     PrecisionPolicy,
     has_accelerator,
     keep_arithmetic,
+    measure_matmul_peak,
     settle_arithmetic,
 )
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.throughput import measure_matmul_peak
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 from bert_tf.weights.model_directory import (
     ModelDirectory,

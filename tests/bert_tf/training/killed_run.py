@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from packed_task import make_packed_loop
 
-from bert_tf.training import checkpoints
+from bert_tf.training import run_files
 from bert_tf.training.loop import TrainingLoop
 
 
@@ -42,7 +42,7 @@ def make_loop(folder: Path) -> TrainingLoop:
 
 
 def main(folder: str) -> None:
-    write_tensors = checkpoints.save_file
+    write_tensors = run_files.save_file
 
     def write_half_of_the_second(tensors: dict[str, Any], path: Path) -> None:
         write_tensors(tensors, path)
@@ -50,7 +50,7 @@ def main(folder: str) -> None:
             os.truncate(path, path.stat().st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    checkpoints.save_file = write_half_of_the_second
+    run_files.save_file = write_half_of_the_second
     make_loop(Path(folder)).run()
 
 

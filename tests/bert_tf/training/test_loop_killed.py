@@ -10,8 +10,8 @@ import pytest
 from killed_run import make_loop
 from packed_task import STEPS
 
-from bert_tf.training.checkpoints import read_checkpoint
 from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.run_files import read_checkpoint
 
 pytestmark = pytest.mark.slow  # trains in a process that is killed
 

@@ -4,7 +4,7 @@ import pytest
 from loop_runs import losses, run_until
 from packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
 
-from bert_tf.training.throughput import WORK_COUNTS, count_work
+from bert_tf.training.arithmetic import WORK_COUNTS, count_work
 
 pytestmark = pytest.mark.slow  # trains BERT on packed rows
 

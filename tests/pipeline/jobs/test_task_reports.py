@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.base.console import Console
-from bert_tf.training.checkpoints import write_checkpoint
+from bert_tf.training.run_files import write_checkpoint
 from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.manifest import write_manifest
 

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from bert_tf.base.processor import CoreTimes
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.training import throughput as work
+from bert_tf.training import arithmetic
+from bert_tf.training.arithmetic import WORK_COUNTS, count_work, measure_matmul_peak
 from bert_tf.training.progress import LineBuilder, progress_text
-from bert_tf.training.throughput import WORK_COUNTS, count_work, measure_matmul_peak
 
 WORK = ModelFlops(
     token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
@@ -62,10 +62,10 @@ def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):
     """One product takes 8/64 s, the next 4/64 s; then the time for measuring is over."""
     sixty_fourths = iter([0, 1, 2, 10, 11, 12, 16, 20])
     clock = SimpleNamespace(monotonic=lambda: next(sixty_fourths) / 64)
-    monkeypatch.setattr(work, "time", clock)
+    monkeypatch.setattr(arithmetic, "time", clock)
     monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.0)
     peak = measure_matmul_peak("float32", tf.distribute.get_strategy())
-    size = work._SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
+    size = arithmetic._SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
     assert peak == 2 * size**3 * 16
     assert not list(sixty_fourths)
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.training.checkpoints import (
+from bert_tf.training.run_files import (
     CheckpointStore,
     assign_values,
     read_checkpoint,
