@@ -185,11 +185,7 @@ def predict_in_calls(
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """First row of each kind of equal rows, int64 [kinds], and the kind of each row, int64 [rows].
-
-    Args:
-        columns: bytes objects [rows] or [rows, texts].
-    """
+    """First row of each kind, int64 [kinds], and the kind of each row, int64 [rows]."""
     keys = zip(*(column.tolist() for column in columns), strict=True)
     kinds: dict[Any, int] = {}
     numbers = [kinds.setdefault(tuple(map(_hashable, key)), len(kinds)) for key in keys]
@@ -236,12 +232,10 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
-    """Row numbers of each call, int64; rows of similar size together, the biggest first.
+    """Row numbers of each call, int64; rows of similar size (bytes) together, the biggest first.
 
-    Args:
-        sizes: int64 [rows], bytes.
-        dealt_among: number of calls among which neighbors in the order of size are dealt like
-            cards, so that calls side by side have equal work and end together.
+    Neighbors in the order of size are dealt like cards among `dealt_among` calls, so that calls
+    side by side have equal work and end together.
     """
     groups = budgeted_batches(
         sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL

@@ -122,11 +122,8 @@ def _token_ids_engine(
 ) -> EngineEntry:
     """An engine whose graph takes token ids, of a library of the same name.
 
-    Args:
-        name, module, precisions, int8_file: see `EngineEntry`.
-        graphs: files with a graph that it loads, its own format first. Without any of them, it
-            makes the graph from the weights.
-        beside: further files of a graph.
+    `graphs` are the files with a graph that it loads, its own format first; without any of them, it
+    makes the graph from the weights. `beside` are further files of a graph.
     """
     others = [file for file in ("openvino_model.xml", "model.onnx") if file != graphs[0]]
     return EngineEntry(

@@ -146,16 +146,11 @@ def model_fault(folder: Path, entry: EngineEntry) -> str | None:
 def graph_of(
     folder: Path, names: Sequence[str], *faults: type[Exception]
 ) -> Iterator[Path | bytes]:
-    """The graph that an engine loads in the block: a file of the folder, or an ONNX graph made of
-    its weights.
-
-    Args:
-        folder: an exported folder.
-        names: of files with a graph that the engine loads, in the order of preference.
-        faults: exceptions of its library for a damaged graph.
+    """The graph that an engine loads in the block: the first of the named files that is there, or
+    an ONNX graph made of the weights.
 
     Raises:
-        InputError: the graph or the weights are damaged.
+        InputError: the graph or the weights are damaged: the block raised one of `faults`.
         UsageError: as `onnx_model`.
     """
     file = _first_file(folder, names)
@@ -171,14 +166,9 @@ def graph_of(
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:
-    """The names of a graph's outputs as `onnx_model` names them.
+    """The names of a graph's outputs as `onnx_model` names them; an output may have several.
 
-    Args:
-        inputs: names of its inputs.
-        outputs: all names of each output.
-
-    Raises:
-        ValueError: the graph is not one of `onnx_model`.
+    Raises ValueError if the graph is not one of `onnx_model`.
     """
     if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")

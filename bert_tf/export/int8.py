@@ -145,10 +145,6 @@ def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> 
     depend on the rows beside it, as those of dynamic quantization do. Outliers of activations go
     to the weights (SmoothQuant, Xiao et al. 2023), whose range is halved where processors without
     VNNI would overflow, and biases are corrected for the error of the products before them.
-
-    Args:
-        model: the float32 graph.
-        batches: inputs of the graph by name, a sequence each.
     """
     os.environ.setdefault("NNCF_CI", "1")  # else it reports its use over the network
     import nncf
@@ -171,15 +167,10 @@ def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> 
 def write_quantized_onnx(
     source: Path, target: Path, batches: Sequence[dict[str, np.ndarray]]
 ) -> None:
-    """Writes an ONNX graph with matrix products of 8-bit integers.
+    """Writes an ONNX graph with matrix products of 8-bit integers, by onnxruntime.
 
     As in `quantized_openvino`, scales are set once from the batches. Weights have a scale for each
     column, and half of the range: processors without VNNI would overflow with all of it.
-
-    Args:
-        source: the float32 graph.
-        target: the graph to write.
-        batches: inputs of the graph by name, a sequence each.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 

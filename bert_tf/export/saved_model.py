@@ -250,8 +250,7 @@ def _serving_notes(folder: Path) -> list[str]:
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
     """Writes a SavedModel that takes texts, loads it again and compares it with its model.
 
-    Raises:
-        BertPipelineError: the SavedModel gives other results; its graph is removed again.
+    Raises BertPipelineError if it gives other results; its graph is removed again.
     """
     module = text_module(trained)
     _save(module, module.signatures(), output)

@@ -181,10 +181,7 @@ _NOTE = "evaluations_since_best"
 class EarlyStop:
     """Counts evaluations since the last improvement, in the notes that checkpoints keep.
 
-    A lower loss with a metric that is perfect already is no improvement.
-
-    Args:
-        evaluations: that may pass without a better one; 0 never stops.
+    A lower loss with a metric that is perfect already is no improvement. 0 evaluations never stop.
     """
 
     def __init__(self, evaluations: int):

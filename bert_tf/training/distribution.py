@@ -61,11 +61,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def is_chief_process(name: str) -> bool:
-    """As `is_chief`, by the name of a strategy that is not made yet.
-
-    Raises:
-        UsageError: TF_CONFIG is missing or not JSON.
-    """
+    """As `is_chief`, by the name of a strategy that is not made yet; checks TF_CONFIG."""
     if name != "multi-worker":
         return True
     _check_tf_config()
@@ -151,11 +147,7 @@ _LOST = (
 
 @contextmanager
 def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Explains the failure of a step when another worker is gone.
-
-    Raises:
-        RunnerFailed: instead of TensorFlow's errors.
-    """
+    """Raises RunnerFailed instead of TensorFlow's errors when another worker is gone."""
     try:
         yield
     except _LOST as error:
@@ -183,13 +175,8 @@ class WorkerSync:
     ) -> tuple[float, Signals | None]:
         """Elapsed seconds and the signal to stop for; agrees on both, and on the speed in `timer`.
 
-        Args:
-            timer: this worker's.
-            step: steps done.
-            stop: the signal that this worker received; SIGTERM takes precedence.
-
-        Raises:
-            InputError: the workers are at different steps.
+        SIGTERM takes precedence over other signals. Raises InputError if the workers are at
+        different steps.
         """
         if worker_count(self._strategy) == 1:
             return timer.elapsed(), stop

@@ -55,9 +55,6 @@ class MetricsLog:
         warn: called when a tracker fails.
         trackers: names of `TRACKERS`.
         name, settings: of the run, for trackers.
-
-    Raises:
-        InputError: a line in the middle of metrics.jsonl is damaged.
     """
 
     def __init__(

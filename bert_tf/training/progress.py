@@ -23,8 +23,8 @@ class LineBuilder:
     """Collects the numbers of steps until a line is written.
 
     Attributes:
-        pending: by name, a number for every step since the last line; JSON values, saved in
-            checkpoints so that a line's means survive an interruption.
+        pending: by name, a number for every step since the last line; saved in checkpoints so that
+            a line's means survive an interruption.
     """
 
     def __init__(self, pending: dict[str, list[float]] | None = None):
@@ -42,13 +42,8 @@ class LineBuilder:
         """The line for all steps since the last one; None if all of them overflowed.
 
         Losses and metrics are means over the steps, the learning rate and the loss scale are
-        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
-
-        Args:
-            step: steps done in all.
-            elapsed: seconds since the start of the run.
-            seconds: that these steps took.
-            peak_flops: of the machine; None leaves MFU out.
+        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far;
+        None leaves it out. `seconds` is the duration of the steps, `elapsed` that of the run.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -96,11 +91,7 @@ def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
 
 
 class ProgressLog:
-    """Writes train and eval lines to the files of a run and to the console.
-
-    Attributes:
-        lines: the newest line of each split that has one.
-    """
+    """Writes train and eval lines to files and console; `lines` has the newest of each split."""
 
     def __init__(
         self, settings: LoopSettings, timeline: Timeline, files: RunFiles, console: Console
@@ -165,16 +156,7 @@ class ProgressLog:
 
 
 class RunState:
-    """Variables, input position, log and notes of a run.
-
-    Args:
-        variables: by the names they have in checkpoints.
-        inputs: give the position of a step.
-        seed: of the run, for people.
-        total_steps: of the run.
-        log: whose unwritten numbers and newest lines are saved.
-        files: hold the checkpoints.
-        console: where the checkpoint that the run resumes from is reported.
+    """Variables, input position, log and notes of a run, saved in checkpoints.
 
     Attributes:
         notes: JSON values by name, kept for the caller.

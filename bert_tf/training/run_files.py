@@ -54,11 +54,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads and checks a checkpoint folder.
-
-    Raises:
-        InputError: a file is missing, cannot be parsed or has been changed.
-    """
+    """Reads a checkpoint folder; raises InputError if it is not as it was written."""
     try:
         state = read_sealed(path / STATE_FILE)
         if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
@@ -78,14 +74,7 @@ def saved_progress(directory: Path) -> tuple[int, int] | None:
 
 
 class CheckpointStore:
-    """The checkpoints of one run directory.
-
-    Args:
-        directory: `RUN/checkpoints`.
-        keep: number of the newest checkpoints kept.
-        writes: True for the one process of the run that may change the directory.
-        console: where damaged checkpoints are reported.
-    """
+    """The newest `keep` checkpoints in `RUN/checkpoints`; only one process of a run `writes`."""
 
     def __init__(self, directory: Path, *, keep: int, writes: bool, console: Console):
         self._directory = directory
@@ -105,10 +94,7 @@ class CheckpointStore:
         """The newest whole checkpoint; None where there is none.
 
         Newer ones are damaged: they are named, and the process that writes moves them to
-        `damaged-step-…` so that they are not in the way.
-
-        Raises:
-            InputError: all checkpoints are damaged; they stay where they are.
+        `damaged-step-…`. Raises InputError if all are damaged; they stay where they are.
         """
         folders = self._folders()
         damaged = []
@@ -149,11 +135,7 @@ def _folders(directory: Path) -> list[tuple[int, Path]]:
 
 
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
-    """Variables as `group/number`; Keras' own names count what else the process has built.
-
-    Args:
-        variables: by group ("model", "optimizer", …), in an order that the code fixes.
-    """
+    """Variables as `group/number`: Keras' own names count what else the process has built."""
     return {
         f"{group}/{number:04d}": variable
         for group, members in variables.items()
@@ -167,11 +149,7 @@ def read_values(variables: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
-    """Assigns a checkpoint's tensors to variables of the same names and shapes.
-
-    Raises:
-        UsageError: the checkpoint is of another model or optimizer.
-    """
+    """Assigns tensors of the same names and shapes; raises UsageError for another model's."""
     saved = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
     current = {name: _shape(variable) for name, variable in variables.items()}
     differences = [
@@ -216,8 +194,7 @@ class RunMirror(Protocol):
     def publish(self) -> None:
         """Copies changes of the run directory there; called on workers that write.
 
-        A checkpoint is there as a whole or not at all; a run that resumes from the newest one would
-        make again whatever is newer. May be called again after a failure.
+        A checkpoint is there as a whole or not at all. May be called again after a failure.
 
         Raises:
             OSError: the storage cannot be written.
@@ -226,10 +203,10 @@ class RunMirror(Protocol):
 
 
 class RunFiles:
-    """The files of one run.
+    """The files of one run; a `directory` of None keeps nothing.
 
     Args:
-        directory: the run directory; None keeps nothing.
+        directory: the run directory.
         writes: False for workers other than the chief.
         keep_checkpoints: number of the newest checkpoints kept.
         console: where damaged checkpoints and failures to publish are reported.
@@ -274,11 +251,7 @@ class RunFiles:
         return self._mirror.place if self._mirror is not None else self.directory
 
     def newest_checkpoint(self) -> Checkpoint | None:
-        """See `CheckpointStore.newest`.
-
-        The process that writes first removes folders that a killed one was writing: checkpoints,
-        states in `failed/`, and the model in `best/`.
-        """
+        """See `CheckpointStore.newest`; first removes folders that a killed process was writing."""
         if self._mirror is not None:
             self._mirror.fetch()
         if self._writes and self.directory is not None:
@@ -308,23 +281,15 @@ class RunFiles:
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
         """Writes a checkpoint, removes old ones and publishes it.
 
-        Storage that fails for a while does not end the run: there is another checkpoint to come, or
-        `publish_rest`.
-
-        Raises:
-            UsageError: another process has taken the run over.
+        Storage that fails for a while does not end the run: the next checkpoint or `publish_rest`
+        tries again. Raises UsageError if another process has taken the run over.
         """
         if self._writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
-        """Publishes before the process ends what could not be published before.
-
-        Raises:
-            OSError: it still cannot be.
-            UsageError: another process has taken the run over.
-        """
+        """Publishes at the end what could not be before; raises as `RunMirror.publish`."""
         if self._is_behind and self._mirror is not None:
             self._mirror.publish()
             self._is_behind = False
@@ -332,10 +297,8 @@ class RunFiles:
     def save_aside(
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
-        """Writes a checkpoint to `failed/`, where no run resumes from.
-
-        Returns:
-            Its path; None if nothing is kept, or if it could not be published.
+        """Writes a checkpoint to `failed/`, where no run resumes from; returns its path, None if it
+        is not kept or not published.
         """
         if not self._writes or self.directory is None or self.place is None:
             return None

@@ -275,10 +275,6 @@ MAX_STEPS_PER_CALL = 100
 class StepTimer:
     """Measures a run's speed and keeps calls short enough to react to signals.
 
-    Args:
-        elapsed_before: seconds that earlier processes of the run trained for.
-        steps_per_call: fixed number of steps per call; 0 aims at one call per second.
-
     Attributes:
         seconds_per_step: of the last calls; 0 before the second call, since the first one compiles.
     """

@@ -148,12 +148,8 @@ def write_google_checkpoint(
 class CheckpointTensors(Mapping[str, np.ndarray]):
     """A checkpoint's weights by HuggingFace name, float32, read when asked for.
 
-    Args:
-        prefix: path of the checkpoint without `.index`.
-        num_hidden_layers: blocks of the encoder.
-
-    Raises:
-        InputError: the checkpoint cannot be opened; or a tensor, when it is asked for.
+    `prefix` is the path without `.index`. Raises InputError if the checkpoint cannot be opened, or
+    when a damaged tensor is asked for.
     """
 
     def __init__(self, prefix: str, num_hidden_layers: int):

@@ -124,8 +124,7 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 def count_numbers(path: Path) -> int:
     """Numbers in the arrays of an HDF5 file, without reading them.
 
-    Raises:
-        InputError: it is damaged, or its arrays are larger than the file, as compressed ones are.
+    Raises InputError if it is damaged or its arrays are larger than the file, as compressed ones.
     """
     numbers = 0
 

@@ -127,11 +127,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
 
 
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
-    """Checks, before a model is built, that its size is that of the weights in its files.
-
-    Raises:
-        UsageError: the encoder needs more than twice the numbers in the files.
-    """
+    """Raises UsageError if the encoder needs over twice the numbers in its files."""
     if config.encoder_parameters > 2 * numbers:
         raise UsageError(
             f"{path}: the config describes an encoder of {config.encoder_parameters:,} numbers, "
@@ -298,8 +294,7 @@ def write_directory(
     """Writes the files of a model directory; see `write_model_directory`.
 
     Args:
-        architecture: HuggingFace's class, for its automatic loading.
-        problem_type: HuggingFace's name of the classifier's purpose; None for its default.
+        architecture, problem_type: HuggingFace's class, and purpose of a classifier.
         labels: names of the classifier's logits; empty if there is none.
         tensors: float32 by HuggingFace name; None leaves the file of the weights out.
     """

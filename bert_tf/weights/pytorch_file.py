@@ -79,11 +79,7 @@ class PyTorchFile:
             raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
 
     def _member(self, archive: zipfile.ZipFile, name: str, *, at_most: int) -> bytes:
-        """The content of a member.
-
-        Raises:
-            InputError: it is larger, or compressed, so that its size is not bounded by the file's.
-        """
+        """The content of a member; raises InputError if it is larger, or compressed."""
         info = archive.getinfo(self._root + name)
         if info.file_size > at_most:
             raise InputError(

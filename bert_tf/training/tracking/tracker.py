@@ -97,15 +97,15 @@ class _End:
 class TrackerSender:
     """Sends lines from a thread of its own.
 
-    Lines that cannot be sent are kept and tried again with a later line, a minute after the failure
-    at the earliest, and when the run ends.
+    Lines that cannot be sent are kept and tried again with a later line, `retry_seconds` after the
+    failure at the earliest, and when the run ends. `warn` is only called by `write` and `close`, in
+    their thread: once when the tracker fails, and at the end for missing lines.
 
     Args:
         name: of the tracker.
         open_tracker: called in the thread.
         lines: that the run resumes after; those that the tracker lacks are sent first.
-        warn: called once when the tracker fails, and at the end for missing lines; only by `write`
-            and `close`, in their thread.
+        warn: shows a warning.
         retry_seconds: between a failure and the next attempt.
         closing_seconds: that `close` waits at most.
     """
