@@ -18,7 +18,7 @@ from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 
-MODELS = Path(__file__).parents[3] / "golden" / "models"
+MODELS = Path(__file__).parents[2] / "golden" / "models"
 
 
 def export(source: str, output: Path, **values) -> dict:
