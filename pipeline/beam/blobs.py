@@ -1,8 +1,7 @@
 """Stores bulky intermediate data in files while references to it pass through Beam.
 
-The local runner keeps what it shuffles in memory, and runners of clusters move every element
-through the heaps and sort buffers of their own processes. All workers see the output's folder
-anyway, so on every runner data are spilled there and only references are shuffled.
+The local runner keeps shuffled data in memory, and cluster runners move it through the heaps and
+sort buffers of their processes, while all workers see the output's folder anyway.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 import google_crc32c
@@ -26,27 +24,24 @@ from pipeline.beam.stored_path import path_of
 
 # Seconds; for tests, and for storage that takes longer.
 VARIABLE = "BERT_PIPELINE_VISIBILITY_SECONDS"
-_SECONDS = 90.0
+_VISIBILITY_SECONDS = 90.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 Result = TypeVar("Result")
+_BLOBS, _FINISHED = ".blobs", ".finished.json"
 
 
 class NotYetSeen(Exception):
-    """A file is not what it is to be; the message says what it is instead."""
+    """A file is not as expected yet; the message says what it is instead."""
 
 
 def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
-    """Tries to read a file that is known to be written, again and again for a bounded time.
+    """Retries until `read` raises no FileNotFoundError or NotYetSeen, or raises RunnerFailed.
 
-    Args:
-        path: for the message.
-        read: reads it; raises FileNotFoundError or NotYetSeen as long as it cannot.
-
-    Raises:
-        RunnerFailed: it could not be read in that time.
+    Clients of network file systems remember for some seconds (of NFS up to a minute, `acdirmax`)
+    that a name was not there, or the size of a file.
     """
-    deadline = time.monotonic() + float(os.environ.get(VARIABLE, _SECONDS))
+    deadline = time.monotonic() + float(os.environ.get(VARIABLE, _VISIBILITY_SECONDS))
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -61,9 +56,6 @@ def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
                 ) from None
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-_BLOBS, _FINISHED = ".blobs", ".finished.json"
 
 
 class BlobReference(NamedTuple):
@@ -82,14 +74,10 @@ Work = Callable[["BlobWriter"], Iterable[LabeledBlob]]
 
 
 class BlobStore:
-    """Blobs in files of one folder, which all workers see; sent to the workers.
+    """Blobs in files of an existing folder that all workers see; sent to the workers.
 
-    A small file beside the blobs of finished work lists where they are. Each attempt writes to a
-    file of its own name, so that two attempts at once, or a worker that outlives its run, do each
-    other no harm.
-
-    Args:
-        folder: an existing folder that the caller removes in the end.
+    A small file beside the blobs of finished work lists them. Each attempt writes to a file of its
+    own name, so simultaneous attempts, or a worker that outlives its run, cannot interfere.
     """
 
     def __init__(self, folder: str):
@@ -97,7 +85,6 @@ class BlobStore:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the folder is on storage that is reached by requests."""
         return isinstance(path_of(self._folder), RemotePath)
 
     def writer(self) -> BlobWriter:
@@ -108,11 +95,11 @@ class BlobStore:
         """Does a unit of work, unless this run or an interrupted one has finished it.
 
         Args:
-            name: of letters, digits and hyphens; the same whenever the same work is done again.
-            work: what is to be done.
+            name: letters, digits and hyphens; the same whenever the same work is done again.
+            work: yields what it stores with the writer it is given.
 
         Yields:
-            What the work yields, nothing before it is finished.
+            What the work yields, only after all of it is finished.
         """
         finished = self.finished(name)
         if finished is None:
@@ -125,7 +112,7 @@ class BlobStore:
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:
-        """What `once` yielded for this name; None if that is unknown or the blobs are damaged."""
+        """Returns what `once` yielded for this name; None if unknown or damaged."""
         folder = path_of(self._folder)
         done = read_if_sound(folder / f"{name}{_FINISHED}")
         if done is None:
@@ -134,9 +121,7 @@ class BlobStore:
         return blobs if _are_sound(folder / done["file"], blobs) else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a range of a blob, all of it by default.
-
-        The checksum of a whole blob is checked; who reads one in ranges checks `crc32c` itself.
+        """Reads a range of a blob, all of it by default; only then its checksum is checked.
 
         Raises:
             RunnerFailed: the worker does not see what another one has written, after some time.
@@ -157,11 +142,7 @@ class BlobStore:
 
 
 class BlobWriter:
-    """Takes blobs one after the other into one file; a context manager.
-
-    Args:
-        path: of the file, which is new.
-    """
+    """Writes blobs one after the other to one new file; a context manager."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -171,28 +152,20 @@ class BlobWriter:
         self._offset = 0
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         with naming_file(self._path):
             self._stream.close()
         report_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
-        """Brings what was added to disk; remote storage does so by itself."""
+        """Flushes to disk; remote storage does so by itself."""
         if isinstance(self._path, RemotePath):
             return
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
-        """Stores one blob, given in parts.
-
-        It can be read once the writer is closed; on this machine at once.
-        """
+        """Stores one blob, given in parts; local files can be read at once, others when closed."""
         begin, crc32c = self._offset, 0
         for part in parts:
             with naming_file(self._path):
@@ -205,7 +178,7 @@ class BlobWriter:
 
 
 def remove_unfinished_work(folder: Path) -> None:
-    """Removes from the folder of a `BlobStore` all but finished work."""
+    """Removes everything but finished work from the folder of a `BlobStore`."""
     paths = list(folder.iterdir())
     finished = {path.name for path in paths}
     for path in paths:
@@ -215,15 +188,14 @@ def remove_unfinished_work(folder: Path) -> None:
 
 
 def count_finished_work(folder: Path, kind: str) -> int:
-    """How many finished units of work have names that begin with this word and a hyphen."""
+    """Counts the finished work whose names begin with `kind` and a hyphen."""
     return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 
 def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
     """Whether blobs are in their file as they were written.
 
-    Of a remote file only the size is compared: it appeared when it was whole, its storage has
-    checksums of its own, and whoever reads a blob checks that of the blob.
+    Of a remote file only the size is compared: it appeared whole, and readers check each blob.
     """
     try:
         if isinstance(path, RemotePath):

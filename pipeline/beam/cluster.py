@@ -1,4 +1,4 @@
-"""A pipeline on a runner other than the local one: its end, its cancellation, its failures."""
+"""Pipelines on clusters: submission, cancellation, failures, and the versions of their workers."""
 
 from __future__ import annotations
 
@@ -37,18 +37,24 @@ from pipeline.beam.workers import (
 
 _SECONDS_TO_CANCEL = 60.0
 _PAUSE = 0.5
+_FLINK_MASTER = "--flink_master"
+_FLINK_SECONDS = 10.0
+_FLINK_ENDED = ("FINISHED", "CANCELED", "FAILED")
+# What results follow from, and what jobs are sent by.
+_COMPARED = ("bert-pipeline", "apache-beam", "numpy", "pyarrow", "tensorflow", "tensorflow-text")
+# Enough for some to reach every worker that a runner starts with.
+_CHECKS = 1024
+_JAVA_SCRIPT = """#!{python}
+import os, sys
+os.setsid()
+os.execvp({java!r}, [{java!r}, *sys.argv[1:]])
+"""
 
 
 def run_on_cluster(
     pipeline: beam.Pipeline, runner: str, console: Console, flink: FlinkJob | None = None
 ) -> None:
-    """Runs a pipeline to its end, and cancels it on the cluster if this process is stopped.
-
-    Args:
-        pipeline: built.
-        runner: its name in `RunnerConfig`, for messages.
-        console: shows what a stopped process leaves on the cluster.
-        flink: the job by Flink's own interface, if it has one.
+    """Runs a built pipeline to its end; cancels it on the cluster if this process is stopped.
 
     Raises:
         UsageError, InputError: what a worker raised for the user.
@@ -73,11 +79,7 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Has threads that read from a runner end in silence when it hangs up.
-
-    Beam leaves such threads behind at the end of a job, done or not; what made a job fail is raised
-    in the main thread.
-    """
+    """Silences the threads that read from a runner: Beam leaves them behind when it hangs up."""
     report = threading.excepthook
 
     def report_others(failure: threading.ExceptHookArgs) -> None:
@@ -88,7 +90,7 @@ def drop_errors_of_closed_connections() -> None:
 
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
-    """What a runner raised, for the user; None if it is what failed in a worker's Python."""
+    """The runner's error for the user; None if a worker's Python code failed."""
     failure = user_error(error)
     missing = missing_module_in(str(error))
     if failure is None and missing is not None:
@@ -128,8 +130,8 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
 def _signals_after() -> Iterator[None]:
     """Handles SIGTERM and Ctrl-C when the block has ended; a second one at once.
 
-    The handlers are those of before, whatever the block has set: Beam's job servers take Ctrl-C for
-    themselves, so that it would not end the process.
+    The previous handlers are restored: Beam's job servers take Ctrl-C for themselves, so that it
+    would not end the process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -157,17 +159,11 @@ def _signals_after() -> Iterator[None]:
         signal.raise_signal(waiting[0])
 
 
-MASTER = "--flink_master"
-_SECONDS = 10.0
-_ENDED = ("FINISHED", "CANCELED", "FAILED")
-
-
 class FlinkJob:
-    """All jobs of one name on a cluster.
+    """All jobs of one name on a Flink cluster, by Flink's REST API.
 
-    Args:
-        master: `host:port` of the job manager's REST API, or a URL.
-        name: given to the job as Beam's option `--job_name`.
+    Beam's job server acknowledges a cancellation while the cluster continues the job, so the
+    cluster itself (`host:port` or a URL) is asked. Methods raise OSError if it does not answer.
     """
 
     def __init__(self, master: str, name: str):
@@ -175,57 +171,44 @@ class FlinkJob:
         self._name = name
 
     def cancel(self) -> None:
-        """Asks the cluster to cancel what runs.
-
-        Raises:
-            OSError: the cluster does not answer.
-        """
+        """Asks the cluster to cancel the running jobs."""
         for job in self._running():
             self._request(f"/jobs/{job}?mode=cancel", method="PATCH")
 
     def is_running(self) -> bool:
-        """Whether the cluster has not ended it.
-
-        Raises:
-            OSError: the cluster does not answer.
-        """
         return bool(self._running())
 
     def _running(self) -> list[str]:
         jobs = json.loads(self._request("/jobs/overview"))["jobs"]
         return [
-            job["jid"] for job in jobs if job["name"] == self._name and job["state"] not in _ENDED
+            job["jid"]
+            for job in jobs
+            if job["name"] == self._name and job["state"] not in _FLINK_ENDED
         ]
 
     def _request(self, path: str, method: str = "GET") -> Any:
         request = urllib.request.Request(self._url + path, method=method)
-        with urllib.request.urlopen(request, timeout=_SECONDS) as response:
+        with urllib.request.urlopen(request, timeout=_FLINK_SECONDS) as response:
             return response.read()
 
 
 def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
-    """The job that a runner's options submit to a cluster; None where no cluster is named.
-
-    Args:
-        options: Beam's.
-        name: of the job.
-    """
-    masters = [value for key, _, value in (o.partition("=") for o in options) if key == MASTER]
+    """The job that Beam's options submit to a Flink cluster; None if they name no cluster."""
+    masters = [
+        value for key, _, value in (o.partition("=") for o in options) if key == _FLINK_MASTER
+    ]
     is_cluster = bool(masters) and not masters[-1].startswith("[")  # not [local] nor [auto]
     return FlinkJob(masters[-1], name) if is_cluster else None
 
 
-# What results follow from, and what jobs are sent by.
-_COMPARED = ("bert-pipeline", "apache-beam", "numpy", "pyarrow", "tensorflow", "tensorflow-text")
-# Enough for some to reach every worker that a runner starts with.
-_CHECKS = 1024
-
-
 class CheckInstallations(beam.PTransform):
-    """Fails a job, as it begins, whose workers have other versions than this process."""
+    """Fails a job early if its workers have other versions than this process.
+
+    Other versions tokenize or clean differently, or fail far from the cause, and chance decides
+    which worker does what.
+    """
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
-        """Spreads checks over the workers; the result is empty."""
         submitted = (socket.gethostname(), _compared_versions())
         return (
             pipeline
@@ -248,15 +231,7 @@ class _CheckInstallation(beam.DoFn):
 
 
 def check_versions(host: str, versions: dict[str, str]) -> None:
-    """Compares the versions in this process, a worker, with the submitter's.
-
-    Args:
-        host: the submitter's name.
-        versions: of what is installed there.
-
-    Raises:
-        UsageError: they are not the same.
-    """
+    """Raises UsageError if the versions in this process, a worker, differ from the submitter's."""
     here = _compared_versions()
     different = [name for name in versions if versions[name] != here.get(name)]
     if different:
@@ -277,25 +252,18 @@ def _compared_versions() -> dict[str, str]:
     return versions
 
 
-_SCRIPT = """#!{python}
-import os, sys
-os.setsid()
-os.execvp({java!r}, [{java!r}, *sys.argv[1:]])
-"""
-
-
 def let_job_server_outlive_ctrl_c(options: PipelineOptions) -> None:
-    """Has the job server started in a session of its own.
+    """Starts Beam's job server in Java, for Flink and Spark, in a session of its own.
 
-    A terminal sends Ctrl-C to the whole group of processes: without this, the job server would be
-    gone before it can be asked to cancel the job. Beam stops it in any case.
+    A terminal sends Ctrl-C to the whole process group, but the job server has to cancel the job
+    first. Beam stops it in any case.
     """
     server = options.view_as(JobServerOptions)
     folder = tempfile.mkdtemp(prefix="bert-pipeline-java-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = Path(folder) / "java"
     script.write_text(
-        _SCRIPT.format(python=sys.executable, java=server.job_server_java_launcher),
+        _JAVA_SCRIPT.format(python=sys.executable, java=server.job_server_java_launcher),
         encoding="utf-8",
     )
     script.chmod(0o700)

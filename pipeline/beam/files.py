@@ -1,4 +1,4 @@
-"""Which files a glob names, their bytes before compression, and files that workers write."""
+"""Files that a glob matches, their uncompressed bytes, and files that workers write."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def match_files(
 
     Args:
         patterns: paths and globs.
-        endings: those of files that can be read, for a hint to who names a folder.
+        endings: of readable files, for the hint if a folder is named.
         output: of the job.
         console: informed about files that are left out.
 
@@ -67,30 +67,16 @@ def match_files(
             raise UsageError(f"{pattern}: matches no file but {own[0]}, which bert-pipeline made")
         found.update({path: size for path, size in files.items() if path not in own})
     for path in sorted(found):
-        _check_name_is_utf8(path)
+        if path != path.encode("utf-8", "replace").decode():  # manifests could not hold it
+            raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it")
     return [FileInfo(path, found[path]) for path in sorted(found)]
 
 
-def _check_name_is_utf8(path: str) -> None:
-    """Manifests and lists of rejects could not hold it."""
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it") from None
-
-
 class UncompressedFile:
-    """A file's bytes as they were before compression; also a context manager.
+    """A file's uncompressed bytes as UTF-8; also a context manager.
 
-    A file of another encoding, or one that begins with the byte-order mark of UTF-16 or UTF-32,
-    reads as UTF-8, and what is wrong in it as bytes that are not UTF-8.
-
-    Args:
-        path: the file.
-        encoding: of its text, as Python names it.
-
-    Attributes:
-        is_transcoded: whether it is such a file, whose bytes are not those as stored.
+    Text of another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
+    (`is_transcoded`); what is wrong in it becomes bytes that are not UTF-8.
 
     Raises:
         UsageError: the file cannot be opened.
@@ -121,15 +107,11 @@ class UncompressedFile:
 
     @property
     def stored_position(self) -> int:
-        """How much of the stored file was read, `READ_AHEAD_BYTES` of it before their use."""
+        """Bytes of the stored file read so far, `READ_AHEAD_BYTES` of them before their use."""
         return self._file.tell()
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end of the file.
-
-        Raises:
-            InputError: the compressed data is damaged or cut short.
-        """
+        """Reads `size` bytes, fewer only at the end; raises InputError if damaged or cut short."""
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -165,12 +147,9 @@ class UncompressedFile:
 
 
 def check_shared(folder: str) -> None:
-    """Makes sure, in a worker, that it sees a folder that the submitting process has made.
+    """Raises UsageError, in a worker, if it does not see a folder of the submitting process.
 
-    A URL means the same folder to all; where there are only objects, an empty one is nowhere.
-
-    Raises:
-        UsageError: it does not, so what it writes would be lost.
+    A URL means the same folder to all; on object stores, an empty one does not exist.
     """
     if "://" not in folder and not FileSystems.exists(folder):
         raise UsageError(
@@ -180,32 +159,15 @@ def check_shared(folder: str) -> None:
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
-    """Writes a file of a pipeline's results, from any worker, so that it appears whole.
-
-    Args:
-        folder: shared by workers and the submitting process.
-        name: the same whenever the same work is done again; the last one written stays.
-        data: what it holds.
-
-    Raises:
-        UsageError: the worker does not see the folder.
-    """
+    """Writes a result from any worker, so that it appears whole; the last of a name stays."""
     check_shared(folder)
     with replacing_file(path_of(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
 
 
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
-    """Reads what workers wrote with `write_shared_file`, by name.
-
-    Args:
-        folder: the literal path, brackets included.
-        pattern: the names, with `*`.
-        may_be_none: whether none may be there.
-
-    Raises:
-        InputError: there is no such file, and there should be.
-    """
+    """Reads, by name, what workers wrote to a folder; raises InputError if nothing is there and
+    something should be. `pattern` has `*`."""
     paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(

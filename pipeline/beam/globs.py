@@ -1,4 +1,4 @@
-"""What a glob matches: as in a shell, wildcards match no dot at the beginning of a name."""
+"""Globs as in a shell, where wildcards match no dot at the beginning of a name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ GLOB_MARK = re.compile(r"[*?[]")
 _DOT = r"(?<=[^/])\."
 _ANY_IN_NAME = rf"(?:[^/.]|{_DOT})"
 _ANY = rf"(?:[^.]|{_DOT})"
+FORMAT_OF_ENDING = {".txt": "text", ".text": "text", **TABLE_FORMATS, ".xml": "mediawiki"}
+_FILES_LOOKED_AT = 10_000
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """The paths that a glob names.
+    """Compiles a glob to a pattern for `fullmatch`; a bracket that is never closed matches itself.
 
     | glob    | matches                                             |
     |---------|-----------------------------------------------------|
@@ -31,14 +33,6 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
     | `?`     | one of them                                         |
     | `[a-c]` | one of these; `[!a-c]` one of the others            |
     | `**`    | any characters of names, and folders between them   |
-
-    A bracket that is never closed matches itself.
-
-    Args:
-        glob: relative to where the paths begin.
-
-    Returns:
-        To be used with `fullmatch`.
     """
     pattern, place = "", 0
     while place < len(glob):
@@ -62,14 +56,11 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 
 
 def list_local(pattern: str) -> dict[str, int]:
-    """Size in bytes by path of the files of this machine that a path or glob names.
+    """Maps the local files that a path or glob names to their sizes in bytes.
 
-    That is what Beam's local file system finds, and more: a glob needs no folder before it, names
-    with brackets can be taken literally, folders are looked at only as deep as the glob goes, links
-    to folders are followed, and a `~` that is quoted with the glob is the home folder.
-
-    Raises:
-        UsageError: a file is a pipe or a device.
+    Finds what Beam's local file system finds, and more: a glob needs no folder before it, names
+    with brackets can be taken literally, folders are searched only as deep as the glob goes, links
+    to folders are followed, and a quoted `~` is the home folder. Pipes and devices are UsageErrors.
     """
     if pattern.startswith("~") and not Path(pattern).exists():
         pattern = os.path.expanduser(pattern)  # noqa: PTH111  a path would lose the last slash
@@ -99,8 +90,7 @@ def list_local(pattern: str) -> dict[str, int]:
 
 
 def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
-    """Folders with the names of their files; each once, also where links lead to it, and under its
-    own name rather than a link's."""
+    """Folders with the names of their files; each once and under its own name, also if linked."""
     linked: list[str] = []
     seen: set[tuple[int, int]] = set()
     tops = [top]
@@ -129,7 +119,7 @@ def _size(path: str) -> int:
 
 
 def why_no_file(pattern: str) -> str:
-    """What to do about a path or glob that no file is found for."""
+    """What to do about a path or glob that matches no file."""
     if pattern == "-":
         return READ_AGAIN
     if GLOB_MARK.search(pattern):
@@ -154,23 +144,8 @@ def _bracket(content: str) -> str:
     return rf"(?=[^/.]|{_DOT})[{'^' if others else ''}{characters}]"
 
 
-FORMAT_OF_ENDING = {
-    ".txt": "text",
-    ".text": "text",
-    **TABLE_FORMATS,
-    ".xml": "mediawiki",
-}
-_FILES_LOOKED_AT = 10_000
-
-
 def instead_of_folder(folder: str, endings: Collection[str], compressions: Collection[str]) -> str:
-    """What to do where files are expected and a folder is given: the glob for most of its files.
-
-    Args:
-        folder: its path, without a slash at the end.
-        endings: those of files that can be read.
-        compressions: endings that may follow.
-    """
+    """What to do where files are expected and a folder is given: the glob for most of its files."""
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
@@ -186,7 +161,6 @@ def instead_of_folder(folder: str, endings: Collection[str], compressions: Colle
 
 
 def _first_files(folder: str) -> list[PurePath]:
-    """The first files in a folder that are not hidden, those in its folders too."""
     found: list[PurePath] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -1,4 +1,4 @@
-"""Files that a glob matches and this tool has made: they are no input unless they are named."""
+"""Files that this tool has made: a glob does not mean them as input."""
 
 from __future__ import annotations
 
@@ -25,16 +25,11 @@ _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
 def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
-    """The files among those that a glob matches that are no input of a job, sorted.
+    """Lists the files matched by a glob (not by a path) that are no input of a job, sorted.
 
-    They are its own output, vocabularies, what lies in folders of records, runs and models,
-    manifests, and lists of rejects and duplicates. Tables that `score` and the like have made stay,
-    unless they were made from files that the glob matches too.
-
-    Args:
-        found: the paths.
-        pattern: the glob; a path that is no glob is what it names.
-        output: of the job, if it has one already.
+    They are its own output, vocabularies, the content of folders of records, runs and models,
+    manifests, and lists of rejects and duplicates. Tables made by `score` and the like stay, unless
+    they were made from files that the glob matches too.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
     if glob is None or pattern in found:
@@ -68,7 +63,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
 
 
 def _made_output(output: Path) -> Path | None:
-    """An output that is there; None if there is none, or what somebody else has made."""
+    """An existing output; None if there is none, or something that somebody else has made."""
     vouching = (
         f"{output.name}.{_MANIFEST}",
         f"{output.name}/{_MANIFEST}",
@@ -78,7 +73,7 @@ def _made_output(output: Path) -> Path | None:
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
-    """Those of a folder and of the folders around it, up to the one that a glob begins with."""
+    """Those of a folder and its parents, up to the one that a glob begins with."""
     around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
     found = (_manifest(each / _MANIFEST) for each in (folder, *around))
     return [each for each in found if each is not None]
@@ -116,7 +111,7 @@ def _is_no_input(
 
 
 def _places(path: str, place: Path) -> Iterator[Path]:
-    """Where a recorded input may be: relative to this folder, or to one above what was made."""
+    """Where a recorded input may be: relative to this folder, or to a parent of the output."""
     for folder in (Path(), *place.absolute().parents):
         yield path_of(folder / path if "://" not in path else path).resolve()
 

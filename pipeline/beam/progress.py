@@ -1,8 +1,7 @@
-"""The progress of a running job: a line shown while it runs, and what local workers report for it.
+"""The progress of a running job, as reported by local workers.
 
-Workers append to a file named by an environment variable, which local worker processes inherit and
-cluster workers do not have: there, the runner's own pages show the progress. Only what is new in
-the file is read, so that watching costs the same however much has been done.
+Workers append to a file named by an environment variable, which local worker processes inherit;
+cluster workers do not have it, and the runner's own pages show the progress.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.wording import shown_size
@@ -26,15 +23,15 @@ _VARIABLE = "BERT_PIPELINE_PROGRESS_FILE"
 _RECORD = struct.Struct("<Bq")
 _SECONDS = 0.5
 _SPLITS_THAT_TELL = 4
+ProgressLine = Callable[[Counter[int], float], Advance | None]
+"""What to show, None for nothing yet, from how much has been done by its kind and the seconds
+since the pipeline began; called by one thread at a time."""
 
 
 class Progress(enum.IntEnum):
-    """What workers report.
-
-    Bytes of text read, bytes of intermediate data, finished shards; tables whose rows are counted,
-    those rows, rows that an earlier run had finished, rows done, and the tokens of batches without
-    padding and with it; splits that files were cut into, and those that are read.
-    """
+    """What workers report: bytes of text read, bytes of intermediate data, finished shards; tables
+    whose rows are counted, those rows, rows finished by an earlier run, rows done, tokens of
+    batches without and with padding; splits that files were cut into, and splits read."""
 
     TEXT_BYTES = 0
     SPILLED_BYTES = 1
@@ -49,11 +46,6 @@ class Progress(enum.IntEnum):
     SPLITS_READ = 10
 
 
-ProgressLine = Callable[[Counter[int], float], Advance | None]
-"""What to show, None for nothing yet, from how much has been done by its kind and the seconds
-since the pipeline began; called by one thread at a time."""
-
-
 def report_progress(kind: Progress, amount: int) -> None:
     """Reports, in a worker, that so much more has been done."""
     path = os.environ.get(_VARIABLE)
@@ -62,42 +54,8 @@ def report_progress(kind: Progress, amount: int) -> None:
             stream.write(_RECORD.pack(kind, amount))
 
 
-@contextmanager
-def _watching(
-    console: Console, line: Callable[[], Advance | None], *, seconds: float
-) -> Iterator[None]:
-    """Shows a line again and again while the block runs, and at its end unless it fails.
-
-    Args:
-        console: where to.
-        line: what to show, None before anything is done; called by one thread at a time.
-        seconds: from one call to the next.
-    """
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(seconds):
-            now = line()
-            if now is not None:
-                console.progress(now)
-
-    thread = threading.Thread(target=watch, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    last = line()
-    if last is not None:
-        console.end_progress(last)
-
-
 def text_line(done: Counter[int], seconds: float) -> Advance | None:
-    """How much text was read; a `ProgressLine`.
-
-    The fraction is that of the splits, while some are not read and there are enough to tell.
-    """
+    """The text that was read; a `ProgressLine`, with the fraction of splits while it means much."""
     if not done[Progress.TEXT_BYTES]:
         return None
     read, splits = done[Progress.SPLITS_READ], done[Progress.SPLITS]
@@ -108,42 +66,43 @@ def text_line(done: Counter[int], seconds: float) -> Advance | None:
 
 
 class ProgressWatch:
-    """Shows, while it is open, what local workers report.
-
-    Args:
-        console: where to.
-        line: what of it.
-    """
+    """Shows the reports of local workers while it is open, and at its end unless it fails."""
 
     def __init__(self, console: Console, line: ProgressLine = text_line):
         self._console = console
         self._line_of = line
         self._done: Counter[int] = Counter()
         self._cut = b""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
 
     def __enter__(self) -> ProgressWatch:
-        with ExitStack() as stack:
-            descriptor, path = tempfile.mkstemp(prefix="bert-pipeline-progress-")
-            stack.callback(Path(path).unlink, missing_ok=True)
-            self._reports = stack.enter_context(os.fdopen(descriptor, "rb", buffering=0))
-            os.environ[_VARIABLE] = path
-            stack.callback(os.environ.pop, _VARIABLE, None)
-            self._start = time.monotonic()
-            stack.enter_context(_watching(self._console, self._line, seconds=_SECONDS))
-            self._open = stack.pop_all()
+        self._reports = tempfile.NamedTemporaryFile(
+            "rb", buffering=0, prefix="bert-pipeline-progress-"
+        )
+        os.environ[_VARIABLE] = self._reports.name
+        self._start = time.monotonic()
+        self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        failure: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(failure, error, trace)
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        os.environ.pop(_VARIABLE, None)
+        with self._reports:
+            last = self._line() if failure is None else None
+        if last is not None:
+            self._console.end_progress(last)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SECONDS):
+            now = self._line()
+            if now is not None:
+                self._console.progress(now)
 
     def _line(self) -> Advance | None:
-        """What to show, None before anything is done."""
-        data = self._cut + self._reports.readall()
+        """Reads new records only, so that watching costs the same however much has been done."""
+        data = self._cut + self._reports.read()
         whole = len(data) - len(data) % _RECORD.size
         self._cut = data[whole:]
         for kind, amount in _RECORD.iter_unpack(data[:whole]):

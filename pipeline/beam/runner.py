@@ -83,10 +83,9 @@ def run_pipeline(
     Args:
         config: the runner, its workers, and Beam options passed on to it.
         build: applies the job's transforms.
-        console: where the pipeline runs if not in this process, and the progress of local
-            workers.
-        input_bytes: size of the input; decides whether worker processes pay off locally.
-        progress: what to show of what local workers report.
+        console: informed about the runner, and shows the progress of local workers.
+        input_bytes: size of the input; decides whether local worker processes pay off.
+        progress: the line for the reports of local workers.
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
@@ -138,15 +137,9 @@ def _run_locally(pipeline: beam.Pipeline) -> None:
 def pipeline_options(
     config: RunnerConfig, *, input_bytes: int
 ) -> tuple[FnApiRunner | str, list[str]]:
-    """The runner (an object for the local one, else Beam's name) and its options.
-
-    The local runner is Beam's `FnApiRunner`, named outright: `DirectRunner` would first try to
-    download another one.
-
-    Raises:
-        UsageError: an option the runner needs is missing, one has no meaning for it, or one names
-            a file that is not there.
-    """
+    """The runner (an object for the local one, else Beam's name) and its checked options.
+    `DirectRunner` would first try to download another one, so the local one is Beam's
+    `FnApiRunner`."""
     given = list(config.options)
     if config.runner == "local":
         workers = _local_workers(config, input_bytes)
@@ -185,8 +178,8 @@ def _shown(options: list[str]) -> str:
 
 
 def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
-    """What Beam's local runner tells its worker processes: by default no options at all, so that
-    they could not reach storage that needs any."""
+    """Options for worker processes: by default Beam's local runner passes none on, and workers
+    could not reach storage that needs any."""
     chosen = PipelineOptions(given).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
     # Numbers would become floating point, which options of whole numbers do not take.
@@ -200,7 +193,7 @@ def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
 
 
 def _keep_beam_quiet() -> None:
-    """What fails is raised as well, with the worker's traceback: Beam's logs would repeat it."""
+    """Silences Beam's logs, which repeat what is raised anyway."""
     if is_verbose():
         return
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)

@@ -20,11 +20,17 @@ from bert_tf.base.files import POINTER_START, check_lfs_pointer
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 
 _LOCK = threading.Lock()
+# Their job servers may be of other versions, and have options of their own.
+_RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
 
 
 @functools.cache
 def keep_s3_clients() -> None:
-    """Lets Beam get the client again that it has made with the same options; a no-op without S3."""
+    """Lets Beam reuse S3 clients of the same options; a no-op without S3.
+
+    Beam makes a client for each call, which takes boto3 0.2 s of processor time. Clients are made
+    for many threads and renew their credentials themselves.
+    """
     try:
         import boto3
         from apache_beam.io.aws.clients.s3 import boto3_client
@@ -58,10 +64,6 @@ _EXTRAS = {
 }
 
 
-# Their job servers may be of other versions, and have options of their own.
-_RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
-
-
 class _OptionParser(_BeamArgumentParser):
     """Beam's own, which would print its usage and exit."""
 
@@ -70,9 +72,7 @@ class _OptionParser(_BeamArgumentParser):
 
 
 def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
-    """Configures how Beam's file systems reach their storage.
-
-    A pipeline does so on its own; this is for what is read before there is one.
+    """Configures how Beam's file systems reach their storage, before there is a pipeline.
 
     Args:
         options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
@@ -102,11 +102,10 @@ def _check_options(options: Sequence[str], runner: str) -> None:
 
 
 def list_stored(pattern: str) -> dict[str, int]:
-    """Size in bytes by path of the files that a path or glob names.
+    """Maps the files that a path or glob (see `glob_pattern`) names to their sizes in bytes.
 
-    A path that is there is taken as it is, whatever brackets or asterisks its name has, and so are
-    the folders that a glob begins with; on other storage only what matches nothing as a glob is.
-    For what globs match see `glob_pattern`.
+    An existing path is taken literally, and so are the folders that a glob begins with; on other
+    storage only if it matches nothing as a glob.
 
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
@@ -125,11 +124,9 @@ def list_stored(pattern: str) -> dict[str, int]:
 
 
 def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
-    """What a glob matches here too, of what Beam's file systems match: wildcards match dots at
-    the beginning of a name there, and for the ends of folders.
-
-    Paths that the file system spells in another way than the glob stay.
-    """
+    """Drops matches of Beam's globs that ours do not have: its wildcards match dots at the
+    beginning of names, and the ends of folders. Paths that the file system spells differently
+    stay."""
     glob = pattern + "*" if pattern.endswith("/") else pattern
     matches_there = re.compile(FileSystem.translate_pattern(glob)).match
     matches_here = glob_pattern(glob).fullmatch
@@ -137,7 +134,7 @@ def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMet
 
 
 def open_stored(path: str) -> BinaryIO:
-    """Opens a file to read the bytes as they are stored; it can seek.
+    """Opens a file to read its bytes as stored; it can seek.
 
     Raises:
         UsageError: the storage is not known or not installed, or the file cannot be opened.
@@ -159,7 +156,7 @@ def open_stored(path: str) -> BinaryIO:
 
 
 def innermost_message(error: BaseException) -> str:
-    """The first line of what went wrong, without Beam's wrapping."""
+    """The first line of the cause, without Beam's wrapping."""
     while isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
     message, *rest = error.args or ("",)
@@ -168,11 +165,7 @@ def innermost_message(error: BaseException) -> str:
 
 
 def check_scheme(path: str) -> None:
-    """Checks that there is a file system for a path.
-
-    Raises:
-        UsageError: its scheme is not known, or what Beam needs for it is not installed.
-    """
+    """Raises UsageError if a path's scheme is not known, or its package is not installed."""
     scheme = FileSystems.get_scheme(path)
     if scheme == "s3":
         keep_s3_clients()

@@ -1,6 +1,6 @@
 """Paths on the storage that Beam writes: gs://, s3://, hdfs://, azfs://, with `Path`'s methods.
 
-Beam is imported when such a path is used: what works on local files need not load it.
+Beam is imported when such a path is used: local files do not need it.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _AS_IT_IS = "uncompressed"  # CompressionTypes.UNCOMPRESSED
 # Folders that this process has made or written into: where there are only objects, a folder does
 # not exist by itself, and listings may be late.
 _MADE: set[str] = set()
+_AT_ONCE = 8  # a file alone does not use the whole network
+_CHUNK_BYTES = 16 << 20
 
 
 def path_of(location: str | Path) -> Path:
-    """The path that a user or a config names: of this machine, or of other storage by its URL."""
+    """The path that a user or a config names: local, or on other storage by its URL."""
     if isinstance(location, Path):
         return location
     return StoredPath(location) if "://" in location else Path(location)
 
 
 class StoredPath(RemotePath):
-    """A file or folder of one of Beam's file systems.
+    """A file or folder of one of Beam's file systems; methods are those of `Path`.
 
-    Folders are what the names of files begin with, as on object stores: they are there while they
-    hold something, or if this process has made them.
-
-    What fails is raised as an OSError about the path, with the storage's own words; what is not
-    there as a FileNotFoundError.
+    As on object stores, a folder exists while it holds something, or if this process has made it.
+    Failures are raised as OSErrors about the path, with the storage's own words; missing files as
+    FileNotFoundErrors.
     """
 
     _listed: FileMetadata | None = None
@@ -66,16 +66,26 @@ class StoredPath(RemotePath):
     ) -> IO[Any]:
         """Opens the file to read (`r`, `rb`) or to write it anew (`w`, `wb`).
 
-        What is written is there when the file is closed, on some storage before.
+        Its content is there when the file is closed, on some storage before.
         """
         kind = mode.replace("b", "")
         if kind not in ("r", "w"):
             raise ValueError(f"{mode}: files of {self} can be read, or written from the start")
-        binary: IO[bytes] = self._reader() if kind == "r" else self._writer()
+        binary: IO[bytes]
+        if kind == "r":
+            with _errors_about(self, must_exist=True):
+                stream = _beam().open(str(self), compression_type=_AS_IT_IS)
+            binary = io.BufferedReader(_Stream(stream, self, writes=False), _READ_BYTES)
+        else:
+            with _errors_about(self):
+                if self._has_folders() and self._is_object():
+                    _beam().delete([str(self)])
+                stream = _beam().create(str(self), compression_type=_AS_IT_IS)
+            _MADE.add(str(self.parent))
+            binary = io.BufferedWriter(_Stream(stream, self, writes=True), _PART_BYTES)
         return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """See `RemotePath`."""
         with _errors_about(self, must_exist=True):
             stream = _beam().open(str(self), compression_type=_AS_IT_IS)
             try:
@@ -100,17 +110,14 @@ class StoredPath(RemotePath):
         return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, found.size_in_bytes, 0, seconds, 0))
 
     def exists(self) -> bool:
-        """Whether there is a file of this name, or a folder with something in it."""
         return self._is_object() or self.is_dir()
 
     def is_file(self) -> bool:
-        """Whether there is a file of this name."""
         if self._listed is not None:
             return True
         return self._is_object() and not (self._has_folders() and self.is_dir())
 
     def is_dir(self) -> bool:
-        """Whether there is anything inside, or this process has made the folder."""
         if str(self) in _MADE:
             return True
         if self._has_folders():
@@ -118,28 +125,27 @@ class StoredPath(RemotePath):
         return next(self._inside(), None) is not None
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        """Makes the folder, where storage has folders, with all it lies in."""
+        """Makes the folder and its parents, where storage has folders."""
         if self._has_folders() and not self._is_object():
             with _errors_about(self):
                 _beam().mkdirs(str(self))
         _MADE.add(str(self))
 
     def iterdir(self) -> Iterator[StoredPath]:  # type: ignore[override]
-        """The files and folders inside, each once."""
         yield from self._children("")
 
     def glob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
-        """The files and folders right inside whose names match; as of `Path`, also hidden ones."""
+        """Yields matching files and folders directly inside, also hidden ones."""
         begin = _NO_WILDCARD.match(pattern)[0]  # type: ignore[index]
         children = self._children(begin)
         yield from (path for path in children if fnmatch.fnmatchcase(path.name, pattern))
 
     def rglob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
-        """The files inside, at any depth, whose names match."""
+        """Yields matching files inside, at any depth."""
         yield from (path for path in self._inside() if fnmatch.fnmatchcase(path.name, pattern))
 
     def replace(self, target: Path) -> Path:  # type: ignore[override]
-        """Gives the file another name on the same storage; what had that name before is gone.
+        """Renames the file on the same storage, replacing the target.
 
         Object stores copy and delete; on those that have folders, the name is free for a moment.
         """
@@ -150,7 +156,6 @@ class StoredPath(RemotePath):
         return target
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Removes the file."""
         if not missing_ok and not self._is_object():
             raise _no_such_file(self)
         try:
@@ -161,7 +166,6 @@ class StoredPath(RemotePath):
                 raise
 
     def remove_tree(self) -> None:
-        """See `RemotePath`."""
         _MADE.difference_update([name for name in _MADE if f"{name}/".startswith(f"{self}/")])
         if self._has_folders():
             self.unlink(missing_ok=True)
@@ -185,10 +189,13 @@ class StoredPath(RemotePath):
             return bool(_beam().exists(str(self)))
 
     def _children(self, begin: str) -> Iterator[StoredPath]:
-        """Files and folders right inside, each once; where there are none but objects, those whose
-        names begin so."""
+        """Files and folders directly inside, each once; in object stores, those that begin so."""
         if self._has_folders():
-            yield from self._level()
+            with _errors_about(self):
+                system = self._system()
+                for item in system._list(str(self)) if system.exists(str(self)) else ():
+                    # Items without a size may be folders.
+                    yield StoredPath._of(item) if item.size_in_bytes else StoredPath(item.path)
             return
         depth = len(self.parts)
         seen = set()
@@ -198,62 +205,48 @@ class StoredPath(RemotePath):
                 seen.add(name)
                 yield path if len(path.parts) == depth + 1 else self / name
 
-    def _level(self) -> Iterator[StoredPath]:
-        """Files and folders right inside, where there are folders."""
-        with _errors_about(self):
-            system = self._system()
-            for item in system._list(str(self)) if system.exists(str(self)) else ():
-                path = StoredPath(item.path)
-                if item.size_in_bytes:  # others may be folders
-                    path._listed = item
-                yield path
-
     def _inside(self, begin: str = "") -> Iterator[StoredPath]:
-        """All files inside, as the storage lists them.
-
-        Args:
-            begin: of the paths in the folder that are wanted, where there are none but objects.
-        """
+        """All files inside; in object stores, those whose paths in the folder begin so."""
         with _errors_about(self):
             system, folder = self._system(), str(self)
             is_tree = system.has_dirs()
             found = _walk(system, folder) if is_tree else system._list(f"{folder}/{begin}")
-            for item in found:
-                path = StoredPath(item.path)
-                path._listed = item
-                yield path
+            yield from map(StoredPath._of, found)
 
-    def _reader(self) -> io.BufferedReader:
-        with _errors_about(self, must_exist=True):
-            stream = _beam().open(str(self), compression_type=_AS_IT_IS)
-        return io.BufferedReader(_Reader(stream, self), _READ_BYTES)
-
-    def _writer(self) -> io.BufferedWriter:
-        with _errors_about(self):
-            if self._has_folders() and self._is_object():
-                _beam().delete([str(self)])
-            stream = _beam().create(str(self), compression_type=_AS_IT_IS)
-        _MADE.add(str(self.parent))
-        return io.BufferedWriter(_Writer(stream, self), _PART_BYTES)
+    @classmethod
+    def _of(cls, item: FileMetadata) -> StoredPath:
+        path = cls(item.path)
+        path._listed = item
+        return path
 
 
-class _Reader(io.RawIOBase):
-    """A stream of Beam's to read from, whose errors are those of a path."""
+class _Stream(io.RawIOBase):
+    """A stream of Beam's to read or to write, whose errors are those of a path."""
 
-    def __init__(self, stream: Any, path: StoredPath):
+    def __init__(self, stream: Any, path: StoredPath, *, writes: bool):
         self._stream = stream
         self._path = path
+        self._writes = writes
+        self._is_empty = True
 
     def readable(self) -> bool:
-        return True
+        return not self._writes
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
+
+    def writable(self) -> bool:
+        return self._writes
 
     def readinto(self, buffer: Any) -> int:
         with _errors_about(self._path):
             data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data: Any) -> int:
+        with _errors_about(self._path):
+            self._stream.write(data)
+        self._is_empty = self._is_empty and not len(data)
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -265,34 +258,11 @@ class _Reader(io.RawIOBase):
         return int(self._stream.tell())
 
     def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
-
-
-class _Writer(io.RawIOBase):
-    """A stream of Beam's to write to, whose errors are those of a path."""
-
-    def __init__(self, stream: Any, path: StoredPath):
-        self._stream = stream
-        self._path = path
-        self._is_empty = True
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        with _errors_about(self._path):
-            self._stream.write(data)
-        self._is_empty = self._is_empty and not len(data)
-        return len(data)
-
-    def close(self) -> None:
         if self.closed:
             return
         try:
             with _errors_about(self._path):
-                if self._is_empty:
+                if self._writes and self._is_empty:
                     _begin_empty_file(self._stream)
                 self._stream.close()
         finally:
@@ -300,8 +270,8 @@ class _Writer(io.RawIOBase):
 
 
 def _begin_empty_file(stream: Any) -> None:
-    """S3 refuses to complete an upload without parts, as Beam's uploader leaves that of a file in
-    which nothing was written; an empty part is accepted."""
+    """S3 refuses to complete an upload without parts, which Beam's uploader leaves of an empty
+    file; an empty part is accepted."""
     uploader = getattr(getattr(stream, "raw", None), "_uploader", None)
     write_part = getattr(uploader, "_write_to_s3", None)
     if write_part is not None:
@@ -329,12 +299,8 @@ def _is_folder(system: FileSystem, path: str) -> bool:
 
 @contextmanager
 def _errors_about(path: StoredPath, *, must_exist: bool = False) -> Iterator[None]:
-    """What Beam's file systems raise, of their own types and their clients', as an OSError.
-
-    Args:
-        path: that it is about.
-        must_exist: whether there is an error since there is no such file, if there is none.
-    """
+    """Raises errors of Beam's file systems and their clients as an OSError about a path; as
+    FileNotFoundError if the file must exist and does not."""
     try:
         yield
     except BertPipelineError:
@@ -353,7 +319,7 @@ def _no_such_file(path: StoredPath) -> FileNotFoundError:
 
 
 def _may_exist(path: str) -> bool:
-    """Whether the file is there, or cannot be asked for."""
+    """Whether the file is there, or storage cannot be asked."""
     try:
         return bool(_beam().exists(path))
     except Exception:
@@ -369,20 +335,16 @@ def _beam() -> Any:
     return FileSystems
 
 
-_AT_ONCE = 8  # a file alone does not use the whole network
-_CHUNK_BYTES = 16 << 20
-
-
 def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
-    """Copies files; each appears whole or not at all.
+    """Copies files (source by target) between any storage; each appears whole or not at all.
 
     Args:
-        files: source by target; a source may grow meanwhile.
-        sha256: what a target is to be, where that is known.
+        files: a source may grow meanwhile.
+        sha256: expected hash by target, where known.
 
     Raises:
         OSError: one cannot be read or written; others may be there then.
-        InputError: one is not what it is to be.
+        InputError: one does not have the expected hash.
     """
     for folder in {target.parent for target in files}:  # not by several threads at once
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """A worker process: Beam's own, but errors meant for the user are printed once.
 
-The local runner starts it with Beam's environment variables. A cluster's runner starts it as the
-command of `--environment_type=PROCESS` (the script `bert-pipeline-worker`), with `--id` and
+The local runner starts it with Beam's environment variables, a cluster's runner as the command of
+`--environment_type=PROCESS` (the script `bert-pipeline-worker`), with `--id` and
 `--provision_endpoint`.
 """
 
@@ -19,11 +19,7 @@ from pipeline.beam.workers import failure_in, is_verbose, system_error, user_err
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Works until the runner has no more work.
-
-    Args:
-        arguments: of the command line, by default the process's own.
-    """
+    """Works until the runner has no more work."""
     given = _parsed(sys.argv[1:] if arguments is None else arguments)
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
@@ -39,11 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
-    """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user, those
-    of the operating system (a full disk) among them.
+    """Makes Beam's module `sdk_worker` print only tracebacks that are not meant for the user.
 
-    It prints whatever fails in a worker before it sends it to the submitting process, which prints
-    such an error as one line. A traceback that cannot be printed must not keep it from being sent.
+    It prints every failure before it sends it to the submitting process, which prints errors for
+    the user and those of the operating system (a full disk) as one line. A traceback that cannot be
+    printed must not keep it from being sent.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:
@@ -57,7 +53,7 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Runners add arguments that no worker in Python needs."""
+    """Ignores arguments of runners that no worker in Python needs."""
     parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
     parser.add_argument("--id", default="", help="of the worker")
     parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
@@ -66,7 +62,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
-    """Asks the runner for what Beam's worker reads from its environment, as Beam's `boot` does."""
+    """Asks the runner for the environment of Beam's worker, as Beam's `boot` does."""
     import grpc
     from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
     from google.protobuf import json_format, text_format

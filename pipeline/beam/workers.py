@@ -1,4 +1,4 @@
-"""Recognizes errors of worker processes, which arrive as the text of a traceback."""
+"""Worker processes: their verbosity, installed versions, and errors, which arrive as text."""
 
 from __future__ import annotations
 
@@ -15,18 +15,6 @@ from bert_tf.base import errors
 from bert_tf.base.errors import BertPipelineError, StoppedEarly, UsageError
 
 _VERBOSE_VARIABLE = "BERT_PIPELINE_VERBOSE"
-
-
-def be_verbose() -> None:
-    """Asks for everything, here and in processes started from now on."""
-    os.environ[_VERBOSE_VARIABLE] = "1"
-
-
-def is_verbose() -> bool:
-    """Whether everything was asked for."""
-    return bool(os.environ.get(_VERBOSE_VARIABLE))
-
-
 _USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
 _MISSING = re.compile(
     r"No module named '(?:pipeline|bert_tf)\b[\w.]*'"
@@ -39,10 +27,20 @@ _STEP = re.compile(r" \[while running '[^']*'\]")
 # Beam puts an exception whose message it cannot extend into the message of a RuntimeError.
 _SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*?)(?:: (['\"])(.*)\3)?")
 _FAILURE = re.compile(r"(?:RuntimeError: (?=[\w.]*Error(?:: |$)))?([\w.]+)(?:: (.*))?")
+NOT_INSTALLED = "not installed"
+
+
+def be_verbose() -> None:
+    """Makes the libraries underneath log everything, here and in processes started from now on."""
+    os.environ[_VERBOSE_VARIABLE] = "1"
+
+
+def is_verbose() -> bool:
+    return bool(os.environ.get(_VERBOSE_VARIABLE))
 
 
 def user_error(error: BaseException) -> BertPipelineError | None:
-    """The error meant for the user inside what a runner raised, None if there is none."""
+    """The error meant for the user inside a runner's exception, None if there is none."""
     return user_error_in(f"{type(error).__module__}.{type(error).__name__}: {error}")
 
 
@@ -58,8 +56,8 @@ def user_error_in(text: str) -> BertPipelineError | None:
 
 
 def failure_in(text: str) -> tuple[str, str] | None:
-    """Type and first line of the message of the exception that the last traceback in a text ends
-    with; None if there is no traceback."""
+    """Type and first line of the message of the exception that ends the last traceback in a text;
+    None without a traceback."""
     _, header, rest = text.rpartition(_HEADER)
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
@@ -67,28 +65,21 @@ def failure_in(text: str) -> tuple[str, str] | None:
 
 
 def missing_module_in(text: str) -> str | None:
-    """What a traceback says that a worker lacks of this project; None if it lacks nothing."""
+    """The module or name of this project that a worker lacks by its traceback, or None."""
     found = _MISSING.search(text)
     return found.group() if found else None
 
 
 def last_cause(text: str) -> str:
-    """The innermost cause in what a runner says of a failure, in one line.
-
-    Java's runners write the whole chain of causes with their stacks.
-    """
+    """The innermost cause in a runner's failure: Java's write the whole chain with its stacks."""
     lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return next(iter([*causes[-1:], *lines]), "no reason given")
 
 
 def system_error(name: str, message: str) -> OSError | None:
-    """The error of the operating system that `failure_in` found; None if it is of another kind.
-
-    Args:
-        name: of its type.
-        message: its first line, such as `[Errno 28] No space left on device: '/data/shard'`.
-    """
+    """The OSError of a type's name and a message such as `[Errno 28] No space left on device:
+    '/data/shard'`; None for other types."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, OSError)):
         return None
@@ -98,12 +89,9 @@ def system_error(name: str, message: str) -> OSError | None:
     return OSError(int(found[1]), found[2], found[4])
 
 
-NOT_INSTALLED = "not installed"
-
-
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of packages, of Python, and of Python's tables of Unicode, which cleaning,
-    sentences and normalization follow."""
+    """The versions of packages, of Python, and of its Unicode tables, which cleaning, sentences and
+    normalization follow."""
     versions = {}
     for name in packages:
         try:

@@ -1,6 +1,7 @@
-"""Words before a full stop that do not end a sentence, and words that begin one, for several
-languages at once: a corpus seldom states which language a document is in, and a list too many costs
-less than a split after `Dr.`
+"""Words before a full stop that do not end a sentence, and words that begin one.
+
+Lists are for several languages at once: a corpus seldom states the language of a document, and a
+list too many costs less than a split after `Dr.`
 """
 
 # ruff: noqa: SIM905  (word lists read best as lines of words)
@@ -75,7 +76,7 @@ januar februar märz april mai juni juli august september oktober november dezem
 
 
 def word_hash(word: bytes) -> int:
-    """What the splitter knows a word by, from its UTF-8 bytes."""
+    """The hash that the splitter knows a word by, from its UTF-8 bytes."""
     return int(fnv1a(np.frombuffer(word, np.uint8), 0, len(word)))
 
 
@@ -96,7 +97,6 @@ class WordLists(NamedTuple):
 
 @functools.cache
 def word_lists() -> WordLists:
-    """All lists as hashes."""
     return WordLists(
         never_last=_hashes(_NEVER_LAST),
         may_be_last=_hashes(_MAY_BE_LAST),

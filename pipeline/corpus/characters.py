@@ -16,37 +16,6 @@ ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
 # What cleaning does with a code point.
 KEEP, BLANK, REMOVE, COMPOSE, KEEP_INSIDE = 0, 1, 2, 3, 4
-
-
-@functools.cache
-def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: KEEP, BLANK (white space and control characters), REMOVE (the
-    byte-order mark), COMPOSE (kept, but text with it may not be in Unicode's form NFC) or
-    KEEP_INSIDE (kept but at a line's ends).
-
-    Args:
-        controls: whether control characters are blank and byte-order marks go; else they are kept.
-        whitespace: whether white space is blank; else it is kept inside a line.
-    """
-    table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        category = unicodedata.category(character)
-        if character.isspace():
-            table[code_point] = BLANK if whitespace else KEEP_INSIDE
-        elif category == "Cc":
-            table[code_point] = BLANK if controls else KEEP
-        elif code_point == 0xFEFF:
-            table[code_point] = REMOVE if controls else KEEP
-        elif (
-            category in ("Mn", "Mc")
-            or 0x1160 <= code_point < 0x1200  # Hangul vowels and final consonants
-            or not unicodedata.is_normalized("NFC", character)
-        ):
-            table[code_point] = COMPOSE
-    return table
-
-
 # What a code point means to the sentence splitter. TERMINATOR needs a space after it to end a
 # sentence, WIDE_TERMINATOR (of scripts without spaces) does not; PUNCTUATION begins none.
 OTHER, UPPER, LOWER, DIGIT, SPACE = 0, 1, 2, 3, 4
@@ -80,6 +49,34 @@ _QUOTES = "\"'\u201c\u2018\u00ab\u00bb\u2039\u203a"
 _OPENERS = "\u201e\u201a\u00bf\u00a1"
 _CLOSERS = "\u2019\u201d\u300d\u300f\u1361"
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
+
+
+@functools.cache
+def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
+    """uint8 [NUM_CODE_POINTS]: KEEP, BLANK (white space and control characters), REMOVE (the
+    byte-order mark), COMPOSE (kept, but text with it may not be in NFC) or KEEP_INSIDE (kept but
+    at a line's ends).
+
+    Without `controls`, control characters and byte-order marks are kept; without `whitespace`,
+    white space is kept inside a line.
+    """
+    table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
+    for code_point in ASSIGNED:
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        if character.isspace():
+            table[code_point] = BLANK if whitespace else KEEP_INSIDE
+        elif category == "Cc":
+            table[code_point] = BLANK if controls else KEEP
+        elif code_point == 0xFEFF:
+            table[code_point] = REMOVE if controls else KEEP
+        elif (
+            category in ("Mn", "Mc")
+            or 0x1160 <= code_point < 0x1200  # Hangul vowels and final consonants
+            or not unicodedata.is_normalized("NFC", character)
+        ):
+            table[code_point] = COMPOSE
+    return table
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What the readers yield: whole documents as flat arrays."""
+"""Whole documents as flat arrays, and their identity: a hash of the text alone."""
 
 from __future__ import annotations
 
@@ -15,59 +15,45 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from bert_tf.data.tables.rejects import Reject
 
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentBlock:
     """Whole documents of one file, about `block_megabytes` of its text; of many small files, those
     of all of them (`join_blocks`).
-
-    Attributes:
-        source: path of the file, or of the first.
-        index: number of the block in its file, ascending.
-        sentences: UTF-8 sentences of all documents one after the other, none empty.
-        document_offsets: int64 [documents + 1]; document d has the sentences from
-            `document_offsets[d]` up to `document_offsets[d + 1]`, at least one.
-        line_offsets: int64 [lines + 1]; line l, a paragraph of its document, has the sentences from
-            `line_offsets[l]` up to `line_offsets[l + 1]`, at least one.
-        document_lines: int64 [documents], the line of the file where each document begins, from 1.
-        rejects: what could not be read, with the line in the uncompressed file.
-        dropped: number of documents left out on purpose, by reason.
-        dropped_lines: number of lines left out on purpose of documents that stayed or went, by
-            reason.
     """
 
-    source: str
-    index: int
-    sentences: pa.Array
+    source: str  # path of the file, or of the first
+    index: int  # number of the block in its file, ascending
+    sentences: pa.Array  # UTF-8 sentences of all documents one after the other, none empty
+    # int64 [documents + 1] into the sentences; each document has at least one.
     document_offsets: np.ndarray
+    # int64 [lines + 1] into the sentences; a line is a paragraph of its document and has at
+    # least one.
     line_offsets: np.ndarray
+    # int64 [documents], the line of the file where each document begins, from 1.
     document_lines: np.ndarray
-    rejects: list[Reject]
-    dropped: dict[str, int]
+    rejects: list[Reject]  # what could not be read, with the line in the uncompressed file
+    dropped: dict[str, int]  # number of documents left out on purpose, by reason
+    # Number of lines left out on purpose, of any document, by reason.
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def num_documents(self) -> int:
-        """Documents in the block."""
         return len(self.document_offsets) - 1
 
     @property
     def num_lines(self) -> int:
-        """Lines in the block."""
         return len(self.line_offsets) - 1
 
     @property
     def lines_of_documents(self) -> np.ndarray:
-        """int64 [documents + 1]: document d has the lines from d's number up to the next."""
+        """int64 [documents + 1], offsets into the lines."""
         return np.searchsorted(self.line_offsets, self.document_offsets)
 
     def keep_lines(self, kept: np.ndarray, empty_reason: str) -> DocumentBlock:
-        """The block with some lines only; a document without any is dropped.
-
-        Args:
-            kept: bool [lines].
-            empty_reason: what such a document is counted under.
-        """
+        """Keeps some lines, bool [lines]; a document without any is dropped for `empty_reason`."""
         counts = np.diff(self.line_offsets)
         in_kept_line = np.repeat(kept, counts)
         sentences_before = offsets_of(in_kept_line)
@@ -84,7 +70,7 @@ class DocumentBlock:
         )
 
     def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
-        """The block with some documents only, bool [documents]; the caller counts the others."""
+        """Keeps some documents, bool [documents]; the caller counts the others."""
         if kept.all():
             return self
         in_kept_document = np.repeat(kept, np.diff(self.lines_of_documents))
@@ -99,7 +85,7 @@ class DocumentBlock:
 
 
 def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
-    """One block of the documents of several; which file a document is from is known no more."""
+    """Joins blocks; the file of each document is lost."""
     if len(blocks) == 1:
         return blocks[0]
 
@@ -127,7 +113,7 @@ def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
-    """The counts with `amount` more of a reason; those given stay as they are."""
+    """Returns the counts with `amount` more of a reason."""
     return {**counts, reason: counts.get(reason, 0) + amount} if amount else counts
 
 
@@ -141,13 +127,10 @@ def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return offsets[texts.offset : texts.offset + len(texts) + 1], data
 
 
-_MIX = np.uint64(0xD6E8FEB86659FD93)
-
-
 def document_hashes(block: DocumentBlock) -> np.ndarray:
     """uint64 [documents]: a hash of each document's sentences and the borders between them.
 
-    Equal documents have equal hashes. The function must not change: held-out documents and the
+    Independent of file, place and order. The function must not change: held-out documents and the
     random choices of later jobs depend on it.
     """
     offsets, data = offsets_and_data(block.sentences)

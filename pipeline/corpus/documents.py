@@ -1,4 +1,4 @@
-"""From texts as a reader found them to documents of clean sentences."""
+"""From raw texts to documents of clean sentences within the limits."""
 
 from __future__ import annotations
 
@@ -31,29 +31,22 @@ from pipeline.corpus.raw_block import (
     split_lines,
 )
 from pipeline.corpus.sentences import SentenceSplitter, make_splitter
-from pipeline.corpus.web_pages import (
-    BOILERPLATE_LINE,
-    MARKUP_LINE,
-    find_boilerplate,
-    strip_markup,
-)
+from pipeline.corpus.web_pages import BOILERPLATE_LINE, MARKUP_LINE, find_boilerplate, strip_markup
 
 EMPTY_DOCUMENT = "empty document"
+TOO_FEW_CHARACTERS = "too few characters"
+TOO_FEW_WORDS = "too few words"
+TOO_FEW_LETTERS = "too few letters"
+_OTHER, _LETTER, _WHITE = 0, 1, 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentLimits:
-    """What a document must have to be kept; 0 sets no limit.
+    """Minimum sizes of documents; 0 sets no limit."""
 
-    Attributes:
-        min_characters: Unicode characters of its sentences, with the spaces inside them.
-        min_words: what white space separates.
-        min_letter_fraction: letters, with the marks that belong to them, among the characters that
-            are not white space.
-    """
-
-    min_characters: int = 0
-    min_words: int = 0
+    min_characters: int = 0  # Unicode characters of the sentences, inner spaces included
+    min_words: int = 0  # as separated by white space
+    # Letters and their marks among the characters that are not white space.
     min_letter_fraction: float = 0.0
 
 
@@ -62,23 +55,18 @@ NO_LIMITS = DocumentLimits()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentRules:
-    """How texts become documents; sent to the workers with every split to read.
+    """How texts become documents; sent to the workers with every split to read."""
 
-    Attributes:
-        cleaning: the steps that are switched on (see `CorpusSection.cleaning`).
-        splitter: finds the sentences of a paragraph; None leaves lines as they are.
-        limits: documents outside them are dropped.
-    """
-
-    cleaning: tuple[str, ...] = DEFAULT_CLEANING
+    cleaning: tuple[str, ...] = DEFAULT_CLEANING  # enabled steps (see `CorpusSection.cleaning`)
+    # Finds the sentences of a paragraph; None leaves lines as they are.
     splitter: SentenceSplitter | None = dataclasses.field(
         default_factory=lambda: make_splitter("rules", "en")
     )
-    limits: DocumentLimits = NO_LIMITS
+    limits: DocumentLimits = NO_LIMITS  # documents outside them are dropped
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> DocumentRules:
-        """The rules the configuration asks for.
+        """Reads the rules from a config.
 
         Raises:
             UsageError: the sentence splitter is not installed or does not know the language.
@@ -96,25 +84,17 @@ class DocumentRules:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Lines:
-    """Clean lines of documents.
+    """Clean lines of documents; `rejects`, `dropped` and `dropped_lines` as in `DocumentBlock`."""
 
-    Attributes:
-        clean: the lines; those left out are empty.
-        line_documents: int64 [lines], not falling: the number of each line's document.
-        document_lines: int64 [documents]: where each begins in the file.
-        rejects, dropped, dropped_lines: as of `DocumentBlock`.
-    """
-
-    clean: CleanLines
-    line_documents: np.ndarray
-    document_lines: np.ndarray
+    clean: CleanLines  # the lines; those left out are empty
+    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
+    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
     rejects: list[Reject]
-    dropped: dict[str, int]
-    dropped_lines: dict[str, int]
+    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Cleans texts, splits them into sentences and drops the documents outside the limits."""
+    """Cleans texts, splits them into sentences and drops documents outside the limits."""
     if raw.layout in (SENTENCE_LINES, PARAGRAPH_LINES):
         lines = _clean_lines_of_documents(raw, rules)
     elif raw.layout == ONE_DOCUMENT:
@@ -122,7 +102,10 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     else:
         lines = _clean_documents(raw, rules)
     if "boilerplate" in rules.cleaning:
-        lines = _without_boilerplate(lines)
+        found = find_boilerplate(lines.clean)
+        dropped_lines = add_reason(lines.dropped_lines, BOILERPLATE_LINE, int(found.sum()))
+        clean = lines.clean.without(found)
+        lines = dataclasses.replace(lines, clean=clean, dropped_lines=dropped_lines)
     splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
     return keep_fit_documents(_split(raw, lines, splitter, rules), rules.limits)
 
@@ -149,7 +132,6 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
         line_documents=np.searchsorted(numbers, groups[is_inside]),
         document_lines=texts.lines[is_inside][first_lines],
         rejects=[*raw.rejects, *_utf8_rejects(raw, texts, clean)],
-        dropped=raw.dropped,
         dropped_lines=dropped_lines,
     )
 
@@ -160,14 +142,10 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
     rejects = [*raw.rejects, *_utf8_rejects(raw, texts, clean)]
     first_line = texts.lines[:1] if len(texts.lines) else np.ones(1, np.int64)
     if "html" in rules.cleaning:  # markup continues over line ends
-        sound = clean.fault_positions < 0
-        joined = "\n".join(gather(texts.data, texts.starts[sound], texts.stops[sound]).to_pylist())
-        whole = Texts(
-            data=np.frombuffer(joined.encode("utf-8"), np.uint8),
-            starts=np.zeros(1, np.int64),
-            stops=np.full(1, len(joined.encode("utf-8")), np.int64),
-            lines=first_line,
-        )
+        sound = np.flatnonzero(clean.fault_positions < 0)
+        ranges = zip(texts.starts[sound], texts.stops[sound], strict=True)
+        joined = b"\n".join(texts.data[start:stop].tobytes() for start, stop in ranges)
+        whole = Texts.of_rows([joined], first_line.tolist())
         lines = _clean_documents(dataclasses.replace(raw, texts=whole, rejects=[]), rules)
         return dataclasses.replace(lines, rejects=rejects)
     return _Lines(
@@ -175,8 +153,6 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
         line_documents=np.zeros(len(texts.starts), np.int64),
         document_lines=first_line,
         rejects=rejects,
-        dropped=raw.dropped,
-        dropped_lines={},
     )
 
 
@@ -206,21 +182,7 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
         text_of_line = (np.cumsum(is_sound) - 1)[text_of_line[kept]]
         document_lines = texts.lines[is_sound]
     return _Lines(
-        clean=clean,
-        line_documents=text_of_line,
-        document_lines=document_lines,
-        rejects=rejects,
-        dropped=raw.dropped,
-        dropped_lines={},
-    )
-
-
-def _without_boilerplate(lines: _Lines) -> _Lines:
-    found = find_boilerplate(lines.clean)
-    return dataclasses.replace(
-        lines,
-        clean=lines.clean.without(found),
-        dropped_lines=add_reason(lines.dropped_lines, BOILERPLATE_LINE, int(found.sum())),
+        clean=clean, line_documents=text_of_line, document_lines=document_lines, rejects=rejects
     )
 
 
@@ -236,7 +198,8 @@ def _split(
     else:
         starts, stops, documents = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
         starts, stops, counts = splitter.split(clean.data, starts, stops)
-    numbers, sentence_counts = _counts_by_document(documents, counts)
+    numbers, first_paragraphs = np.unique(documents, return_index=True)
+    sentence_counts = np.add.reduceat(counts, first_paragraphs) if len(numbers) else counts
     sentences = gather(clean.data, starts, stops)
     if "nfc" in rules.cleaning and clean.may_need_composition:
         sentences = compose(sentences)
@@ -249,17 +212,9 @@ def _split(
         line_offsets=offsets_of(counts),
         document_lines=lines.document_lines[numbers],
         rejects=lines.rejects,
-        dropped=add_reason(lines.dropped, EMPTY_DOCUMENT, empty),
+        dropped=add_reason(raw.dropped, EMPTY_DOCUMENT, empty),
         dropped_lines=lines.dropped_lines,
     )
-
-
-def _counts_by_document(documents: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Documents that have paragraphs, and their sentences, from those of each paragraph."""
-    numbers, first_paragraphs = np.unique(documents, return_index=True)
-    if not len(numbers):
-        return numbers, np.zeros(0, np.int64)
-    return numbers, np.add.reduceat(counts, first_paragraphs)
 
 
 def _utf8_rejects(raw: RawBlock, lines: Texts, clean: CleanLines) -> list[Reject]:
@@ -273,14 +228,8 @@ def _utf8_reject(raw: RawBlock, line: int, position: int) -> Reject:
     return Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}")
 
 
-TOO_FEW_CHARACTERS = "too few characters"
-TOO_FEW_WORDS = "too few words"
-TOO_FEW_LETTERS = "too few letters"
-_OTHER, _LETTER, _WHITE = 0, 1, 2
-
-
 def keep_fit_documents(block: DocumentBlock, limits: DocumentLimits) -> DocumentBlock:
-    """Drops the documents outside the limits, each under the first reason that holds."""
+    """Drops documents outside the limits, each for the first reason that holds."""
     if limits == NO_LIMITS:
         return block
     sizes = measure_documents(block)
@@ -298,7 +247,7 @@ def keep_fit_documents(block: DocumentBlock, limits: DocumentLimits) -> Document
 
 @dataclasses.dataclass(frozen=True)
 class DocumentSizes:
-    """int64 [documents] each; `visible` are the characters that are not white space."""
+    """int64 [documents] each; `visible` characters are not white space."""
 
     characters: np.ndarray
     words: np.ndarray
@@ -307,7 +256,7 @@ class DocumentSizes:
 
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:
-    """Measures what `DocumentLimits` limits."""
+    """Measures the sizes in `DocumentLimits`."""
     offsets, data = offsets_and_data(block.sentences)
     sizes = np.zeros((4, block.num_documents), np.int64)
     _measure(data, offsets, block.document_offsets, _letter_table(), sizes)

@@ -1,10 +1,10 @@
-"""Makes lines of raw bytes into clean text: valid UTF-8, no control characters, single spaces, NFC.
+"""Cleans lines of raw bytes: valid UTF-8, no control characters, single spaces, NFC.
 
-Each of the last three is a step that can be switched off (`CorpusSection.cleaning`). Every run of
-white space (also no-break and ideographic spaces) and control characters becomes one space, as
-`tensorflow_text`'s BERT tokenizers see them; none stays at the ends of a line. Byte-order marks go.
-Characters that do not show but belong to a script's spelling (joiners, direction marks) stay. What
-is not valid UTF-8 is reported, not replaced.
+Each of the last three can be switched off (`CorpusSection.cleaning`). Every run of white space
+(also no-break and ideographic spaces) and control characters becomes one space, as for
+`tensorflow_text`'s BERT tokenizers; none stays at the ends of a line. Byte-order marks go.
+Invisible characters that belong to a script's spelling (joiners, direction marks) stay. Invalid
+UTF-8 is reported, not replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import count_characters
+from bert_tf.base.kernels import count_characters, take_ranges
 from bert_tf.data.text.casing import normalize
 from pipeline.corpus.characters import (
     BLANK,
@@ -30,56 +30,43 @@ from pipeline.corpus.characters import (
 )
 from pipeline.corpus.document_block import offsets_and_data
 
+_FEWEST_BREAKS = 3  # fewer line ends prove nothing
+_WRAPPED_FRACTION = 0.5
+_WIDEST_MARGIN = 200  # characters
+
 
 @dataclasses.dataclass(frozen=True)
 class CleanLines:
-    """Lines after cleaning, in the order they came.
+    """Lines after cleaning, in their order."""
 
-    Attributes:
-        data: uint8; each line followed by one space.
-        offsets: int64 [lines + 1]; line l is `data[offsets[l] : offsets[l + 1] - 1]`.
-        fault_positions: int64 [lines]; the byte of the raw line, from 0, where it stops being
-            UTF-8; -1 where it does not. Such a line is empty here.
-        may_need_composition: whether any line has characters that NFC might change.
-    """
-
-    data: np.ndarray
-    offsets: np.ndarray
+    data: np.ndarray  # uint8; each line followed by one space
+    offsets: np.ndarray  # int64 [lines + 1]; line l is `data[offsets[l] : offsets[l + 1] - 1]`
+    # int64 [lines]; the byte of the raw line, from 0, where it stops being UTF-8, or -1. Such a
+    # line is empty here.
     fault_positions: np.ndarray
-    may_need_composition: bool
+    may_need_composition: bool  # whether any line has characters that NFC might change
 
     @property
     def lengths(self) -> np.ndarray:
-        """int64 [lines]: bytes of each line."""
+        """int64 [lines], in bytes."""
         return np.diff(self.offsets) - 1
 
     def select(self, lines: np.ndarray) -> CleanLines:
         """The lines with these numbers, int64 [n], in that order."""
-        return self._copy(lines, self.lengths[lines], self.fault_positions[lines])
+        return self._take(
+            self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines]
+        )
 
     def without(self, lines: np.ndarray) -> CleanLines:
         """The same lines, but those of a mask, bool [lines], are empty."""
         if not lines.any():
             return self
-        lengths = np.where(lines, 0, self.lengths)
-        return self._copy(np.arange(len(lengths)), lengths, self.fault_positions)
+        starts = np.where(lines, self.offsets[1:] - 1, self.offsets[:-1])
+        return self._take(starts, np.where(lines, 0, self.lengths), self.fault_positions)
 
-    def _copy(self, lines: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
-        offsets = offsets_of(lengths + 1)
-        copied = np.empty(offsets[-1], np.uint8)
-        _copy_lines(self.data, self.offsets[lines], lengths, copied)
-        return CleanLines(copied, offsets, faults, self.may_need_composition)
-
-
-@numba.njit(cache=True, nogil=True)
-def _copy_lines(data, starts, lengths, copied):
-    written = 0
-    for line in range(len(starts)):
-        for position in range(starts[line], starts[line] + lengths[line]):
-            copied[written] = data[position]
-            written += 1
-        copied[written] = 32
-        written += 1
+    def _take(self, starts: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
+        data = take_ranges(self.data, starts, lengths + 1)
+        return CleanLines(data, offsets_of(lengths + 1), faults, self.may_need_composition)
 
 
 def clean_lines(
@@ -88,15 +75,8 @@ def clean_lines(
     stops: np.ndarray,
     steps: tuple[str, ...] = ("controls", "whitespace"),
 ) -> CleanLines:
-    """Cleans the lines `data[starts[l] : stops[l]]`, but for NFC (see `compose`).
-
-    Args:
-        data: uint8, any bytes.
-        starts: int64 [lines].
-        stops: int64 [lines].
-        steps: those switched on; of them `controls` and `whitespace` are done here. White space at
-            the ends of a line goes in any case.
-    """
+    """Cleans the lines `data[starts[l] : stops[l]]` of any bytes, but for NFC (see `compose`); of
+    the steps, only `controls` and `whitespace` matter here."""
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
     size = int((stops - starts).sum()) + len(starts)
     cleaned = np.empty(size, np.uint8)
@@ -160,8 +140,7 @@ def _clean(data, starts, stops, table, cleaned, offsets, faults):
 
 
 def compose(texts: pa.Array) -> pa.Array:
-    """Brings texts without line feeds into Unicode's form NFC, working only on those that may not
-    be in it."""
+    """Brings texts without line feeds into NFC, working only on those that may need it."""
     offsets, data = offsets_and_data(texts)
     may_change = np.zeros(len(texts), np.bool_)
     _find_uncomposed(data, offsets, cleaning_table(), may_change)
@@ -186,29 +165,19 @@ def _find_uncomposed(data, offsets, table, may_change):
             position += width
 
 
-_FEWEST_BREAKS = 3  # fewer line ends prove nothing
-_WRAPPED_FRACTION = 0.5
-_WIDEST_MARGIN = 200  # characters
-
-
 def paragraph_bounds(
     data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joins clean lines to paragraphs.
+    """Joins clean lines (see `CleanLines`) to paragraphs, so that sentences are not cut at the
+    margin.
 
-    A line end stays the end of a paragraph unless the document is hard-wrapped: at least half of
-    its lines that another line follows end where that line's first word would have crossed the
-    margin (the document's longest line); of lists and verses it is a tenth. In such a document,
-    just these line ends become spaces.
-
-    Args:
-        data: uint8, clean lines, each followed by one space (`CleanLines.data`).
-        offsets: int64 [lines + 1], line l is `data[offsets[l] : offsets[l + 1] - 1]`.
-        line_documents: int64 [lines], not falling: the document of each line.
+    Line ends end paragraphs unless the document is hard-wrapped: at least half of its lines that
+    another line follows end where the next word would have crossed the margin (the document's
+    longest line); of lists and verses it is a tenth. In such a document, just these line ends
+    become spaces.
 
     Returns:
-        Starts and stops of the paragraphs in `data`, none empty (int64 [paragraphs] each), and
-        their documents (int64 [paragraphs]).
+        Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
     """
     starts = np.empty(len(line_documents), np.int64)
     stops = np.empty(len(line_documents), np.int64)
@@ -245,8 +214,7 @@ def _join(data, offsets, line_documents, starts, stops, documents):
 
 @numba.njit(cache=True)
 def _margin(data, offsets, first, last):
-    """Width in characters at which the lines were wrapped, or more than any line's if they were
-    not."""
+    """Width in characters at which lines were wrapped; more than any line's if they were not."""
     widest = 0
     for line in range(first, last):
         widest = max(widest, count_characters(data, offsets[line], offsets[line + 1] - 1))

@@ -1,4 +1,4 @@
-"""What a format's reader returns: ranges of text, and their layout."""
+"""Ranges of text as a format's reader returns them, their lines, and their copies in Arrow."""
 
 from __future__ import annotations
 
@@ -18,27 +18,22 @@ from bert_tf.data.tables.rejects import Reject
 # lines of one document, or a document each.
 SENTENCE_LINES, PARAGRAPH_LINES = "sentence lines", "paragraph lines"
 ONE_DOCUMENT, DOCUMENTS = "one document", "documents"
+_MOST_BYTES = np.iinfo(np.int32).max
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Texts:
-    """Ranges of a file: lines, or the texts of rows.
+    """Ranges of a file: lines, or the texts of rows."""
 
-    Attributes:
-        data: uint8, the bytes they lie in.
-        starts: int64 [texts].
-        stops: int64 [texts].
-        lines: int64 [texts], the line of the file (Parquet: the row) where each begins, from 1.
-    """
-
-    data: np.ndarray
-    starts: np.ndarray
-    stops: np.ndarray
+    data: np.ndarray  # uint8, the bytes they lie in
+    starts: np.ndarray  # int64 [texts]
+    stops: np.ndarray  # int64 [texts]
+    # int64 [texts], the line of the file (Parquet: the row) where each begins, from 1.
     lines: np.ndarray
 
     @classmethod
     def of_rows(cls, texts: list[bytes], lines: list[int]) -> Texts:
-        """The texts of rows that had to be parsed, with the line where each begins."""
+        """From parsed rows, with the line where each begins."""
         bounds = offsets_of(np.array([len(text) for text in texts], np.int64))
         return cls(
             data=np.frombuffer(b"".join(texts), np.uint8),
@@ -49,7 +44,7 @@ class Texts:
 
 
 def lines_of(data: bytes, first_line: int) -> Texts:
-    """The lines of some text, cut at line feeds only (a CR before one is white space)."""
+    """Cuts text at line feeds only (a CR before one is white space)."""
     characters = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(characters == ord("\n"))
     starts = np.concatenate([np.zeros(1, np.int64), feeds + 1])
@@ -66,82 +61,30 @@ def lines_of(data: bytes, first_line: int) -> Texts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RawBlock:
-    """Whole documents of one file as its reader found them, not cleaned.
+    """Whole documents of one file as its reader found them, not cleaned."""
 
-    Attributes:
-        source: path of the file.
-        index: number of the block in its file, ascending.
-        texts: any bytes.
-        layout: SENTENCE_LINES, PARAGRAPH_LINES, ONE_DOCUMENT or DOCUMENTS.
-        rejects: what the reader has rejected already (see `DocumentBlock`).
-        dropped: what the reader has dropped already.
-        invalid_text: the reason to reject texts that are not UTF-8; it names the encoding.
-        size: of what was read for it, in the unit of `Reader.whole_size`.
-    """
-
-    source: str
-    index: int
-    texts: Texts
-    layout: str
+    source: str  # path of the file
+    index: int  # number of the block in its file, ascending
+    texts: Texts  # any bytes
+    layout: str = DOCUMENTS  # SENTENCE_LINES, PARAGRAPH_LINES, ONE_DOCUMENT or DOCUMENTS
+    # rejects, dropped: of the reader (see `DocumentBlock`).
     rejects: list[Reject] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    # The reason to reject texts that are not UTF-8; it names the encoding.
     invalid_text: str = INVALID_UTF8
-    size: float = 0.0
+    size: float = 0.0  # what was read for it, in the unit of `Reader.whole_size`
 
     def renamed(self, source: str) -> RawBlock:
-        """The block as one of a file of another name."""
+        """The same block of a file of another name."""
         if source == self.source:
             return self
         rejects = [dataclasses.replace(reject, source=source) for reject in self.rejects]
         return dataclasses.replace(self, source=source, rejects=rejects)
 
 
-def block_of_lines(path: str, index: int, lines: Texts, layout: str) -> RawBlock:
-    """A block of text with a sentence or paragraph per line and blank lines between documents."""
-    return RawBlock(source=path, index=index, texts=lines, layout=layout)
-
-
-def block_of_one_document(path: str, index: int, lines: Texts) -> RawBlock:
-    """A block of a file that is one document; lines that are not UTF-8 will be left out."""
-    return RawBlock(source=path, index=index, texts=lines, layout=ONE_DOCUMENT)
-
-
-def block_of_texts(
-    path: str,
-    index: int,
-    texts: Texts,
-    *,
-    rejects: list[Reject],
-    dropped: dict[str, int],
-) -> RawBlock:
-    """A block of documents that are one text each; one that is not UTF-8 will be rejected whole.
-
-    Args:
-        path: the file.
-        index: number of the block in it.
-        texts: the documents.
-        rejects: what the reader has rejected already.
-        dropped: what the reader has dropped already.
-    """
-    return RawBlock(
-        source=path,
-        index=index,
-        texts=texts,
-        layout=DOCUMENTS,
-        rejects=rejects,
-        dropped=dropped,
-    )
-
-
-_MOST_BYTES = np.iinfo(np.int32).max
-
-
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
-    """Copies ranges of UTF-8 into an Arrow string array, whose offsets have 32 bits.
-
-    Raises:
-        InputError: that is 2 GiB or more.
-    """
+    """Copies ranges of UTF-8 into an Arrow string array; raises InputError from 2 GiB on, where
+    offsets of 32 bits end."""
     wide_offsets = offsets_of(stops - starts)
     if wide_offsets[-1] > _MOST_BYTES:
         raise InputError(
@@ -159,8 +102,7 @@ def split_lines(
     """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
 
     Returns:
-        Starts and stops of the lines and the text of each, int64 [lines] each; a text has at least
-        one line.
+        Starts, stops and the text of each line, int64 [lines] each; every text has a line.
     """
     capacity = len(starts) + int(_count_line_ends(data, starts, stops))
     line_starts = np.empty(capacity, np.int64)

@@ -1,4 +1,4 @@
-"""The Beam transform every job begins with: from the corpus section to blocks of documents."""
+"""The Beam transform that every job begins with: from the corpus section to document blocks."""
 
 from __future__ import annotations
 
@@ -31,20 +31,14 @@ _UNPACKED = 4  # bytes of text in one of a compressed file, about
 
 @dataclasses.dataclass(frozen=True)
 class ReadTask:
-    """What one worker reads at a time.
+    """What one worker reads at a time."""
 
-    Attributes:
-        path: the file as it was given, by which rejects and duplicates are known.
-        reader: the format's reader.
-        split: which part of the file.
-        rules: how what was read becomes documents.
-        folder: what a relative path is relative to; a worker may run in another folder.
-    """
-
-    path: str
-    reader: Reader
-    split: Split = WHOLE_FILE
+    path: str  # the file as it was given, by which rejects and duplicates are known
+    reader: Reader  # the format's reader
+    split: Split = WHOLE_FILE  # which part of the file
+    # How texts become documents.
     rules: DocumentRules = dataclasses.field(default_factory=DocumentRules)
+    # Base of relative paths; a worker may run in another folder.
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     @property
@@ -61,34 +55,22 @@ ReadGroup = tuple[ReadTask, ...]
 
 @dataclasses.dataclass(frozen=True)
 class FinishedBlock:
-    """The placeholder of a block whose work an interrupted run has finished.
-
-    Attributes:
-        name: of the work, as `block_work` makes it.
-    """
+    """The placeholder of a block whose work (`block_work`) an interrupted run has finished."""
 
     name: str
 
 
 def block_work(block: DocumentBlock | FinishedBlock) -> str:
-    """The name of what is done with a block, for `BlobStore.once`."""
+    """The name of the work on a block, for `BlobStore.once`."""
     return block.name if isinstance(block, FinishedBlock) else f"{BLOCK}-{block_identity(block)}"
 
 
 class ReadDocuments(beam.PTransform):
     """Reads all files of a corpus as `DocumentBlock`s, in no particular order.
 
-    Files and formats are checked when the pipeline is built.
-
-    Args:
-        config: which files, and how to read them.
-        files: what the globs of `config` match, if that is known already.
-        layouts: of the files of plain text, if they are known already.
-        store: if it knows the work of all blocks of a part of a file (see `block_work`), they are
-            not read again: `FinishedBlock`s take their place.
-
-    Raises:
-        UsageError: (when applied) a glob matches nothing, a format is unknown, a column is missing.
+    Files and formats are checked when the pipeline is built; faults are UsageErrors. Where a store
+    has finished the work on all blocks of a part of a file, `FinishedBlock`s take their place.
+    Files and layouts of plain text are looked up unless given.
     """
 
     def __init__(
@@ -107,7 +89,6 @@ class ReadDocuments(beam.PTransform):
     def expand(
         self, pipeline: beam.Pipeline
     ) -> beam.PCollection[DocumentBlock] | beam.PCollection[DocumentBlock | FinishedBlock]:
-        """Lists, cuts, spreads over the workers, reads."""
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = bytes_of_block(self._config, files)
         rules = DocumentRules.from_config(self._config)
@@ -145,9 +126,9 @@ def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
 def group_files(
     config: CorpusSection, files: list[FileInfo], block_bytes: int
 ) -> list[list[FileInfo]]:
-    """Which files are read together: small ones, which would cost more than their bytes alone.
+    """Groups small files, which would cost more than their bytes, to be read together.
 
-    Where duplicates are dropped, documents are known by their files, which stay apart then.
+    Files stay apart where duplicates are dropped: documents are known by their files then.
     """
     may_join = config.duplicates == "keep" and config.duplicate_lines == "keep"
     groups: list[list[FileInfo]] = []
@@ -172,7 +153,7 @@ def _plan_group(group: ReadGroup, block_bytes: int) -> Iterator[ReadGroup]:
 
 
 def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
-    """The blocks of a split, or those of many small files joined to some of the usual size."""
+    """The blocks of a split, or of many small files, joined to the usual size."""
     if len(group) == 1:
         yield from read_blocks(group[0], block_bytes)
         return
@@ -200,7 +181,7 @@ def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
 
 
 def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
-    """Reads what the task names, a block at a time."""
+    """Reads a task, a block at a time."""
     for raw in task.reader.read_split(task.location, task.split, block_bytes):
         raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)

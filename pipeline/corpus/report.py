@@ -1,4 +1,4 @@
-"""Counts of the documents read, dropped and rejected, by reason, and the list of rejects."""
+"""Counts of documents read, dropped and rejected, by reason, and the list of rejects."""
 
 from __future__ import annotations
 
@@ -32,28 +32,21 @@ BlockRejects = tuple[int, bytes]
 
 @dataclasses.dataclass
 class CorpusReport:
-    """What was read.
+    """Counts of a corpus."""
 
-    Attributes:
-        documents: documents kept.
-        sentences: their sentences.
-        bytes: their UTF-8 bytes.
-        copies: documents kept that are the same as another one, to the letter.
-        dropped: documents left out on purpose, by reason.
-        dropped_lines: lines left out on purpose, by reason.
-        rejected: lines and rows that could not be read, by reason.
-    """
-
+    # documents, sentences, bytes: kept, in UTF-8.
     documents: int = 0
     sentences: int = 0
     bytes: int = 0
-    copies: int = 0
+    copies: int = 0  # documents kept that equal another one, to the letter
+    # dropped, dropped_lines: left out on purpose, by reason.
     dropped: Counter[str] = dataclasses.field(default_factory=Counter)
     dropped_lines: Counter[str] = dataclasses.field(default_factory=Counter)
+    # Lines and rows that could not be read, by reason.
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
-        """The counts as a manifest holds them."""
+        """The counts in a manifest."""
         return {
             "documents": self.documents,
             "sentences": self.sentences,
@@ -66,21 +59,14 @@ class CorpusReport:
 
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
-    """What is reported of a block.
+    """A block's part of the report."""
 
-    Attributes:
-        report: its counts, but for copies.
-        rejects: of each of its files that has any, by path.
-        hashes: uint64 [documents], of their texts.
-    """
-
-    report: CorpusReport
-    rejects: dict[str, BlockRejects]
-    hashes: np.ndarray
+    report: CorpusReport  # its counts, but for copies
+    rejects: dict[str, BlockRejects]  # of each of its files that has any, by path
+    hashes: np.ndarray  # uint64 [documents], of their texts
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
-    """What `ReportCorpus` needs to know."""
     rejects = {
         source: (of_file[0].line, b"".join(reject.json_line() for reject in of_file))
         for source, found in itertools.groupby(block.rejects, operator.attrgetter("source"))
@@ -98,21 +84,16 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
 
 
 class ReportCorpus(beam.PTransform):
-    """Writes counts and rejects of all blocks to a folder, for `read_report`.
-
-    Args:
-        folder: shared by all workers and the submitting process.
-    """
+    """Writes counts and rejects of all blocks to a shared folder, for `read_report`."""
 
     def __init__(self, folder: str):
         super().__init__()
         self._folder = folder
 
     def expand(self, facts: beam.PCollection[BlockFacts]) -> beam.PCollection[None]:
-        """Adds up the counts, and collects the rejects of each file."""
         _ = (
             facts
-            | "TakeRejects" >> beam.FlatMap(_rejects_of_block)
+            | "TakeRejects" >> beam.FlatMap(lambda block: block.rejects.items())
             | "GroupByFile" >> beam.GroupByKey()
             | "WriteRejects"
             >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
@@ -134,16 +115,8 @@ class ReportCorpus(beam.PTransform):
 
 
 def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
-    """Lines for the user on what was left out on purpose, and on copies that could be.
-
-    Args:
-        report: the counts.
-        duplicates: the config's key.
-    """
-    for what, reasons in (
-        ("dropped", report.dropped),
-        ("lines dropped", report.dropped_lines),
-    ):
+    """Lines for the user on omissions, and on copies that `--duplicates` could drop."""
+    for what, reasons in (("dropped", report.dropped), ("lines dropped", report.dropped_lines)):
         if reasons:
             yield f"{what}: {list_reasons(reasons)}"
     if report.copies and duplicates == "keep":
@@ -167,33 +140,24 @@ def read_report(folder: str) -> CorpusReport:
     (text,) = read_shared_files(folder, _SUMMARY)
     (copies,) = read_shared_files(folder, _COPIES)
     summary = json.loads(text)
-    return CorpusReport(
-        documents=summary["documents"],
-        sentences=summary["sentences"],
-        bytes=summary["bytes"],
-        copies=int(copies),
-        dropped=Counter(summary["dropped"]),
-        dropped_lines=Counter(summary["dropped_lines"]),
-        rejected=Counter(summary["rejected"]),
-    )
+    reasons = {key: Counter(value) for key, value in summary.items() if isinstance(value, dict)}
+    return CorpusReport(**summary | reasons | {"copies": int(copies)})
 
 
 def write_rejects(folder: str, path: str | Path) -> int:
-    """Puts the rejects that `ReportCorpus` wrote into one file, by source and line.
-
-    Returns:
-        How many there are; without any, no file is written.
-    """
+    """Writes the rejects of `ReportCorpus` to one file, by source and line; returns their number.
+    Without any, no file is written."""
     files = read_shared_files(folder, _REJECTS.format("*"), may_be_none=True)
     files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
+    return write_lines(files, path)
+
+
+def write_lines(files: list[bytes], path: str | Path) -> int:
+    """Joins files of lines, if there are any, to one; returns the number of lines."""
     if files:
         with replacing_file(path) as aside:
             aside.write_bytes(b"".join(files))
     return sum(lines.count(b"\n") for lines in files)
-
-
-def _rejects_of_block(facts: BlockFacts) -> Iterator[tuple[str, BlockRejects]]:
-    yield from facts.rejects.items()
 
 
 def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str) -> None:

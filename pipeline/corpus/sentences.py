@@ -1,4 +1,4 @@
-"""Splits paragraphs into sentences by rules, in any script that marks their ends.
+"""Splits paragraphs into sentences by rules, in any script that marks their ends, or by a library.
 
 A sentence ends at a full stop, question or exclamation mark (or their like in other scripts), with
 the closing quotes and brackets after it, if a space follows and then something that can begin a
@@ -6,8 +6,7 @@ sentence: not a lower-case letter, not a comma. A full stop counts for less afte
 initials and numbers (`abbreviations.py`). Chinese, Japanese, Khmer and Ethiopic marks need no
 space; a semicolon asks a question in Greek. Text without such marks (Thai, Lao, Tibetan) stays
 whole. The rules are those that golden-rule test sets for sentence boundary detection describe
-(Pragmatic Segmenter); they are applied by one pass over the bytes, since corpora have lines of
-megabytes.
+(Pragmatic Segmenter), applied in one pass over the bytes, since corpora have lines of megabytes.
 """
 
 from __future__ import annotations
@@ -45,98 +44,6 @@ _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 # sentencex ends sentences here whatever surrounds it: two paragraphs are never one sentence.
 _BETWEEN_PARAGRAPHS = "\n\n"
 _BATCH_PARAGRAPHS = 1000
-
-
-class SentenceSplitter(Protocol):
-    """Finds sentences; small and picklable, it is sent to the workers."""
-
-    def split(
-        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Splits the paragraphs `data[starts[p] : stops[p]]`.
-
-        Returns:
-            Starts and stops of the sentences in `data`, int64 [sentences] each, without white space
-            at their ends; and how many each paragraph has, int64 [paragraphs].
-        """
-
-
-def make_splitter(name: str, language: str) -> SentenceSplitter | None:
-    """The splitter of a name of `CorpusSection.sentence_splitter`; None for `none`.
-
-    Raises:
-        UsageError: its library is not installed, or the language is no language code.
-    """
-    if name == "none":
-        return None
-    if name == "rules":
-        return RulesSplitter()
-    check_splitter_installed(name)
-    if not _LANGUAGE_CODE.fullmatch(language):
-        raise UsageError(
-            f"sentence_language {language!r}: expected a language code such as en, de or zh"
-        )
-    return SentencexSplitter(language.lower())
-
-
-@dataclasses.dataclass(frozen=True)
-class RulesSplitter:
-    """Our rules for all languages at once (see `split_sentences`)."""
-
-    def split(
-        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Splits paragraphs in one compiled pass."""
-        return split_sentences(data, starts, stops)
-
-
-@dataclasses.dataclass(frozen=True)
-class SentencexSplitter:
-    """Wikimedia's `sentencex`, which has terminators and abbreviations by language.
-
-    Attributes:
-        language: a code that it knows; for others it falls back on a related one or on English.
-    """
-
-    language: str
-
-    def split(
-        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Splits some paragraphs per call."""
-        from sentencex import segment
-
-        sentence_starts: list[int] = []
-        sentence_stops: list[int] = []
-        counts = np.zeros(len(starts), np.int64)
-        for first in range(0, len(starts), _BATCH_PARAGRAPHS):
-            begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
-            ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
-            text = _BETWEEN_PARAGRAPHS.join(
-                data[begin:end].tobytes().decode("utf-8")
-                for begin, end in zip(begins, ends, strict=True)
-            )
-            paragraph, position = 0, begins[0]
-            # Joined again, the segments are the text; but of the breaks between paragraphs, also
-            # segments, one every 10,000 characters is missing (seen in 1.0.32).
-            for part in segment(self.language, text):
-                if part == _BETWEEN_PARAGRAPHS:
-                    continue
-                if position == ends[paragraph]:
-                    paragraph += 1
-                    position = begins[paragraph]
-                raw = part.encode("utf-8")
-                sentence = part.strip().encode("utf-8")
-                if sentence:
-                    start = position + raw.index(sentence)
-                    sentence_starts.append(start)
-                    sentence_stops.append(start + len(sentence))
-                    counts[first + paragraph] += 1
-                position += len(raw)
-            assert position == ends[-1], "sentencex changed the text"
-        return np.array(sentence_starts, np.int64), np.array(sentence_stops, np.int64), counts
-
-
 _GUILLEMET = 0xBB
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
@@ -145,50 +52,16 @@ _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), 
 def split_sentences(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the sentences of the paragraphs `data[starts[p] : stops[p]]`.
-
-    Args:
-        data: uint8, clean UTF-8 (single spaces, none at a paragraph's ends).
-        starts: int64 [paragraphs].
-        stops: int64 [paragraphs].
-
-    Returns:
-        Where sentences start and stop in `data` (int64 [sentences] each, no space at the ends),
-        and how many each paragraph has (int64 [paragraphs]; 0 for an empty one).
-    """
+    """Splits paragraphs by the rules; see `SentenceSplitter.split`."""
     counts = np.zeros(len(starts), np.int64)
     # A sentence that another follows has two bytes at least.
-    capacity = len(starts) + len(data) // 2
-    sentence_starts = np.empty(capacity, np.int64)
-    sentence_stops = np.empty(capacity, np.int64)
-    found = _split(
-        data,
-        starts,
-        stops,
-        sentence_table(),
-        *word_lists(),
-        sentence_starts,
-        sentence_stops,
-        counts,
-    )
-    return sentence_starts[:found], sentence_stops[:found], counts
+    bounds = np.empty((2, len(starts) + len(data) // 2), np.int64)
+    found = _split(data, starts, stops, sentence_table(), word_lists(), *bounds, counts)
+    return bounds[0, :found], bounds[1, :found], counts
 
 
 @numba.njit(cache=True, nogil=True)
-def _split(
-    data,
-    starts,
-    stops,
-    table,
-    never_last,
-    may_be_last,
-    before_number,
-    beginners,
-    months,
-    sentence_starts,
-    sentence_stops,
-    counts,
-):
+def _split(data, starts, stops, table, lists, sentence_starts, sentence_stops, counts):
     found = 0
     for paragraph in range(len(starts)):
         begin, stop = starts[paragraph], stops[paragraph]
@@ -228,20 +101,7 @@ def _split(
             elif is_strong or is_ellipsis:
                 ends = True
             else:
-                ends = _period_ends(
-                    data,
-                    begin,
-                    mark,
-                    following,
-                    stop,
-                    follower,
-                    table,
-                    never_last,
-                    may_be_last,
-                    before_number,
-                    beginners,
-                    months,
-                )
+                ends = _period_ends(data, begin, mark, following, stop, follower, table, lists)
             if ends:
                 sentence_starts[found] = begin
                 sentence_stops[found] = position
@@ -321,7 +181,7 @@ def _end_of_marks(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _end_of_closers(data, position, stop, table):
-    """Where quotes, brackets and reference marks such as `[1]` end that close a sentence."""
+    """The end of quotes, brackets and reference marks such as `[1]` that close a sentence."""
     while position < stop:
         kind, width = _kind(data, position, table)
         if kind in (CLOSER, QUOTE):
@@ -346,8 +206,8 @@ def _end_of_closers(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _next_beginning(data, position, stop, table):
-    """Where the next thing begins after spaces, quotes, brackets and dashes, and its class (SPACE
-    if nothing comes)."""
+    """The next position after spaces, quotes, brackets and dashes, and its class (SPACE at the
+    end)."""
     while position < stop:
         kind, width = _kind(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
@@ -407,24 +267,13 @@ def _shape(data, start, stop, table):
 
 
 @numba.njit(cache=True)
-def _period_ends(
-    data,
-    begin,
-    mark,
-    following,
-    stop,
-    follower,
-    table,
-    never_last,
-    may_be_last,
-    before_number,
-    beginners,
-    months,
-):
+def _period_ends(data, begin, mark, following, stop, follower, table, lists):
     """Whether a single full stop ends a sentence before something that is not lower case."""
     start = _word_start(data, begin, mark, table)
     before = fnv1a(data, start, mark)
-    if _holds(never_last, before) or (follower == DIGIT and _holds(before_number, before)):
+    if _holds(lists.never_last, before) or (
+        follower == DIGIT and _holds(lists.before_number, before)
+    ):
         return False
     after_stop = following
     letters = 0
@@ -437,8 +286,93 @@ def _period_ends(
     after = fnv1a(data, following, after_stop)
     all_digits, is_acronym = _shape(data, start, mark, table)
     if all_digits:  # a list's number, or a day before its month
-        return start > begin and not _holds(months, after)
-    if is_acronym or _holds(may_be_last, before):
+        return start > begin and not _holds(lists.months, after)
+    if is_acronym or _holds(lists.may_be_last, before):
         is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
-        return follower == OTHER or (_holds(beginners, after) and not is_initial)
+        return follower == OTHER or (_holds(lists.beginners, after) and not is_initial)
     return True
+
+
+class SentenceSplitter(Protocol):
+    """Finds sentences; small and picklable, it is sent to the workers."""
+
+    def split(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Splits the paragraphs `data[starts[p] : stops[p]]` of clean UTF-8.
+
+        Returns:
+            Starts and stops of the sentences in `data`, int64 [sentences] each, without white space
+            at their ends; and how many each paragraph has, int64 [paragraphs].
+        """
+
+
+def make_splitter(name: str, language: str) -> SentenceSplitter | None:
+    """Creates a splitter of `CorpusSection.sentence_splitter`; None for `none`.
+
+    Raises:
+        UsageError: its library is not installed, or the language is no language code.
+    """
+    if name == "none":
+        return None
+    if name == "rules":
+        return RulesSplitter()
+    check_splitter_installed(name)
+    if not _LANGUAGE_CODE.fullmatch(language):
+        raise UsageError(
+            f"sentence_language {language!r}: expected a language code such as en, de or zh"
+        )
+    return SentencexSplitter(language.lower())
+
+
+@dataclasses.dataclass(frozen=True)
+class RulesSplitter:
+    """Our rules for all languages at once."""
+
+    split = staticmethod(split_sentences)
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencexSplitter:
+    """Wikimedia's `sentencex`, which has terminators and abbreviations by language.
+
+    Attributes:
+        language: a code that it knows; for others it falls back on a related one or on English.
+    """
+
+    language: str
+
+    def split(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from sentencex import segment
+
+        sentence_starts: list[int] = []
+        sentence_stops: list[int] = []
+        counts = np.zeros(len(starts), np.int64)
+        for first in range(0, len(starts), _BATCH_PARAGRAPHS):
+            begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
+            ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
+            text = _BETWEEN_PARAGRAPHS.join(
+                data[begin:end].tobytes().decode("utf-8")
+                for begin, end in zip(begins, ends, strict=True)
+            )
+            paragraph, position = 0, begins[0]
+            # Joined again, the segments are the text; but of the breaks between paragraphs, also
+            # segments, one every 10,000 characters is missing (seen in 1.0.32).
+            for part in segment(self.language, text):
+                if part == _BETWEEN_PARAGRAPHS:
+                    continue
+                if position == ends[paragraph]:
+                    paragraph += 1
+                    position = begins[paragraph]
+                raw = part.encode("utf-8")
+                sentence = part.strip().encode("utf-8")
+                if sentence:
+                    start = position + raw.index(sentence)
+                    sentence_starts.append(start)
+                    sentence_stops.append(start + len(sentence))
+                    counts[first + paragraph] += 1
+                position += len(raw)
+            assert position == ends[-1], "sentencex changed the text"
+        return np.array(sentence_starts, np.int64), np.array(sentence_stops, np.int64), counts

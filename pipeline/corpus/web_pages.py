@@ -1,10 +1,17 @@
-"""Removes HTML tags from texts and decodes character references.
+"""Removes HTML tags, character references and boilerplate lines, which web pages have besides
+prose.
 
-Of the elements HTML knows (WHATWG's standard and the obsolete ones), those that begin or end a
-paragraph become a line end, the others vanish; comments, scripts and styles go with their content,
-as in a browser up to the end of the text if they are never closed. `a < b`, `<john@x.org>` and
-`List<String>` stay. A reference needs its semicolon (`&amp;`, not `&amp`), so that addresses such
-as `?a=1&copy=2` stay.
+Tags that begin or end a paragraph (in WHATWG's standard or obsolete) become a line end, other HTML
+tags vanish; comments, scripts and styles go with their content, up to the end of the text if never
+closed, as in a browser. `a < b`, `<john@x.org>` and `List<String>` stay. A reference needs its
+semicolon (`&amp;`, not `&amp`), so that addresses such as `?a=1&copy=2` stay.
+
+Boilerplate are the phrases of C4 (Raffel et al. 2020, section 2.2: JavaScript warnings and policy
+notices) and the patterns of RefinedWeb (Penedo et al. 2023, appendix G.2: sign-in prompts, "read
+more", carts, counters; in lines of ten words at most), with copyright notices and rows of links.
+Unlike C4, a phrase counts in short lines only, and JavaScript only where it is asked for, so that a
+paragraph or a title about it stays. The phrases are English; repetitions of other languages' pages
+go with `CorpusSection.duplicate_lines`.
 """
 
 from __future__ import annotations
@@ -44,16 +51,40 @@ _PARAGRAPH_TAG = rf"(?is)</?({_PARAGRAPH_ELEMENTS}){_ATTRIBUTES}>"
 _INLINE_TAG = rf"(?is)</?({_INLINE_ELEMENTS}){_ATTRIBUTES}>"
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
+BOILERPLATE_LINE = "boilerplate line"
+_LONGEST_NOTICE_BYTES = 200
+# RE2 takes time in proportion to the text for any pattern. `\W*` allows bullets and arrows
+# around a phrase. A line has its trailing space here.
+_NOTICES = "|".join(
+    (
+        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b[^.]{0,40}"
+        r"\bjavascript\b",
+        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
+        r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
+        r"\b(uses?|use of|using|accept( all)?) cookies\b",
+        r"\ball rights reserved\b",
+        r"^\W*(©|\(c\)|copyright\b)\W*((©|\(c\)|copyright|by)\W*)*[12][0-9]{3}\b",
+    )
+)
+_WORDS_UP_TO_TEN = r"(\S+\s+){1,10}$"
+_NAVIGATION = "|".join(
+    (
+        r"^\W*((sign|log)[ -]?(in|out|up)|register|subscribe|skip to (main )?(content|navigation)"
+        r"|back to top|share (this|on)|follow us|click here|add to (cart|basket|favorites))\b"
+        r"[^.!?]*$",
+        r"\b((read|show|load|view|see) (more|all)|continue reading|next page|previous page)\W*$",
+        r"\bitems in (your )?(cart|basket)\b",
+        r"^\W*[0-9][0-9.,]*[km]?\W+(likes?|shares?|comments?|views?|replies|reply|followers?"
+        r"|following|retweets?|votes?|points?|stars?)\W*$",
+        # Three or more short entries between bars, dots or arrows, and no sentence's end.
+        r"^([^|»›·•.!?]{1,30}[|»›·•]){2,}[^|»›·•.!?]{1,30}$",
+    )
+)
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
-    """Removes the markup of texts; those that are not UTF-8 stay as they are.
-
-    Args:
-        texts: any bytes.
-        paragraph_end: what replaces a tag that begins or ends a paragraph: a line end, or a space
-            where a text is a line, which a reference to a line end becomes as well then.
-    """
+    """Removes the markup of texts in UTF-8. Tags of paragraphs become `paragraph_end`: a line end,
+    or, where a text is a line, a space, which also replaces references to line ends."""
     may_have = _find_candidates(texts)
     if not len(may_have):
         return texts
@@ -91,18 +122,14 @@ def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
     has_reference = pc.match_substring_regex(texts, _REFERENCE.pattern)
     if not pc.any(has_reference).as_py():
         return texts
-    resolve = _resolve if paragraph_end == b"\n" else _resolve_in_line
+    in_line = paragraph_end != b"\n"
+
+    def resolve(match: re.Match[str]) -> str:
+        characters = _character_of(match.group())
+        return " " if in_line and characters in _LINE_ENDS else characters
+
     resolved = [_REFERENCE.sub(resolve, text) for text in texts.filter(has_reference).to_pylist()]
     return pc.replace_with_mask(texts, has_reference, pa.array(resolved, pa.large_string()))
-
-
-def _resolve(match: re.Match[str]) -> str:
-    return _character_of(match.group())
-
-
-def _resolve_in_line(match: re.Match[str]) -> str:
-    characters = _character_of(match.group())
-    return " " if characters in _LINE_ENDS else characters
 
 
 @functools.lru_cache(maxsize=4096)
@@ -112,37 +139,6 @@ def _character_of(reference: str) -> str:
     return html5.get(reference[1:], reference)
 
 
-BOILERPLATE_LINE = "boilerplate line"
-_LONGEST_NOTICE_BYTES = 200
-# RE2 takes time in proportion to the text for any pattern. `\W*` allows bullets and arrows
-# around a phrase. A line has its trailing space here.
-_NOTICES = "|".join(
-    (
-        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b[^.]{0,40}"
-        r"\bjavascript\b",
-        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
-        r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
-        r"\b(uses?|use of|using|accept( all)?) cookies\b",
-        r"\ball rights reserved\b",
-        r"^\W*(©|\(c\)|copyright\b)\W*((©|\(c\)|copyright|by)\W*)*[12][0-9]{3}\b",
-    )
-)
-_WORDS_UP_TO_TEN = r"(\S+\s+){1,10}$"
-_NAVIGATION = "|".join(
-    (
-        r"^\W*((sign|log)[ -]?(in|out|up)|register|subscribe|skip to (main )?(content|navigation)"
-        r"|back to top|share (this|on)|follow us|click here|add to (cart|basket|favorites))\b"
-        r"[^.!?]*$",
-        r"\b((read|show|load|view|see) (more|all)|continue reading|next page|previous page)\W*$",
-        r"\bitems in (your )?(cart|basket)\b",
-        r"^\W*[0-9][0-9.,]*[km]?\W+(likes?|shares?|comments?|views?|replies|reply|followers?"
-        r"|following|retweets?|votes?|points?|stars?)\W*$",
-        # Three or more short entries between bars, dots or arrows, and no sentence's end.
-        r"^([^|»›·•.!?]{1,30}[|»›·•]){2,}[^|»›·•.!?]{1,30}$",
-    )
-)
-
-
 def find_boilerplate(lines: CleanLines) -> np.ndarray:
     """bool [lines]: which lines are boilerplate; empty ones are not."""
     is_short = (lines.lengths > 0) & (lines.lengths <= _LONGEST_NOTICE_BYTES)
@@ -150,16 +146,13 @@ def find_boilerplate(lines: CleanLines) -> np.ndarray:
     numbers = np.flatnonzero(is_short)
     if not len(numbers):
         return found
-    texts = _as_strings(lines.select(numbers))
+    short = lines.select(numbers)
+    texts = pa.LargeStringArray.from_buffers(
+        len(numbers), pa.py_buffer(short.offsets), pa.py_buffer(short.data)
+    )
     is_notice = pc.match_substring_regex(texts, _NOTICES, ignore_case=True)
     is_brief = pc.match_substring_regex(texts, f"^{_WORDS_UP_TO_TEN}")
     is_navigation = pc.match_substring_regex(texts, _NAVIGATION, ignore_case=True)
     matches = pc.or_(is_notice, pc.and_(is_brief, is_navigation))
     found[numbers] = matches.to_numpy(zero_copy_only=False)
     return found
-
-
-def _as_strings(lines: CleanLines) -> pa.Array:
-    return pa.LargeStringArray.from_buffers(
-        len(lines.lengths), pa.py_buffer(lines.offsets), pa.py_buffer(lines.data)
-    )

@@ -30,25 +30,21 @@ _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entri
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesPlan:
-    """The partitions of a run.
+    """The partitions of a run."""
 
-    Attributes:
-        pools: partitions of the documents that examples are made from.
-        train_shards, eval_shards: files of records.
-        parts: tasks that the passes over each pool are divided into; records do not depend on it.
-    """
-
-    pools: int
+    pools: int  # partitions of the documents that examples are made from
+    # train_shards, eval_shards: files of records.
     train_shards: int
     eval_shards: int
+    # Tasks that the passes over each pool are divided into; records do not depend on it.
     parts: int = 1
 
     @property
     def buckets(self) -> int:
         """Number of first-level partitions; equals `pools` up to `MAX_BUCKETS`.
 
-        With more pools, about their square root, so that both levels have few partitions and keep
-        many workers busy.
+        With more pools, about their square root: both levels have few partitions and keep many
+        workers busy.
         """
         if self.pools <= MAX_BUCKETS:
             return self.pools
@@ -60,21 +56,18 @@ class ExamplesPlan:
 
     @property
     def shards_of_run(self) -> int:
-        """Shards whose records leave a pool together; 1 unless pools and shards are many.
-
-        Otherwise about the square root of the number of shards, as of `buckets`.
-        """
+        """Shards whose records leave a pool together; 1 unless pools and shards are many, then
+        about the square root of the number of shards."""
         shards = self.train_shards + self.eval_shards
         if self.pools * self.parts * shards <= _MOST_RUNS:
             return 1
         return _power_of_two_not_below(math.sqrt(shards))
 
     def passes_of_part(self, part: int, passes: int) -> range:
-        """The passes that one of `parts` makes, of as many as there are."""
+        """The passes that one of `parts` makes."""
         return range(part * passes // self.parts, (part + 1) * passes // self.parts)
 
     def shards(self, split: str) -> int:
-        """Shards of "train" or "eval"."""
         return self.train_shards if split == "train" else self.eval_shards
 
 
@@ -118,7 +111,7 @@ def _parts(passes: int, pools: int, text_bytes: float) -> int:
 
 
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
-    """About how many bytes of records a corpus becomes."""
+    """Estimates the bytes of records that a corpus becomes."""
     tokens = text_bytes / _BYTES_PER_TOKEN
     examples = 1.2 * config.passes * tokens / (config.max_seq_length - 3)
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq

@@ -1,4 +1,4 @@
-"""A pool of documents to runs of records: every choice follows from the documents themselves."""
+"""From a pool of documents to runs of records; every choice follows from the documents."""
 
 from __future__ import annotations
 
@@ -42,50 +42,31 @@ EVAL_MASKED_LM_PROB = 0.15
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """Documents in the order of (split, hash), training first, with all that choices depend on.
+    """Documents in the order of (split, hash), training first, with all that choices depend on."""
 
-    Attributes:
-        documents: the documents; equal ones are adjacent.
-        keys: uint64 [documents], from the seed, the text's hash and the number among equals.
-        choices: where random second segments come from: documents of the same split, never an
-            equal one. An evaluation document without company may take training documents.
-        num_train: documents before this one are for training, the rest for evaluation.
-    """
-
-    documents: FlatDocuments
+    documents: FlatDocuments  # equal ones are adjacent
+    # uint64 [documents], from the seed, the text's hash and the number among equals.
     keys: np.ndarray
+    # Where random second segments come from: documents of the same split, never an equal one.
+    # An evaluation document without company may take training documents.
     choices: RandomNextChoices
-    num_train: int
+    num_train: int  # documents before this one are for training, the rest for evaluation
 
 
 @dataclasses.dataclass
 class PoolCounts:
-    """What was made of a pool.
+    """Counts of a pool."""
 
-    Attributes:
-        documents: documents for training and for evaluation.
-        examples: examples made of them.
-        truncated: examples whose segments were cut to fit.
-        labeled: examples whose label is 1: with a random second segment, or swapped segments.
-        left_out: chunks of one sentence that had no other document to go with.
-        sentences_cut: sentences too long for a pair of segments, which were cut into parts.
-        single: documents of one sentence.
-        reached: tokens of the documents that are in an example of any pass; counted, as `single`,
-            by the task that makes the first pass, 0 for the others.
-        row_tokens: tokens of the training examples that are masked here, specials included.
-        masked: how many of those are targets; complete once the runs have been read.
-    """
-
-    documents: tuple[int, int]
-    examples: tuple[int, int]
-    truncated: int
-    labeled: int
-    left_out: int
-    single: int
-    reached: int
-    row_tokens: int
-    sentences_cut: int = 0
-    masked: int = 0
+    documents: tuple[int, int]  # for training and for evaluation
+    examples: tuple[int, int]  # for training and for evaluation
+    truncated: int  # examples whose segments were cut to fit
+    labeled: int  # examples whose label is 1: with a random second segment, or swapped segments
+    left_out: int  # chunks of one sentence that had no other document to go with
+    single: int  # documents of one sentence; 0 but in the first pass, as `reached`
+    reached: int  # tokens of the documents that are in an example of any pass
+    row_tokens: int  # tokens of the training examples that are masked here, specials included
+    sentences_cut: int = 0  # sentences too long for a pair of segments, which were cut into parts
+    masked: int = 0  # how many of `row_tokens` are targets; complete once the runs have been read
 
 
 def sort_pool(
@@ -137,8 +118,8 @@ def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class ExampleMaker:
     """Makes the examples of pools.
 
-    Evaluation examples have 15% of their tokens masked, each for itself, whatever training ones
-    have, so that losses of differently masked runs can be compared.
+    Evaluation examples always have 15% of their tokens masked, each for itself, so that losses of
+    differently masked runs can be compared.
 
     Args:
         config: the job's section.
@@ -148,10 +129,7 @@ class ExampleMaker:
     """
 
     def __init__(
-        self,
-        config: PreprocessConfig,
-        vocab: list[str],
-        token_counts: np.ndarray | None = None,
+        self, config: PreprocessConfig, vocab: list[str], token_counts: np.ndarray | None = None
     ):
         self._config = config
         self._train_rules: MaskingRules | None = None
@@ -188,17 +166,17 @@ class ExampleMaker:
         shards_of_run: int = 1,
         passes: range | None = None,
     ) -> tuple[list[Run], PoolCounts]:
-        """Partitions the pool's examples into shards.
+        """Makes the examples of a pool and partitions them into shards.
 
         Args:
             pool: the documents.
             train_shards, eval_shards, shards_of_run: as of the plan.
-            passes: which passes over the pool to make, by default all; examples of one do not
-                depend on the others.
+            passes: which passes over the pool to make, by default all; their examples are
+                independent.
 
         Returns:
             Runs for each shard that gets examples, whose records are encoded while they are read;
-            and what was made.
+            and counts.
         """
         sentences_cut = 0
         if self._config.pair_task != "none":  # whose rows take parts of sentences
@@ -247,7 +225,6 @@ class ExampleMaker:
         *,
         is_first: bool,
     ) -> PoolCounts:
-        """Counts what was made: passes, and the pairs of all of them."""
         is_eval = pairs["document"] >= pool.num_train
         evals = int(is_eval.sum())
         is_masked = self._train_rules is not None
@@ -281,8 +258,7 @@ class ExampleMaker:
     def _segments(
         self, pool: Pool, passes: range
     ) -> tuple[np.ndarray, list[tuple[np.ndarray, int]]]:
-        """Tokens, and for each pass the pairs that refer to them and the number of chunks left
-        out."""
+        """Tokens, and for each pass its pairs and the number of chunks left out."""
         config = self._config
         keys_of_pass = {number: combine_keys(pool.keys, np.uint64(number)) for number in passes}
         if config.pair_task == "none":

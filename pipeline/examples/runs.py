@@ -1,4 +1,4 @@
-"""Runs: the records that one pool gives to one shard, sorted; and their merging into the shard."""
+"""Runs: the sorted records that one pool gives to one shard; and their merging into the shard."""
 
 from __future__ import annotations
 
@@ -23,26 +23,18 @@ _SMALL_RUN_BYTES = 4_000_000  # read at once where every range costs a request
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Records on their way to a shard.
+    """Records on their way to a shard."""
 
-    Attributes:
-        split: "train" or "eval".
-        shard: number of the shard.
-        ranks: uint64 [records], rising: the order of records in the shard.
-        records: batches of framed records and the offsets of each, as `frame_examples` makes them.
-        shards: of a run for a group of shards, of which `shard` is the first: int64 [records],
-            not falling; `ranks` rise within each.
-    """
-
-    split: str
-    shard: int
-    ranks: np.ndarray
+    split: str  # "train" or "eval"
+    shard: int  # number of the shard, or the first of a group
+    ranks: np.ndarray  # uint64 [records], rising: the order of records in the shard
+    # Batches of framed records and the offsets of each, as `frame_examples` makes them.
     records: Iterable[tuple[np.ndarray, np.ndarray]]
+    # Of a run for a group of shards: int64 [records], not falling; `ranks` rise within each.
     shards: np.ndarray | None = None
 
     def parts(self) -> Iterator[memoryview]:
-        """The run as parts of one blob: the records, their sizes, their ranks, their shards if they
-        are of several, their number."""
+        """The parts of one blob: records, their sizes, ranks, shards if several, and number."""
         sizes = []
         for data, offsets in self.records:
             sizes.append(np.diff(offsets).astype(np.uint32))
@@ -55,12 +47,7 @@ class Run:
 
 
 class _StoredRun:
-    """A run of which records are read in order, a range at a time.
-
-    Attributes:
-        ranks: as of `Run`.
-        offsets: int64 [records + 1], where each record begins.
-    """
+    """A stored run, read in order by ranges; `offsets` are int64 [records + 1]."""
 
     def __init__(self, store: BlobStore, reference: BlobReference):
         self._store, self._reference = store, reference
@@ -86,11 +73,7 @@ class _StoredRun:
         return self._store.read(self._reference, start, length)
 
     def check(self) -> None:
-        """Checks, once all is read, that it is what was stored.
-
-        Raises:
-            RunnerFailed: it is not.
-        """
+        """Raises RunnerFailed, once all is read, if it is not what was stored."""
         if google_crc32c.extend(self._crc32c, self._tail) != self._reference.crc32c:
             raise RunnerFailed(
                 f"{self._reference.name}: is not what was written; the storage of the output is "
@@ -99,7 +82,7 @@ class _StoredRun:
 
 
 def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np.ndarray]:
-    """The records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
+    """Yields the records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
     runs = [_StoredRun(store, reference) for reference in references]
     if not runs:
         return
@@ -121,7 +104,7 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
 
 
 def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The next records, each from the run that `members` names, from what `taken` left of them."""
+    """The next records, each from the run in `members`, after those `taken` from it."""
     counts = np.bincount(members, minlength=len(runs))
     ranges = [
         run.offsets[first : first + count + 1]
@@ -146,14 +129,9 @@ def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarr
 
 
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
-    """Writes framed records as a TFRecord file, which appears whole.
+    """Writes framed records (uint8 arrays) as a TFRecord file, which appears whole.
 
     The gzip header has neither name nor time, so that equal records make equal bytes.
-
-    Args:
-        path: the file.
-        parts: uint8 arrays.
-        compression: "none" or "gzip".
 
     Returns:
         SHA-256 of the file.
@@ -174,7 +152,7 @@ def _write_all(stream: HashingStream | gzip.GzipFile, parts: Iterable[np.ndarray
 
 
 def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
-    """Merges the runs of a group, as stored, and yields one for each shard that gets records."""
+    """Merges the stored runs of a group, and yields one for each shard that gets records."""
     counts = [int(np.frombuffer(blob[-8:], np.uint64)[0]) for blob in blobs]
     indexes = [len(blob) - 8 - 16 * count for blob, count in zip(blobs, counts, strict=True)]
     sizes, ranks, shards = (

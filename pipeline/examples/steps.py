@@ -52,23 +52,14 @@ Output: TypeAlias = beam.pvalue.TaggedOutput
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesJob:
-    """What every transform of a run needs; sent to the workers.
+    """Everything that the steps of a run need; sent to the workers."""
 
-    Attributes:
-        config: the job's section.
-        vocab: tokens in the order of their ids.
-        plan: pools and shards.
-        store: where bulky data lie on their way.
-        output: absolute path of the folder of the shards, shared by all workers.
-        work: shared folder for `read_example_counts`.
-    """
-
-    config: PreprocessConfig
-    vocab: list[str]
-    plan: ExamplesPlan
-    store: BlobStore
-    output: str
-    work: str
+    config: PreprocessConfig  # the job's section
+    vocab: list[str]  # tokens in the order of their ids
+    plan: ExamplesPlan  # pools and shards
+    store: BlobStore  # where bulky data lie on their way
+    output: str  # absolute path of the folder of the shards, shared by all workers
+    work: str  # shared folder for `read_example_counts`
 
     @property
     def counts_tokens(self) -> bool:
@@ -80,7 +71,6 @@ class ExamplesJob:
         return [self.name_of_shard(split, number) for number in range(self.plan.shards(split))]
 
     def name_of_shard(self, split: str, number: int) -> str:
-        """Name of one of these files."""
         shards = self.plan.shards(split)
         return shard_name(split, number, shards, compression=self.config.compression)
 
@@ -108,7 +98,6 @@ class TokenizeBlocks(beam.DoFn):
     def process(
         self, block: DocumentBlock | FinishedBlock
     ) -> Iterator[tuple[int, BlobReference] | Output]:
-        """Yields a reference for each bucket that has documents of this block, and its facts."""
         store = self._job.store
         for label, reference in store.once(
             block_work(block), lambda writer: self._tokenize(block, writer)
@@ -146,30 +135,21 @@ class TokenizeBlocks(beam.DoFn):
             yield TOKEN_COUNTS, writer.add([token_counts.tobytes()])
 
 
-class PartitionBuckets(beam.DoFn):
-    """Splits the documents of a bucket into its pools, a bounded number of bytes at a time."""
+def partition_bucket(
+    bucket: tuple[int, Iterable[BlobReference]], job: ExamplesJob
+) -> Iterator[tuple[int, BlobReference]]:
+    """Splits the documents of a bucket into those of its pools, some megabytes at a time."""
+    number, references = bucket
 
-    def __init__(self, job: ExamplesJob):
-        self._job = job
-
-    def process(
-        self, bucket: tuple[int, Iterable[BlobReference]]
-    ) -> Iterator[tuple[int, BlobReference]]:
-        """Yields (pool, reference to documents)."""
-        number, references = bucket
-        for pool, reference in self._job.store.once(
-            f"{BUCKET}-{number:06d}", lambda writer: self._partition(references, writer)
-        ):
-            yield int(pool), reference
-
-    def _partition(
-        self, references: Iterable[BlobReference], writer: BlobWriter
-    ) -> Iterator[LabeledBlob]:
-        for blobs in _read_some(self._job.store, references, _DOCUMENT_BYTES):
+    def partition(writer: BlobWriter) -> Iterator[LabeledBlob]:
+        for blobs in _read_some(job.store, references, _DOCUMENT_BYTES):
             documents = concatenate([from_bytes(blob) for blob in blobs])
-            pools = pools_of(documents.hashes, self._job.plan.pools)
+            pools = pools_of(documents.hashes, job.plan.pools)
             for pool, members in partition_documents(documents, pools):
                 yield pool, writer.add(to_bytes(members))
+
+    for pool, reference in job.store.once(f"{BUCKET}-{number:06d}", partition):
+        yield int(pool), reference
 
 
 class MakeExamples(beam.DoFn):
@@ -179,13 +159,12 @@ class MakeExamples(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """The tables of the vocabulary are built once per worker, when the counts are there."""
+        """Tables of the vocabulary are built once per worker, when the counts are there."""
         self._maker: ExampleMaker | None = None
 
     def process(
         self, task: tuple[int, int, list[BlobReference]], token_counts: np.ndarray | None
     ) -> Iterator[tuple[str, BlobReference] | Output]:
-        """Yields runs for each shard, or group, that gets examples of this part of a pool."""
         pool, part, references = task
         store = self._job.store
         for label, reference in store.once(
@@ -247,66 +226,45 @@ class MakeExamples(beam.DoFn):
         yield _store_counts(writer, counted)
 
 
-class PartitionGroups(beam.DoFn):
-    """Splits the runs of a group into runs of its shards, a bounded number of bytes at a time.
+def partition_group(
+    group: tuple[str, Iterable[BlobReference]], job: ExamplesJob
+) -> Iterator[tuple[str, BlobReference]]:
+    """Splits the runs of a group into runs of its shards, some megabytes at a time.
 
     A terabyte of text has 32,768 pools and, with ten passes, 524,288 shards. A pool has one or two
     records for each, and references to such short runs would be more than the records. So a pool's
     runs go to groups of shards first, and are merged into longer runs of single shards here.
     """
+    label, references = group
+    split = label.partition("-")[0]
 
-    def __init__(self, job: ExamplesJob):
-        self._job = job
-
-    def process(
-        self, group: tuple[str, Iterable[BlobReference]]
-    ) -> Iterator[tuple[str, BlobReference]]:
-        """Yields (shard's name, reference to a run of records)."""
-        label, references = group
-        split = label.partition("-")[0]
-        for name, reference in self._job.store.once(
-            f"{GROUP}-{label}", lambda writer: self._partition(split, references, writer)
-        ):
-            yield str(name), reference
-
-    def _partition(
-        self, split: str, references: Iterable[BlobReference], writer: BlobWriter
-    ) -> Iterator[LabeledBlob]:
-        for blobs in _read_some(self._job.store, references, _RUN_BYTES):
+    def partition(writer: BlobWriter) -> Iterator[LabeledBlob]:
+        for blobs in _read_some(job.store, references, _RUN_BYTES):
             for run in split_group_runs(split, blobs):
-                yield self._job.name_of_shard(split, run.shard), writer.add(run.parts())
+                yield job.name_of_shard(split, run.shard), writer.add(run.parts())
+
+    for name, reference in job.store.once(f"{GROUP}-{label}", partition):
+        yield str(name), reference
 
 
-class WriteShard(beam.DoFn):
-    """Merges the runs of a shard into its file, unless that is there as it was written."""
-
-    def __init__(self, job: ExamplesJob):
-        self._job = job
-
-    def setup(self) -> None:
-        """Checks that the output folder is the one of the submitting process."""
-        check_shared(self._job.work)
-
-    def process(
-        self, shard: tuple[str, Iterable[BlobReference | None]]
-    ) -> Iterator[tuple[str, str]]:
-        """Writes one file; yields its name and SHA-256."""
-        name, references = shard
-        path = path_of(self._job.output) / name
-        note = path_of(self._job.work) / f"{name}.written.json"
-        is_new = not path.is_file()
-        sha256 = finished_sha256(note, path)
-        if sha256 is None:
-            runs = [reference for reference in references if reference is not None]
-            sha256 = write_shard(
-                path,
-                merge_runs(self._job.store, runs),
-                compression=self._job.config.compression,
-            )
-            note_finished(note, path, sha256=sha256)
-        if is_new:
-            report_progress(Progress.SHARDS, 1)
-        yield name, sha256
+def write_shard_once(
+    shard: tuple[str, Iterable[BlobReference | None]], job: ExamplesJob
+) -> Iterator[tuple[str, str]]:
+    """Merges the runs of a shard into its file, unless it is finished; yields name and SHA-256."""
+    check_shared(job.work)
+    name, references = shard
+    path = path_of(job.output) / name
+    note = path_of(job.work) / f"{name}.written.json"
+    is_new = not path.is_file()
+    sha256 = finished_sha256(note, path)
+    if sha256 is None:
+        runs = [reference for reference in references if reference is not None]
+        parts = merge_runs(job.store, runs)
+        sha256 = write_shard(path, parts, compression=job.config.compression)
+        note_finished(note, path, sha256=sha256)
+    if is_new:
+        report_progress(Progress.SHARDS, 1)
+    yield name, sha256
 
 
 def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
@@ -314,10 +272,8 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
 
 
 def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
-    """Shows counts on the runner's pages, and returns them as data.
-
-    A runner's counters may include work that was done twice; data do not.
-    """
+    """Shows counts on the runner's pages, and returns them as data: a runner's counters may include
+    work that was done twice."""
     counts = json.loads(store.read(reference))
     for name, amount in counts.items():
         Metrics.counter(COUNTS, name).inc(amount)

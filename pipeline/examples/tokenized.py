@@ -9,10 +9,7 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.processor import map_ahead
-from bert_tf.data.examples.flat_documents import (
-    FlatDocuments,
-    concatenate_documents,
-)
+from bert_tf.data.examples.flat_documents import FlatDocuments, concatenate_documents
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 
@@ -37,11 +34,7 @@ class TokenizedDocuments:
 def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
 ) -> tuple[TokenizedDocuments, int]:
-    """Turns a block's sentences into tokens.
-
-    Returns:
-        The documents that have tokens, and the number of those that have none.
-    """
+    """Tokenizes sentences: the documents that have tokens, and the number of those without."""
 
     def tokenize_from(start: int) -> tuple[np.ndarray, np.ndarray]:
         batch = block.sentences[start : start + _BATCH_SENTENCES]
@@ -108,7 +101,6 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
 
 
 def from_bytes(blob: bytes) -> TokenizedDocuments:
-    """What `to_bytes` made bytes of."""
     item_size, num_documents, num_sentences, num_tokens = np.frombuffer(blob, np.int64, 4)
     sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
     hashes_at, documents_at, sentences_at, tokens_at = np.cumsum(sizes)

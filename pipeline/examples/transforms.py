@@ -1,4 +1,4 @@
-"""The Beam transforms between blocks of documents and finished shards."""
+"""The Beam transform between blocks of documents and finished shards."""
 
 from __future__ import annotations
 
@@ -19,25 +19,16 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.read import FinishedBlock
 from pipeline.corpus.report import BlockFacts
+from pipeline.examples import steps
 from pipeline.examples.plan import MAX_BUCKETS
-from pipeline.examples.steps import (
-    COUNTS,
-    FACTS,
-    TOKEN_COUNTS,
-    ExamplesJob,
-    MakeExamples,
-    PartitionBuckets,
-    PartitionGroups,
-    TokenizeBlocks,
-    WriteShard,
-)
+from pipeline.examples.steps import ExamplesJob
 
 _COUNTS_FILE = "example-counts.json"
 _HASHES_FILE = "shard-hashes.json"
 
 
 class WriteExamples(beam.PTransform):
-    """From `DocumentBlock`s to shards of records; what it returns is for `ReportCorpus`."""
+    """From `DocumentBlock`s to shards of records; the result is for `ReportCorpus`."""
 
     def __init__(self, job: ExamplesJob):
         super().__init__()
@@ -46,16 +37,15 @@ class WriteExamples(beam.PTransform):
     def expand(
         self, blocks: beam.PCollection[DocumentBlock | FinishedBlock]
     ) -> beam.PCollection[BlockFacts]:
-        """Tokenizes, partitions into pools, makes examples, partitions into shards, writes."""
         job = self._job
-        tokenized = blocks | "TokenizeBlocks" >> beam.ParDo(TokenizeBlocks(job)).with_outputs(
-            TOKEN_COUNTS, FACTS, COUNTS, main="documents"
+        tokenized = blocks | "TokenizeBlocks" >> beam.ParDo(steps.TokenizeBlocks(job)).with_outputs(
+            steps.TOKEN_COUNTS, steps.FACTS, steps.COUNTS, main="documents"
         )
         documents = tokenized.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
             documents = (
                 documents
-                | "PartitionBuckets" >> beam.ParDo(PartitionBuckets(job))
+                | "PartitionBuckets" >> beam.FlatMap(steps.partition_bucket, job)
                 | "GatherPools" >> beam.GroupByKey()
             )
         # A runner that places keys by their hash gives some workers twice the pools of others.
@@ -66,16 +56,16 @@ class WriteExamples(beam.PTransform):
         )
         token_counts = None
         if job.counts_tokens:
-            total = tokenized[TOKEN_COUNTS] | "SumTokenCounts" >> beam.CombineGlobally(
+            total = tokenized[steps.TOKEN_COUNTS] | "SumTokenCounts" >> beam.CombineGlobally(
                 _sum_token_counts, len(job.vocab)
             )
             _ = total | "WriteTokenCounts" >> beam.Map(write_token_counts, path_of(job.output))
             token_counts = beam.pvalue.AsSingleton(total)
         made = documents | "MakeExamples" >> beam.ParDo(
-            MakeExamples(job), token_counts
-        ).with_outputs(COUNTS, main="runs")
+            steps.MakeExamples(job), token_counts
+        ).with_outputs(steps.COUNTS, main="runs")
         (
-            (tokenized[COUNTS], made[COUNTS])
+            (tokenized[steps.COUNTS], made[steps.COUNTS])
             | "GatherCounts" >> beam.Flatten()
             | "AddUpCounts" >> beam.CombineGlobally(_add_up_counts)
             | "WriteCounts" >> beam.Map(_write_counts, job.work)
@@ -85,7 +75,7 @@ class WriteExamples(beam.PTransform):
             runs = (
                 runs
                 | "GatherGroups" >> beam.GroupByKey()
-                | "PartitionGroups" >> beam.ParDo(PartitionGroups(job))
+                | "PartitionGroups" >> beam.FlatMap(steps.partition_group, job)
             )
         # A shard without a single record is written as well.
         all_shards = (
@@ -97,29 +87,21 @@ class WriteExamples(beam.PTransform):
             (runs, all_shards)
             | "AddEmptyShards" >> beam.Flatten()
             | "GatherShards" >> beam.GroupByKey()
-            | "WriteShards" >> beam.ParDo(WriteShard(job))
+            | "WriteShards" >> beam.FlatMap(steps.write_shard_once, job)
             | "GatherHashes" >> beam.combiners.ToDict()
             | "WriteHashes" >> beam.Map(_write_hashes, job.work)
         )
-        return tokenized[FACTS]
+        return tokenized[steps.FACTS]
 
 
 def read_example_counts(work: str) -> Counter[str]:
-    """What `WriteExamples` counted, by name.
-
-    Raises:
-        InputError: it has not arrived.
-    """
+    """The counts of `WriteExamples`, by name; raises InputError if they have not arrived."""
     (text,) = read_shared_files(work, _COUNTS_FILE)
     return Counter(json.loads(text))
 
 
 def read_shard_hashes(work: str) -> dict[str, str]:
-    """SHA-256 of every shard that `WriteExamples` wrote, by name.
-
-    Raises:
-        InputError: they have not arrived.
-    """
+    """SHA-256 of every shard of `WriteExamples`, by name; raises InputError likewise."""
     (text,) = read_shared_files(work, _HASHES_FILE)
     return json.loads(text)
 
@@ -158,12 +140,7 @@ def _empty_shards(split: str, job: ExamplesJob) -> Iterator[tuple[str, None]]:
 
 
 def examples_line(*, found: int, shards: int) -> ProgressLine:
-    """The line on text that was read, intermediate data and finished shards.
-
-    Args:
-        found: shards that an interrupted run had finished.
-        shards: number of shards in the end.
-    """
+    """The line on text read, intermediate data and shards, `found` ones of an earlier run."""
     of_all = f"of {quantity(shards, 'shard')} finished"
 
     def line(done: Counter[int], seconds: float) -> Advance | None:

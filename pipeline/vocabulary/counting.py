@@ -54,7 +54,6 @@ class CountWords(beam.PTransform):
         self._count = _CountInBundle(folder, lowercase, max_word_length, held_out_fraction)
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
-        """Counts in each bundle, then adds up each partition of the words."""
         counted = blocks | "CountInBundle" >> beam.ParDo(self._count).with_outputs(
             _TOO_LONG, main="counts"
         )
@@ -128,21 +127,13 @@ class _CountInBundle(beam.DoFn):
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    """What `CountWords` counted.
+    """What `CountWords` counted."""
 
-    Attributes:
-        words: string, distinct words to learn from.
-        counts: int64, how often each was seen.
-        held_out_words: string, distinct words of the held-out documents.
-        held_out_counts: int64.
-        too_long: words that were longer than allowed, of all documents.
-    """
-
-    words: pa.Array
-    counts: np.ndarray
-    held_out_words: pa.Array
-    held_out_counts: np.ndarray
-    too_long: int
+    words: pa.Array  # string, distinct words to learn from
+    counts: np.ndarray  # int64, how often each was seen
+    held_out_words: pa.Array  # string, distinct words of the held-out documents
+    held_out_counts: np.ndarray  # int64
+    too_long: int  # words that were longer than allowed, of all documents
 
 
 def read_counts(folder: str) -> WordCounts:

@@ -33,22 +33,15 @@ MOST_WORDS = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary and how it was learned.
+    """A vocabulary and how it was learned."""
 
-    Attributes:
-        pieces: the special tokens, or those of the vocabulary that was extended; characters,
-            continuing characters, then merged pieces in the order they were learned.
-        alphabet: characters kept.
-        alphabet_left_out: characters seen but not kept.
-        merges: pieces that came from merges.
-        ran_out: whether there are fewer than requested because no frequent pair was left.
-    """
-
+    # The special tokens, or those of the vocabulary that was extended; characters, continuing
+    # characters, then merged pieces in the order they were learned.
     pieces: list[str]
-    alphabet: str
-    alphabet_left_out: int
-    merges: int
-    ran_out: bool
+    alphabet: str  # characters kept
+    alphabet_left_out: int  # characters seen but not kept
+    merges: int  # pieces that came from merges
+    ran_out: bool  # whether there are fewer than requested because no frequent pair was left
 
 
 def learn_vocabulary(
@@ -111,7 +104,7 @@ def learn_vocabulary(
 
 
 def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """All words, or of more than MOST_WORDS those seen most often (all of a count or none)."""
+    """All words, or of more than MOST_WORDS the most frequent (all of a count or none)."""
     if len(words) <= MOST_WORDS:
         return words, counts
     threshold = np.partition(counts, -MOST_WORDS)[-MOST_WORDS] + 1
@@ -121,14 +114,8 @@ def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.nd
 def _choose_alphabet(
     frequencies: np.ndarray, limit: int, capacity: int, known: set[str]
 ) -> list[int]:
-    """The most frequent code points, in code point order, that fit with their continuations.
-
-    Args:
-        frequencies: int64 [code points].
-        limit: code points at most.
-        capacity: entries for those pieces that are not in `known`.
-        known: pieces that need no entry.
-    """
+    """The most frequent code points, in their order, that fit with their continuations into
+    `capacity` entries, of which known pieces need none."""
     seen = np.flatnonzero(frequencies)
     by_frequency = seen[np.argsort(-frequencies[seen], kind="stable")]
     chosen: list[int] = []

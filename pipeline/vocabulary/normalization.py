@@ -1,8 +1,8 @@
-"""What BERT's basic tokenization makes of each code point, as tables for a kernel.
+"""BERT's basic tokenization of each code point, as tables for a kernel.
 
-The rules are those the text is tokenized with later: `bert_tf.data.text.normalizer`, then white
-space separates words; punctuation and Chinese characters are words by themselves
-(`BasicTokenizer` of google-research/bert `tokenization.py`).
+The rules are those of later tokenization: `bert_tf.data.text.normalizer`, then white space
+separates words; punctuation and Chinese characters are words by themselves (`BasicTokenizer` of
+google-research/bert `tokenization.py`).
 """
 
 from __future__ import annotations
@@ -24,25 +24,16 @@ WORD, BORDER, ALONE, MAPPED, DROPPED = range(5)
 
 
 class WordTables(NamedTuple):
-    """How a kernel turns UTF-8 into words.
+    """How a kernel turns UTF-8 into words."""
 
-    Attributes:
-        actions: uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED.
-        mapping_of: int32 [NUM_CODE_POINTS]; a MAPPED code point becomes
-            `mapped[offsets[m] : offsets[m + 1]]` with m its entry here.
-        offsets: int32 [mappings + 1].
-        mapped: uint8, UTF-8 of all mappings; its code points are looked up in `actions` again and
-            never MAPPED there.
-        ascii_actions: uint8 [128], WORD, BORDER, ALONE or DROPPED.
-        ascii_letters: uint8 [128], what each ASCII character becomes.
-    """
-
-    actions: np.ndarray
+    actions: np.ndarray  # uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED
+    # int32 [NUM_CODE_POINTS]; a MAPPED code point becomes `mapped[offsets[m] : offsets[m + 1]]`
+    # with m its entry here.
     mapping_of: np.ndarray
-    offsets: np.ndarray
-    mapped: np.ndarray
-    ascii_actions: np.ndarray
-    ascii_letters: np.ndarray
+    offsets: np.ndarray  # int32 [mappings + 1]
+    mapped: np.ndarray  # uint8, UTF-8 of all mappings, whose code points are never MAPPED again
+    ascii_actions: np.ndarray  # uint8 [128], WORD, BORDER, ALONE or DROPPED
+    ascii_letters: np.ndarray  # uint8 [128], what each ASCII character becomes
 
 
 @functools.cache

@@ -45,12 +45,7 @@ class WordCounter:
             self._add(letters, bounds, np.ones(len(bounds) - 1, np.int64))
 
     def add(self, words: pa.Array, counts: np.ndarray) -> None:
-        """Adds words that were counted elsewhere, as they are.
-
-        Args:
-            words: string [n].
-            counts: int64 [n].
-        """
+        """Adds words that were counted elsewhere, as they are: string [n] and int64 [n]."""
         bounds, letters = offsets_and_data(words)
         self._add(letters, bounds.astype(np.int64), counts)
 
@@ -108,16 +103,7 @@ def _fill_slots(slots, hashes):
 
 @numba.njit(cache=True, nogil=True)
 def _insert(
-    new_letters,
-    new_bounds,
-    new_counts,
-    new_word,
-    slots,
-    hashes,
-    bounds,
-    counts,
-    letters,
-    size,
+    new_letters, new_bounds, new_counts, new_word, slots, hashes, bounds, counts, letters, size
 ):
     """Adds words from a place onwards until the table is full; where it stopped, and how many
     distinct words there are now. All in one function: calls with many arrays cost too much here."""

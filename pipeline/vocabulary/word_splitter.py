@@ -24,10 +24,7 @@ class WordSplitter:
 
     Args:
         lowercase: which tokenizer's words (see `normalization`).
-        max_word_length: characters; longer words are left out and counted.
-
-    Attributes:
-        too_long: words left out so far.
+        max_word_length: characters; longer words are left out and counted in `too_long`.
     """
 
     def __init__(self, *, lowercase: Lowercase, max_word_length: int):
@@ -36,9 +33,7 @@ class WordSplitter:
         self._max_word_length = max_word_length
 
     def split(self, sentences: pa.Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields the words of some sentences in order, some megabytes at a time.
-
-        A word ends with its sentence.
+        """Splits sentences, whose ends are ends of words, some megabytes at a time.
 
         Yields:
             uint8 letters, and int64 [words + 1] bounds of the words in them; overwritten by the

@@ -1,7 +1,7 @@
 """The Beam transform that drops documents and lines that occur again.
 
-Blocks are stored once (`blobs.py`) and wait there while only records of a few bytes per document
-or line are shuffled: those decide what is dropped, and the text is read again to drop it.
+Blocks are stored once (`blobs.py`) while only records of a few bytes per document or line are
+shuffled: those decide what is dropped, and the text is read again to drop it.
 
     blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
             ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
@@ -20,31 +20,14 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.base.files import replacing_file
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files
 from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.duplicates import steps
 from pipeline.corpus.duplicates.near_duplicates import choose_bands
-from pipeline.corpus.duplicates.steps import (
-    BANDS,
-    KEYS,
-    LINES,
-    OCCURRENCES,
-    PAIRS,
-    REPORT_NAME,
-    SIGNATURES,
-    TEXT,
-    ChooseDocuments,
-    ChooseLines,
-    ConnectNear,
-    DropFromBlock,
-    DropJob,
-    PairCandidates,
-    PartitionLines,
-    SelectCandidates,
-    StoreBlock,
-)
+from pipeline.corpus.duplicates.steps import BANDS, KEYS, OCCURRENCES, PAIRS, SIGNATURES, DropJob
+from pipeline.corpus.report import write_lines
 
 
 class DropDuplicates(beam.PTransform):
@@ -77,12 +60,11 @@ class DropDuplicates(beam.PTransform):
         return self._job.documents or self._job.lines
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
-        """Stores blocks, decides, reads them again; a no-op if nothing is to be dropped."""
         job = self._job
         if not self.needs_text:
             return blocks
-        parts = blocks | "StoreBlocks" >> beam.ParDo(StoreBlock(job)).with_outputs(
-            OCCURRENCES, SIGNATURES, BANDS, LINES, main=TEXT
+        parts = blocks | "StoreBlocks" >> beam.FlatMap(steps.store_block, job).with_outputs(
+            OCCURRENCES, SIGNATURES, BANDS, steps.LINES, main=steps.TEXT
         )
         nothing = blocks.pipeline | "Nothing" >> beam.Create([])
         documents = lines = nothing
@@ -91,34 +73,28 @@ class DropDuplicates(beam.PTransform):
             documents = (
                 {"occurrences": parts[OCCURRENCES], "kept": kept}
                 | "GatherEquals" >> beam.CoGroupByKey()
-                | "ChooseDocuments" >> beam.ParDo(ChooseDocuments(job))
+                | "ChooseDocuments" >> beam.FlatMap(steps.choose_documents, job)
             )
         if job.lines:
             lines = (
-                {"lines": parts[LINES], "documents": documents}
+                {"lines": parts[steps.LINES], "documents": documents}
                 | "GatherLines" >> beam.CoGroupByKey()
-                | "PartitionLines" >> beam.ParDo(PartitionLines(job))
+                | "PartitionLines" >> beam.FlatMap(steps.partition_lines, job)
                 | "GatherEqualLines" >> beam.GroupByKey()
-                | "ChooseLines" >> beam.ParDo(ChooseLines(job))
+                | "ChooseLines" >> beam.FlatMap(steps.choose_lines, job)
             )
         return (
-            {"text": parts[TEXT], "documents": documents, "lines": lines}
+            {"text": parts[steps.TEXT], "documents": documents, "lines": lines}
             | "GatherDecisions" >> beam.CoGroupByKey()
-            | "DropFromBlocks" >> beam.ParDo(DropFromBlock(job))
+            | "DropFromBlocks" >> beam.FlatMap(steps.drop_from_stored, job)
         )
 
 
 def write_duplicates(folder: str, path: str | Path) -> int:
-    """Writes what `DropDuplicates` dropped to a file, one JSON object per line and document.
-
-    Returns:
-        How many there are; without any, no file is written.
-    """
-    files = read_shared_files(folder, REPORT_NAME.format("*"), may_be_none=True)
-    if files:
-        with replacing_file(path) as aside:
-            aside.write_bytes(b"".join(files))
-    return sum(lines.count(b"\n") for lines in files)
+    """Writes what `DropDuplicates` dropped, one JSON object per line and document; returns their
+    number. Without any, no file is written."""
+    files = read_shared_files(folder, steps.REPORT_NAME.format("*"), may_be_none=True)
+    return write_lines(files, path)
 
 
 def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
@@ -126,7 +102,7 @@ def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
     candidates = (
         parts[BANDS]
         | "GatherBands" >> beam.GroupByKey()
-        | "PairCandidates" >> beam.ParDo(PairCandidates(job)).with_outputs(KEYS, main=PAIRS)
+        | "PairCandidates" >> beam.FlatMap(steps.pair_in_bands, job).with_outputs(KEYS, main=PAIRS)
     )
     nodes = (
         {
@@ -135,10 +111,10 @@ def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
             "keys": candidates[KEYS],
         }
         | "GatherSignatures" >> beam.CoGroupByKey()
-        | "SelectCandidates" >> beam.ParDo(SelectCandidates(job))
+        | "SelectCandidates" >> beam.FlatMap(steps.select_candidates, job)
     )
     return (
         {"pairs": candidates[PAIRS], "nodes": nodes}
         | "GatherCandidates" >> beam.CoGroupByKey()
-        | "ConnectNear" >> beam.ParDo(ConnectNear(job))
+        | "ConnectNear" >> beam.FlatMap(steps.connect_near, job)
     )

@@ -1,9 +1,8 @@
-"""Words as they are compared when copies are looked for: without case, spacing and punctuation.
+"""Words as they are compared to find copies: without case, spacing and punctuation.
 
 A word is a run of letters, marks, numbers and symbols in lower case; white space, punctuation and
-control characters only separate words. Characters of scripts that are written
-without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are words by themselves. Invisible
-format characters are skipped.
+control characters only separate words. Characters of scripts without spaces (Chinese, Japanese,
+Thai, Lao, Khmer, Burmese) are words by themselves. Invisible format characters are skipped.
 """
 
 from __future__ import annotations
@@ -59,24 +58,17 @@ def folding_table() -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class FoldedBlock:
-    """The words of a block.
+    """The words of a block."""
 
-    Attributes:
-        words: uint64 [words], a hash of each.
-        document_offsets: int64 [documents + 1] into the words.
-        line_keys: uint64 [lines], equal for lines of equal words; lines without any word are equal
-            only if their bytes are.
-        document_keys: uint64 [documents], the same for documents.
-    """
-
-    words: np.ndarray
-    document_offsets: np.ndarray
+    words: np.ndarray  # uint64 [words], a hash of each
+    document_offsets: np.ndarray  # int64 [documents + 1] into the words
+    # uint64 [lines], equal for lines of equal words; lines without any word are equal only if
+    # their bytes are.
     line_keys: np.ndarray
-    document_keys: np.ndarray
+    document_keys: np.ndarray  # uint64 [documents], the same for documents
 
 
 def fold_block(block: DocumentBlock) -> FoldedBlock:
-    """Finds the words of a block and the keys of its lines and documents."""
     offsets, data = offsets_and_data(block.sentences)
     # A word has two bytes with what separates it from the next, unless a sentence ends.
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)

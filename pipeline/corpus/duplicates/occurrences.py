@@ -1,10 +1,11 @@
-"""Documents as small records, and which of them are copies: no text, only hashes and places."""
+"""Documents and lines as small records of hashes and places, and which of them are copies."""
 
 from __future__ import annotations
 
 import dataclasses
 import pickle
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,153 +16,14 @@ from pipeline.corpus.document_block import DocumentBlock
 OCCURRENCE = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("line", "i8"), ("document", "u4"), ("block", "u4")]
 )
+# The key of a document that goes; identity, file and line of the one that stays; their similarity.
+KEPT = np.dtype(
+    [("key", "u8"), ("identity", "u8"), ("source", "i8"), ("line", "i8"), ("similarity", "f8")]
+)
 EXACT_COPY, NEAR_DUPLICATE = "exact copy", "near duplicate"
 # A block: its file and its number in it.
 BlockId = tuple[str, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Occurrences:
-    """Documents of several blocks.
-
-    Attributes:
-        blocks: where they are from.
-        rows: OCCURRENCE [documents]; `block` is a number in `blocks`.
-    """
-
-    blocks: list[BlockId]
-    rows: np.ndarray
-
-    def to_bytes(self) -> bytes:
-        """For `merge_occurrences`."""
-        return pickle.dumps((self.blocks, self.rows))
-
-    def is_first(self) -> np.ndarray:
-        """bool [documents], of sorted ones: which is the first of its key."""
-        return first_of_runs(self.rows["key"])
-
-
-def merge_occurrences(parts: Iterable[bytes]) -> Occurrences:
-    """All occurrences of some parts in an order that does not depend on that of the parts: by key,
-    identity, file and place in it."""
-    loaded = [pickle.loads(part) for part in parts]
-    blocks = sorted({block for names, _ in loaded for block in names})
-    numbers = {block: number for number, block in enumerate(blocks)}
-    merged = []
-    for names, rows in loaded:
-        renumbered = np.array([numbers[block] for block in names], np.uint32)
-        rows = rows.copy()
-        rows["block"] = renumbered[rows["block"]]
-        merged.append(rows)
-    rows = np.concatenate(merged) if merged else np.empty(0, OCCURRENCE)
-    order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
-    return Occurrences(blocks, rows[order])
-
-
-def first_of_runs(values: np.ndarray) -> np.ndarray:
-    """bool [n]: which values differ from the one before."""
-    is_first = np.ones(len(values), np.bool_)
-    is_first[1:] = values[1:] != values[:-1]
-    return is_first
-
-
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """The document kept in place of each near duplicate, by the key of the one dropped.
-
-    Attributes:
-        keys: uint64 [n], rising: the keys of the documents that go.
-        identities: uint64 [n], the documents that stay.
-        sources: int64 [n], their files, as numbers in `files`.
-        lines: int64 [n], where they begin.
-        similarities: float64 [n], how alike both are.
-        files: paths.
-    """
-
-    keys: np.ndarray
-    identities: np.ndarray
-    sources: np.ndarray
-    lines: np.ndarray
-    similarities: np.ndarray
-    files: list[str]
-
-    def select(self, mask: np.ndarray) -> Kept:
-        """Some of the documents, bool [n]."""
-        return Kept(
-            keys=self.keys[mask],
-            identities=self.identities[mask],
-            sources=self.sources[mask],
-            lines=self.lines[mask],
-            similarities=self.similarities[mask],
-            files=self.files,
-        )
-
-    def to_bytes(self) -> bytes:
-        """For `merge_kept`."""
-        return pickle.dumps(dataclasses.astuple(self))
-
-
-def merge_kept(parts: Iterable[bytes]) -> Kept | None:
-    """The only part; None without near duplicates."""
-    loaded = [Kept(*pickle.loads(part)) for part in parts]
-    assert len(loaded) <= 1, "near duplicates are found in one place"
-    return loaded[0] if loaded else None
-
-
-@dataclasses.dataclass(frozen=True)
-class Dropped:
-    """Documents to drop, in the order of the occurrences.
-
-    Attributes:
-        rows: OCCURRENCE [n].
-        is_near: bool [n]: whether no equal document was there before, only a similar one.
-        kept_identities, kept_lines, similarities: as of `Kept`, [n].
-        kept_files: a path each.
-    """
-
-    rows: np.ndarray
-    is_near: np.ndarray
-    kept_identities: np.ndarray
-    kept_lines: np.ndarray
-    similarities: np.ndarray
-    kept_files: list[str]
-
-
-def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
-    """Of equal documents the first is kept, unless a similar one is kept in its place.
-
-    Args:
-        occurrences: sorted, all of the keys in question.
-        kept: what stays for keys that go as near duplicates.
-    """
-    rows = occurrences.rows
-    is_first = occurrences.is_first()
-    firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-    stays = rows[firsts]
-    files = np.array([source for source, _ in occurrences.blocks], object)
-    identities, lines = stays["identity"].copy(), stays["line"].copy()
-    similarities = np.ones(len(rows))
-    kept_files = files[stays["block"]] if len(rows) else files[:0]
-    goes_as_near = np.zeros(len(rows), np.bool_)
-    if kept is not None and len(kept.keys):
-        places = np.minimum(np.searchsorted(kept.keys, rows["key"]), len(kept.keys) - 1)
-        goes_as_near = kept.keys[places] == rows["key"]
-        of_kept = places[goes_as_near]
-        identities[goes_as_near] = kept.identities[of_kept]
-        lines[goes_as_near] = kept.lines[of_kept]
-        similarities[goes_as_near] = kept.similarities[of_kept]
-        kept_files[goes_as_near] = np.array(kept.files, object)[kept.sources[of_kept]]
-    goes = ~is_first | goes_as_near
-    return Dropped(
-        rows=rows[goes],
-        is_near=(is_first & goes_as_near)[goes],
-        kept_identities=identities[goes],
-        kept_lines=lines[goes],
-        similarities=similarities[goes],
-        kept_files=kept_files[goes].tolist(),
-    )
-
-
+Name = TypeVar("Name", str, BlockId)
 REPEATED_LINE, ONLY_REPEATED_LINES = "repeated line", "only repeated lines"
 # The key (see `FoldedBlock`), its document's identity and number in the block, the line's number in
 # its document and in its block, and the block's number in a list.
@@ -175,6 +37,103 @@ LINE = np.dtype(
         ("block", "u4"),
     ]
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Occurrences:
+    """Documents of several blocks: OCCURRENCE, whose `block` is a number in `blocks`."""
+
+    blocks: list[BlockId]
+    rows: np.ndarray
+
+    def is_first(self) -> np.ndarray:
+        """bool [documents], of sorted ones: which is the first of its key."""
+        return first_of_runs(self.rows["key"])
+
+
+def merge_occurrences(parts: Iterable[bytes]) -> Occurrences:
+    """All occurrences, sorted by key, identity, file and place, independent of the parts' order."""
+    loaded: list[Occurrences] = [pickle.loads(part) for part in parts]
+    numbered = [(each.blocks, each.rows) for each in loaded]
+    blocks, rows = merge_numbered(numbered, "block", OCCURRENCE)
+    order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
+    return Occurrences(blocks, rows[order])
+
+
+def merge_numbered(
+    parts: list[tuple[list[Name], np.ndarray]], field: str, kind: np.dtype
+) -> tuple[list[Name], np.ndarray]:
+    """Names, sorted, and rows of all parts, whose field is a number in the names."""
+    names = sorted({name for own, _ in parts for name in own})
+    numbers = {name: number for number, name in enumerate(names)}
+    merged = [np.empty(0, kind)]
+    for own, rows in parts:
+        renumbered = np.array([numbers[name] for name in own], np.int64)
+        rows = rows.copy()
+        rows[field] = renumbered[rows[field]]
+        merged.append(rows)
+    return names, np.concatenate(merged)
+
+
+def first_of_runs(values: np.ndarray) -> np.ndarray:
+    """bool [n]: which values differ from the one before."""
+    is_first = np.ones(len(values), np.bool_)
+    is_first[1:] = values[1:] != values[:-1]
+    return is_first
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Documents kept in place of near duplicates: KEPT by rising key; `source` is in `files`."""
+
+    rows: np.ndarray
+    files: list[str]
+
+
+def merge_kept(parts: Iterable[bytes]) -> Kept | None:
+    """The only part; None without near duplicates."""
+    loaded: list[Kept] = [pickle.loads(part) for part in parts]
+    assert len(loaded) <= 1, "near duplicates are found in one place"
+    return loaded[0] if loaded else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Dropped:
+    """Documents to drop, in the order of the occurrences."""
+
+    rows: np.ndarray  # OCCURRENCE [n]
+    is_near: np.ndarray  # bool [n]: whether no equal document was there before, only a similar one
+    kept: np.ndarray  # KEPT [n], whose `source` is not used
+    kept_files: list[str]  # a path each
+
+
+def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
+    """Keeps the first of equal documents (all of the keys, sorted), unless a similar one is kept in
+    its place."""
+    rows = occurrences.rows
+    is_first = occurrences.is_first()
+    firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    stays = rows[firsts]
+    files = np.array([source for source, _ in occurrences.blocks], object)
+    stand_ins = np.zeros(len(rows), KEPT)
+    stand_ins["identity"], stand_ins["line"] = stays["identity"], stays["line"]
+    stand_ins["similarity"] = 1.0
+    kept_files = files[stays["block"]] if len(rows) else files[:0]
+    goes_as_near = np.zeros(len(rows), np.bool_)
+    if kept is not None and len(kept.rows):
+        keys = kept.rows["key"]
+        places = np.minimum(np.searchsorted(keys, rows["key"]), len(keys) - 1)
+        goes_as_near = keys[places] == rows["key"]
+        stand_ins[goes_as_near] = kept.rows[places[goes_as_near]]
+        sources = stand_ins["source"][goes_as_near]
+        kept_files[goes_as_near] = np.array(kept.files, object)[sources]
+    goes = ~is_first | goes_as_near
+    return Dropped(
+        rows=rows[goes],
+        is_near=(is_first & goes_as_near)[goes],
+        kept=stand_ins[goes],
+        kept_files=kept_files[goes].tolist(),
+    )
 
 
 def lines_of_block(
@@ -193,7 +152,7 @@ def lines_of_block(
 
 
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
-    """All lines but the first of each key, which is that of the lowest document identity and the
+    """Finds all lines but the first of each key, which has the lowest document identity and the
     lowest number in it; of copies of a document, the first by file and place.
 
     Args:

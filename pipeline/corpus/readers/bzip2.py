@@ -1,8 +1,8 @@
 """Reads bzip2 files from any of their blocks on, so that several workers can share one file.
 
 A bzip2 file is a row of blocks of up to 900 kB, each compressed on its own. A block begins, at any
-bit, with a mark of 48 bits; with a header before it and an end mark after it, it is a bzip2 file
-by itself (the format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf).
+bit, with a mark of 48 bits; with a header before it and an end mark after it, it is a bzip2 file by
+itself (the format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf).
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ _CHUNK_BYTES = 1 << 22
 
 
 def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields the file's blocks: the bit of the file where each begins, and its uncompressed bytes.
-
-    Args:
-        stream: the file as stored.
-        path: named in errors.
-        first_bit: where a block begins; 0 for all of them.
+    """Yields the bit of the file where each block begins, from `first_bit` on, and its uncompressed
+    bytes.
 
     Raises:
         InputError: this is no bzip2 file, or it is damaged or cut short.
@@ -77,7 +73,7 @@ class BlockStream:
         self._bits: list[int] = []
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end."""
+        """Reads `size` bytes, fewer only at the end."""
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -94,8 +90,7 @@ class BlockStream:
         return joined[:size]
 
     def block_of(self, offset: int) -> tuple[int, int]:
-        """The block that holds the byte at an offset among those read: its bit in the file, and the
-        offset at which it begins."""
+        """The bit in the file, and the offset, of the block of a byte among those read."""
         place = bisect.bisect_right(self._offsets, offset) - 1
         return self._bits[place], self._offsets[place]
 
@@ -105,8 +100,8 @@ def _damage(path: str, what: str) -> InputError:
 
 
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
-    """Yields where marks begin in the file (a bit), whether it is an end mark, and the bytes read
-    since the mark before."""
+    """Yields the bits where marks begin, whether each is an end mark, and the bytes read since the
+    mark before."""
     window = 0
     unseen = b""
     while chunk := stream.read(_CHUNK_BYTES):
@@ -121,8 +116,8 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
 
 @numba.njit(cache=True, nogil=True)
 def _scan(data, window):
-    """Where marks begin, in bits from the first byte of `data` (less than 0 if in what came before
-    it), and the last eight bytes for the next call."""
+    """Where marks begin, in bits from the first byte of `data` (negative if before it), and the
+    last eight bytes for the next call."""
     capacity = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
     bits = np.empty(capacity, np.int64)
     are_ends = np.empty(capacity, np.bool_)

@@ -25,35 +25,20 @@ from bert_tf.data.tables.formats.delimited import (
 )
 from bert_tf.data.tables.rejects import HEADER_REPEATED, Reject
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 
 
 @dataclasses.dataclass(frozen=True)
 class DelimitedReader(ChunkReader):
-    """Reads chunks of a CSV or TSV file, whose first record names the columns or is a row.
+    """Reads chunks of a CSV or TSV file, whose first record names the columns or is a row."""
 
-    Attributes:
-        header: the names of the columns, and how fields are written.
-        column: place of the text column, from 0.
-    """
-
-    header: TableHeader
-    column: int
+    header: TableHeader  # the names of the columns, and how fields are written
+    column: int  # place of the text column, from 0
 
     @classmethod
-    def for_csv(cls, path: str, config: CorpusSection) -> DelimitedReader:
-        """A reader of values separated by comma, semicolon, tab or bar."""
-        return cls._for_table(path, config, has_quotes=True)
-
-    @classmethod
-    def for_tsv(cls, path: str, config: CorpusSection) -> DelimitedReader:
-        """A reader of tab-separated values."""
-        return cls._for_table(path, config, has_quotes=False)
-
-    @classmethod
-    def _for_table(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
-        """With the place of the text column.
+    def for_file(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
+        """Finds the text column of a CSV file, or of a TSV file without quotes.
 
         Raises:
             InputError: there is no header, or it names two columns alike.
@@ -65,8 +50,6 @@ class DelimitedReader(ChunkReader):
         return cls(header, header.columns.index(config.text_column))
 
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a record in `data` that another one precedes, 0 if there
-        is none."""
         if not self.header.has_quotes:
             border = data.rfind(b"\n") + 1
             return border if data[:border].strip(b" \r\n") else 0
@@ -79,7 +62,7 @@ class DelimitedReader(ChunkReader):
         return int(records.starts[last]) if last else 0
 
     def count_lines(self, data: bytes, stop: int) -> int:
-        """Line ends before a place: in CSV also a CR alone is one."""
+        """In CSV also a CR alone ends a line."""
         if not self.header.has_quotes:
             return data.count(b"\n", 0, stop)
         return count_line_ends(np.frombuffer(data, np.uint8, stop))
@@ -96,14 +79,11 @@ class DelimitedReader(ChunkReader):
         blank_lines = records.blank_lines + int(is_blank.sum())
         fields = records.offsets[:-1][is_sound] + self.column
         copied, offsets = field_bytes(data, records, fields)
-        return block_of_texts(
-            path,
-            chunk.index,
-            Texts(
-                data=copied,
-                starts=offsets[:-1],
-                stops=offsets[1:],
-                lines=records.lines[is_sound],
+        return RawBlock(
+            source=path,
+            index=chunk.index,
+            texts=Texts(
+                data=copied, starts=offsets[:-1], stops=offsets[1:], lines=records.lines[is_sound]
             ),
             rejects=[
                 Reject(path, int(records.lines[record]), HEADER_REPEATED)

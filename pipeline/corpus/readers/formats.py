@@ -1,8 +1,9 @@
-"""Which reader takes a file: by its name or as the configuration says."""
+"""The reader of each file, by its name or the config, and the layouts of plain text."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,15 +32,32 @@ from pipeline.corpus.readers.splits import ChunkReader, Split
 from pipeline.corpus.readers.text import HEAD_BYTES, TextReader
 from pipeline.corpus.readers.wikiextractor import format_of_wiki_file
 
+_READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
+    "text": TextReader.for_file,
+    "jsonl": JsonlReader.for_file,
+    "csv": functools.partial(DelimitedReader.for_file, has_quotes=True),
+    "tsv": functools.partial(DelimitedReader.for_file, has_quotes=False),
+    "parquet": ParquetReader.for_file,
+    "mediawiki": MediaWikiReader.for_file,
+}
+_PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
+# Bytes of English text in a stored byte.
+TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
+_MOST_FILES = 64
+_MOST_BYTES = 16_000_000
+_LEAST_HEAD_BYTES = 1 << 16
+# A file with as many lines shows its layout; of smaller ones it takes several.
+_TELLING_LINES = 200
+
 
 class Reader(Protocol):
-    """What a format has to offer: how a file is split, and how a split becomes texts.
+    """The interface of formats: how a file is split, and how a split becomes texts.
 
     Readers are small and picklable: they travel to the workers with every split to read.
     """
 
     def resolved(self, path: str) -> Reader:
-        """With everything decided that depends on the file's whole content."""
+        """Decides everything that depends on the file's whole content."""
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
         """Cuts a file into splits that workers read on their own."""
@@ -48,38 +66,14 @@ class Reader(Protocol):
         """Reads the documents of a split; what cannot be read goes to the rejects."""
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """How much there is in a file, about, without reading all of it.
-
-        Args:
-            path: the file.
-            stored_bytes: its size.
-
-        Returns:
-            Bytes before compression, of a Parquet file those of the text column as encoded; where
-            all blocks of a file are read, their `RawBlock.size` adds up to it.
-        """
-
-
-_READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
-    "text": TextReader.for_file,
-    "jsonl": JsonlReader.for_file,
-    "csv": DelimitedReader.for_csv,
-    "tsv": DelimitedReader.for_tsv,
-    "parquet": ParquetReader.for_file,
-    "mediawiki": MediaWikiReader.for_file,
-}
-_PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
+        """Estimates the bytes of a file before compression, of a Parquet file those of the text
+        column as encoded; where all blocks are read, `RawBlock.size` adds up to it."""
 
 
 def make_reader(
     path: str, config: CorpusSection, layouts: Mapping[str, str] = MappingProxyType({})
 ) -> Reader:
-    """The reader of a file.
-
-    Args:
-        path: the file.
-        config: how the corpus is read.
-        layouts: of files of plain text whose layout is known already.
+    """Creates the reader of a file; layouts are those of plain text, where known already.
 
     Raises:
         UsageError: the format is not known, or the file cannot have the documents asked for (for
@@ -99,14 +93,11 @@ def format_of(path: str, config: CorpusSection) -> str:
     """The format of a file, one of `CORPUS_FORMATS` other than auto.
 
     Raises:
-        UsageError: neither its name says it nor the configuration, and it is not WikiExtractor's.
+        UsageError: it follows neither from the name nor from the configuration, and is not
+            WikiExtractor's.
     """
-    if config.format == "auto":
-        return _format_of_file(path, config.section_name)
-    return config.format
-
-
-def _format_of_file(path: str, section: str) -> str:
+    if config.format != "auto":
+        return config.format
     name = _PART_OF_DUMP.sub("", name_without_compression(path))
     for suffix, format_name in FORMAT_OF_ENDING.items():
         if name.endswith(suffix):
@@ -118,34 +109,18 @@ def _format_of_file(path: str, section: str) -> str:
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
         f"leave it out by a glob such as '*.txt', or say what all files are: "
-        f"--set {section}.format={'|'.join(_READERS)}"
+        f"--set {config.section_name}.format={'|'.join(_READERS)}"
     )
-
-
-# Bytes of English text in a stored byte.
-TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
-_MOST_FILES = 64
-_MOST_BYTES = 16_000_000
-_LEAST_HEAD_BYTES = 1 << 16
-# A file with as many lines shows its layout; of smaller ones it takes several.
-_TELLING_LINES = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextLook:
-    """The layouts of a corpus' files of plain text, which follow from its files and the config.
+    """The layouts of a corpus' files of plain text, which follow from its files and the config."""
 
-    Attributes:
-        layouts: of every such file, by path: values of `CorpusSection.text_layout`.
-        sketches: of the files that were looked at, by path.
-        heads: their beginnings.
-        is_whole: whether that is all of the text.
-    """
-
-    layouts: Mapping[str, str]
-    sketches: Mapping[str, Sketch]
-    heads: Sequence[bytes]
-    is_whole: bool
+    layouts: Mapping[str, str]  # values of `CorpusSection.text_layout`, by path
+    sketches: Mapping[str, Sketch]  # of the files that were looked at, by path
+    heads: Sequence[bytes]  # their beginnings
+    is_whole: bool  # whether that is all of the text
 
     def descriptions(self) -> Counter[str]:
         """What was understood, and of how many files, the most frequent first."""
@@ -159,7 +134,7 @@ class TextLook:
         return found
 
     def documents(self) -> float:
-        """How many documents the text has, about."""
+        """Estimates the number of documents."""
         found = 0.0
         for layout in set(self.layouts.values()):
             of_layout = [path for path, name in self.layouts.items() if name == layout]
@@ -176,9 +151,6 @@ def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
     """Looks at the beginnings of files spread over the corpus, of all if their layouts differ.
 
     Files with many lines are judged by themselves, the others together.
-
-    Raises:
-        UsageError, InputError: as the readers.
     """
     texts = [file for file in files if format_of(file.path, config) == "text"]
     places = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MOST_FILES)).round())

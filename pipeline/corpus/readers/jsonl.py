@@ -18,7 +18,7 @@ from bert_tf.data.tables.formats.json_lines import (
 )
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 from pipeline.corpus.readers.wikiextractor import wiki_text
 
@@ -33,12 +33,11 @@ class JsonlReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> JsonlReader:
-        """The reader the configuration asks for.
+        """Checks the first megabytes of the file.
 
         Raises:
             InputError: the file is one JSON value over many lines.
-            UsageError: none of the objects in the file's first megabytes has the key, or the file
-                was said to have no header.
+            UsageError: none of these objects has the key, or the file was said to have no header.
         """
         dialect = TableDialect.of(config)
         dialect.check_has_names(path, KEYS_ARE_NAMES)
@@ -60,11 +59,9 @@ class JsonlReader(ChunkReader):
         return cls(config.text_column)
 
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a line in `data`, 0 if there is none."""
         return data.rfind(b"\n") + 1
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole lines."""
         texts: list[bytes] = []
         lines: list[int] = []
         rejects: list[Reject] = []
@@ -83,10 +80,10 @@ class JsonlReader(ChunkReader):
                 rejects.append(Reject(path, number, error.reason, error.detail))
         if chunk.data.endswith(b"\n"):
             blank -= 1  # nothing follows the last line feed
-        return block_of_texts(
-            path,
-            chunk.index,
-            Texts.of_rows(texts, lines),
+        return RawBlock(
+            source=path,
+            index=chunk.index,
+            texts=Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped={"blank line": blank} if blank else {},
         )

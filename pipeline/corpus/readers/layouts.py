@@ -50,57 +50,32 @@ _LARGEST_DOCUMENT = 32_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """Counts of what tells layouts apart; those of several files add up.
+    """Counts of what tells layouts apart; those of several files add up."""
 
-    Attributes:
-        files: that have text.
-        text_bytes: looked at.
-        file_bytes: of the whole files, before compression, about.
-        lines: with text.
-        characters: of them.
-        full_lines: of several sentences, or too long for one.
-        indented_lines: that begin as paragraphs in a book do.
-        marked_lines: that begin as headings, items and tables do in Markdown or reStructuredText.
-        groups: of lines without a blank one between them.
-        single_groups: of one line.
-        titled_files: that begin with such a group.
-        breaks: ends of lines inside a group, in files with several.
-        wrapped_breaks: where the next word would have crossed the margin of the file.
-        ended_breaks: after a mark that ends a sentence.
-        tails: last lines of groups of several lines, in such files.
-        short_tails: of them, those that end well before the margin.
-        pieces: what two or more blank lines in a row separate.
-        thin_pieces: of one or two lines that are sentences or headings.
-        single_gaps: one blank line alone, between two groups.
-        wiki_documents: that WikiExtractor's tags begin.
-        wiki_files: that begin with such a tag, or hold several.
-        marked_files: where `END_OF_TEXT` separates documents.
-        end_marks: how often it is there.
-    """
-
-    files: int = 0
-    text_bytes: int = 0
-    file_bytes: int = 0
-    lines: int = 0
-    characters: int = 0
-    full_lines: int = 0
-    indented_lines: int = 0
+    files: int = 0  # that have text
+    text_bytes: int = 0  # looked at
+    file_bytes: int = 0  # of the whole files, before compression, about
+    lines: int = 0  # with text
+    characters: int = 0  # of them
+    full_lines: int = 0  # of several sentences, or too long for one
+    indented_lines: int = 0  # that begin as paragraphs in a book do
+    # That begin as headings, items and tables do in Markdown or reStructuredText.
     marked_lines: int = 0
-    groups: int = 0
-    single_groups: int = 0
-    titled_files: int = 0
-    breaks: int = 0
-    wrapped_breaks: int = 0
-    ended_breaks: int = 0
-    tails: int = 0
-    short_tails: int = 0
-    pieces: int = 0
-    thin_pieces: int = 0
-    single_gaps: int = 0
-    wiki_documents: int = 0
-    wiki_files: int = 0
-    marked_files: int = 0
-    end_marks: int = 0
+    groups: int = 0  # of lines without a blank one between them
+    single_groups: int = 0  # of one line
+    titled_files: int = 0  # that begin with such a group
+    breaks: int = 0  # ends of lines inside a group, in files with several
+    wrapped_breaks: int = 0  # where the next word would have crossed the margin of the file
+    ended_breaks: int = 0  # after a mark that ends a sentence
+    tails: int = 0  # last lines of groups of several lines, in such files
+    short_tails: int = 0  # of them, those that end well before the margin
+    pieces: int = 0  # what two or more blank lines in a row separate
+    thin_pieces: int = 0  # of one or two lines that are sentences or headings
+    single_gaps: int = 0  # one blank line alone, between two groups
+    wiki_documents: int = 0  # that WikiExtractor's tags begin
+    wiki_files: int = 0  # that begin with such a tag, or hold several
+    marked_files: int = 0  # where `END_OF_TEXT` separates documents
+    end_marks: int = 0  # how often it is there
 
     def __add__(self, other: Sketch) -> Sketch:
         return Sketch(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -137,11 +112,7 @@ class Sketch:
         return self.groups > self.files
 
     def layout(self, num_files: int) -> str:
-        """The layout, a value of `CorpusSection.text_layout`.
-
-        Args:
-            num_files: of plain text in the corpus.
-        """
+        """The layout, a value of `CorpusSection.text_layout`, in a corpus of so many text files."""
         if not self.files:
             return "file"
         if 2 * self.wiki_files > self.files:
@@ -160,7 +131,7 @@ class Sketch:
         return "paragraph_lines" if is_large else "file"
 
     def documents(self, layout: str) -> int:
-        """How many documents the text looked at has in a layout."""
+        """The number of documents in the text looked at, in a layout."""
         if layout in ("sentences", "paragraph_lines"):
             return self.groups
         if layout == "lines":
@@ -206,10 +177,9 @@ class Sketch:
         several = self.groups - self.single_groups
         if self.groups <= 2 * self.files and self.titled_files >= 0.8 * self.files:
             return False  # a title, a blank line and the lines of one document
+        # Headings, lists and code of a page; dialogs have marks, too, and sentences.
         if 10 * self.marked_lines >= self.lines and 3 * self.ended_breaks <= self.breaks:
-            return (
-                False  # headings, lists and code of a page; dialogs have marks, too, and sentences
-            )
+            return False
         if 20 * self.full_lines <= self.lines:
             return several >= 0.15 * self.groups
         return several >= (0.7 if self.is_full else 0.5) * self.groups
@@ -236,17 +206,12 @@ def has_other_line_ends(head: bytes) -> bool:
 
 
 def with_line_feeds(data: bytes) -> bytes:
-    """Text with such line ends as one with line feeds, of the same length."""
+    """Replaces such line ends by line feeds; the length stays."""
     return _OTHER_LINE_END.sub(lambda end: _LINE_ENDS.get(end[0], b"  \n"), data)
 
 
 def sketch_text(head: bytes, file_bytes: int) -> Sketch:
-    """Looks at the beginning of a file.
-
-    Args:
-        head: whole lines, with line feeds.
-        file_bytes: of the whole file, about.
-    """
+    """Sketches the beginning of a file of about `file_bytes`: whole lines, with line feeds."""
     lines = lines_of(head, 1)
     clean = clean_lines(lines.data, lines.starts, lines.stops)
     has_text = (clean.lengths > 0) | (clean.fault_positions >= 0)

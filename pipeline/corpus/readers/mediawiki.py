@@ -1,8 +1,8 @@
-"""MediaWiki XML dumps (`Special:Export`, dumps.wikimedia.org): a document an article.
+"""MediaWiki XML dumps (`Special:Export`, dumps.wikimedia.org): a document per article.
 
-Of a page with several revisions the last one counts. Pages are cut out of the dump before they are
-parsed, each on its own, so that a damaged one does not end the reading. `<page>` cannot occur
-inside a page: dumps escape every `<` of a text.
+Of a page with several revisions the last one counts. Pages are cut out of the dump before each is
+parsed on its own, so that a damaged one does not end the reading. `<page>` cannot occur inside a
+page: dumps escape every `<` of a text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 from pipeline.corpus.readers.wikitext import WikitextError, plain_text
 from pipeline.corpus.readers.wikitext_rendering import thousands_of
@@ -49,19 +49,14 @@ class _DroppedPage(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class MediaWikiReader(ChunkReader):
-    """Reads the articles of a dump as prose.
+    """Reads the articles of a dump as prose."""
 
-    Attributes:
-        hidden_namespaces: lower-case names of the namespaces whose links do not show.
-        thousands: separator in numbers of the dump's language.
-    """
-
-    hidden_namespaces: frozenset[str]
-    thousands: str = ","
+    hidden_namespaces: frozenset[str]  # lower-case names of the namespaces whose links do not show
+    thousands: str = ","  # separator in numbers of the dump's language
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:
-        """A reader that knows the dump's own names for files and categories.
+        """Reads the dump's own names for files and categories.
 
         Raises:
             UsageError: this is no MediaWiki dump.
@@ -82,11 +77,9 @@ class MediaWikiReader(ChunkReader):
         return cls(frozenset(names.union(_ALWAYS_HIDDEN)), thousands)
 
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a page in `data`, 0 if there is none."""
         return max(data.rfind(_PAGE), 0)
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole pages."""
         texts: list[bytes] = []
         lines: list[int] = []
         rejects: list[Reject] = []
@@ -107,10 +100,10 @@ class MediaWikiReader(ChunkReader):
             except _PageError as error:
                 at, reason, detail = error.args
                 rejects.append(Reject(path, at, reason, detail))
-        return block_of_texts(
-            path,
-            chunk.index,
-            Texts.of_rows(texts, lines),
+        return RawBlock(
+            source=path,
+            index=chunk.index,
+            texts=Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped=dict(dropped),
         )
@@ -140,10 +133,8 @@ class MediaWikiReader(ChunkReader):
 
 
 def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """The pages of a chunk and what stands between them, with their first lines.
-
-    A page that is cut off goes up to the next.
-    """
+    """The pages of a chunk and the text between them, with their first lines; a page that is cut
+    off goes up to the next."""
     data, line, position = chunk.data, chunk.first_line, 0
     while position < len(data):
         following = data.find(_PAGE, position + 1)
@@ -157,7 +148,7 @@ def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_frame(stretch: bytes) -> bool:
-    """Whether what stands outside pages belongs there: the end of a dump, or a next one's head."""
+    """Whether text outside of pages belongs there: the end of a dump, or a next one's head."""
     return not stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"").strip()
 
 

@@ -23,7 +23,7 @@ from bert_tf.data.tables.formats.parquet import (
 )
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Split
 
 
@@ -36,7 +36,7 @@ class ParquetReader:
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> ParquetReader:
-        """The reader the configuration asks for.
+        """Checks the text column.
 
         Raises:
             InputError: this is no Parquet file, it is damaged, or has two columns of one name.
@@ -56,12 +56,10 @@ class ParquetReader:
         return cls(config.text_column, dialect)
 
     def resolved(self, path: str) -> ParquetReader:
-        """Itself: nothing depends on the whole file."""
         del path
         return self
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
-        """A split per row group."""
         del block_bytes
         with open_parquet(path, open_stored) as (_, file):
             first = 0
@@ -71,11 +69,7 @@ class ParquetReader:
                 first += rows
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads a row group in blocks of about `block_bytes` of text.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """Reads a row group in blocks of about `block_bytes`; raises InputError if damaged."""
         row = split.offset
         with open_parquet(path, open_stored) as (stream, file):
             row_bytes = self._group_bytes(file, split.index) / max(split.length, 1)
@@ -90,7 +84,6 @@ class ParquetReader:
                 yield self._block(path, row, pa.concat_arrays(pending), row_bytes)
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """See `Reader`; by the file's metadata."""
         del stored_bytes
         with open_parquet(path, open_stored) as (_, file):
             return float(sum(self._group_bytes(file, each) for each in range(file.num_row_groups)))
@@ -115,10 +108,10 @@ class ParquetReader:
         for place in np.flatnonzero(is_long).tolist():
             is_long[place] = count_characters(data, offsets[place], offsets[place + 1]) > longest
         has_text = ~is_null & ~is_long
-        block = block_of_texts(
-            path,
-            row,
-            Texts(
+        return RawBlock(
+            source=path,
+            index=row,
+            texts=Texts(
                 data=data,
                 starts=offsets[:-1][has_text],
                 stops=offsets[1:][has_text],
@@ -130,6 +123,5 @@ class ParquetReader:
                 else too_long(path, row + 1 + place, self.dialect)
                 for place in np.flatnonzero(~has_text).tolist()
             ],
-            dropped={},
+            size=len(texts) * row_bytes,
         )
-        return dataclasses.replace(block, size=len(texts) * row_bytes)

@@ -1,11 +1,10 @@
-"""How the files of a format are shared out among workers: in splits of whole documents."""
+"""How workers share the files of a format: in splits, cut at the borders of documents."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Iterator
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
@@ -17,110 +16,20 @@ from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class ByteStream(Protocol):
-    """The uncompressed bytes of a file, from its beginning on."""
-
-    def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end of the file."""
-
-
-# Given a file's bytes from some border on, the offset of the last border in them, 0 if none.
-FindLastBorder = Callable[[bytes], int]
-# Given some bytes and an offset, the line ends before it.
-CountLines = Callable[[bytes, int], int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Chunk:
-    """Whole documents of a file.
-
-    Attributes:
-        index: number of the chunk in the file, from 0.
-        offset: where its bytes begin in the uncompressed file.
-        first_line: number of its first line, from 1.
-        data: its bytes, without the file's byte-order mark.
-    """
-
-    index: int
-    offset: int
-    first_line: int
-    data: bytes
-
-
-def cut_chunks(
-    stream: ByteStream,
-    path: str,
-    *,
-    chunk_bytes: int,
-    largest_document: int,
-    find_last_border: FindLastBorder,
-    count_lines: CountLines,
-) -> Iterator[Chunk]:
-    """Yields the file in chunks of about `chunk_bytes`, cut at the last border within them.
-
-    A document larger than that becomes a larger chunk. The cuts depend on the content alone.
-
-    Args:
-        stream: the uncompressed bytes.
-        path: named in errors.
-        chunk_bytes: bytes read before a border is looked for.
-        largest_document: bytes, beyond which no border is waited for.
-        find_last_border: offset of the last border in some bytes, 0 if there is none.
-        count_lines: line ends in some bytes, up to an offset.
-
-    Raises:
-        InputError: the file is damaged, or no border comes for `largest_document`.
-    """
-    index, line = 0, 1
-    pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
-    offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0
-    pending = pending[offset:]
-    target = chunk_bytes
-    while True:
-        more = stream.read(max(target - len(pending), 1))
-        pending += more
-        border = find_last_border(pending) if more else len(pending)
-        if border:
-            yield Chunk(index, offset, line, pending[:border])
-            line += count_lines(pending, border)
-            index, offset = index + 1, offset + border
-            pending = pending[border:]
-            target = chunk_bytes
-        elif len(pending) > largest_document:
-            raise InputError(
-                f"{path}:{line}: a document of more than {largest_document / 1e6:g} MB begins "
-                "here; separate the documents of the file, check its layout, or raise "
-                "max_document_megabytes"
-            )
-        else:
-            target = min(2 * len(pending), max(largest_document + 1, len(pending)))
-        if not more:
-            return
-
-
 _HEAD_BYTES = 2_000_000  # as stored
 _STEP_BYTES = 1 << 18
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Split:
-    """What one worker reads of a file at a time.
+    """The part of a file that one worker reads at a time."""
 
-    Attributes:
-        index: unique within the file, ascending.
-        offset: where it begins: a byte of the uncompressed file, or a row (Parquet).
-        length: bytes or rows; a negative length means the whole file, cut while it is read.
-        first_line: number of its first line or row, from 1.
-        block_bit, block_offset: in bzip2 files the block that holds the first byte: the bit of the
-            stored file and the byte of the uncompressed file where it begins.
-    """
-
-    index: int = 0
-    offset: int = 0
-    length: int = -1
-    first_line: int = 1
+    index: int = 0  # unique within the file, ascending
+    offset: int = 0  # where it begins: a byte of the uncompressed file, or a row (Parquet)
+    length: int = -1  # bytes or rows; a negative length means the whole file, cut while it is read
+    first_line: int = 1  # number of its first line or row, from 1
+    # block_bit, block_offset: in bzip2 files, where the block that holds the first byte begins:
+    # bit of the stored file and byte of the uncompressed file.
     block_bit: int = 0
     block_offset: int = 0
 
@@ -128,16 +37,29 @@ class Split:
 WHOLE_FILE = Split()
 
 
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Whole documents of a file."""
+
+    index: int  # number of the chunk in the file, from 0
+    offset: int  # where its bytes begin in the uncompressed file
+    first_line: int  # number of its first line, from 1
+    data: bytes  # its bytes, without the file's byte-order mark
+
+    def split(self) -> Split:
+        """The split that is this chunk."""
+        return Split(
+            index=self.index, offset=self.offset, length=len(self.data), first_line=self.first_line
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChunkReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
     Plain files are split at the borders of documents, bzip2 files too (their blocks can be read on
-    their own); other compressed files and encodings are one split, read as a stream.
-
-    Attributes:
-        largest_document: bytes; a file with a larger one is refused.
-        dialect: encoding, header and longest row.
+    their own); other compressed files and encodings are one split, read as a stream. Damaged files
+    and documents of more than `largest_document` bytes are InputErrors.
     """
 
     largest_document: int = int(CorpusSection.max_document_megabytes * 1e6)
@@ -145,10 +67,8 @@ class ChunkReader(abc.ABC):
 
     @abc.abstractmethod
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a document in `data`, 0 if there is none.
-
-        `data` itself begins with a document.
-        """
+        """Offset of the last beginning of a document in `data`, 0 if there is none but at its
+        start."""
 
     def count_lines(self, data: bytes, stop: int) -> int:
         """Line ends in the bytes before a place."""
@@ -159,21 +79,14 @@ class ChunkReader(abc.ABC):
         """Reads whole documents; what cannot be read goes to the rejects."""
 
     def resolved(self, path: str) -> ChunkReader:
-        """With everything decided that depends on the file's whole content."""
         del path
         return self
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
-        """Cuts a file into splits of about `block_bytes`.
-
-        Raises:
-            InputError: the file is damaged, or a document is too large.
-        """
         compression = compression_of(path)
         with UncompressedFile(path, self.dialect.encoding) as file:
             if compression is None and not file.is_transcoded:
-                for chunk in self._cut(file, path, block_bytes):
-                    yield _split(chunk)
+                yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
             may_be_split = compression == "bz2" and not file.is_transcoded
         if may_be_split and _is_larger(path, block_bytes):
@@ -186,15 +99,10 @@ class ChunkReader(abc.ABC):
             stream = BlockStream(read_blocks(file, path))
             for chunk in self._cut(stream, path, block_bytes):
                 bit, offset = stream.block_of(chunk.offset)
-                yield dataclasses.replace(_split(chunk), block_bit=bit, block_offset=offset)
+                yield dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads a split, a block at a time.
-
-        Raises:
-            UsageError: the file has changed since it was cut.
-            InputError: the file is damaged.
-        """
+        """Reads a split, a block at a time; raises UsageError if the file has changed since."""
         if split.length < 0:
             with UncompressedFile(path, self.dialect.encoding) as file:
                 for chunk in self._cut(file, path, block_bytes):
@@ -210,7 +118,7 @@ class ChunkReader(abc.ABC):
         yield dataclasses.replace(block, size=len(data))
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """See `Reader`; what the beginning of a compressed file holds stands for all of it."""
+        """The beginning of a compressed file stands for all of it."""
         with UncompressedFile(path, self.dialect.encoding) as file:
             if compression_of(path) is None and not file.is_transcoded:
                 return float(stored_bytes)
@@ -223,25 +131,37 @@ class ChunkReader(abc.ABC):
             return float(size)
 
     def _cut(
-        self, stream: UncompressedFile | BlockStream, path: str, block_bytes: int
+        self, stream: UncompressedFile | BlockStream, path: str, chunk_bytes: int
     ) -> Iterator[Chunk]:
-        return cut_chunks(
-            stream,
-            path,
-            chunk_bytes=block_bytes,
-            largest_document=self.largest_document,
-            find_last_border=self.find_last_border,
-            count_lines=self.count_lines,
-        )
+        """Yields the file in chunks of about `chunk_bytes`, cut at the last border within them.
 
-
-def _split(chunk: Chunk) -> Split:
-    return Split(
-        index=chunk.index,
-        offset=chunk.offset,
-        length=len(chunk.data),
-        first_line=chunk.first_line,
-    )
+        A document larger than that becomes a larger chunk. The cuts depend on the content alone.
+        """
+        index, line = 0, 1
+        pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
+        offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0
+        pending = pending[offset:]
+        target = chunk_bytes
+        while True:
+            more = stream.read(max(target - len(pending), 1))
+            pending += more
+            border = self.find_last_border(pending) if more else len(pending)
+            if border:
+                yield Chunk(index, offset, line, pending[:border])
+                line += self.count_lines(pending, border)
+                index, offset = index + 1, offset + border
+                pending = pending[border:]
+                target = chunk_bytes
+            elif len(pending) > self.largest_document:
+                raise InputError(
+                    f"{path}:{line}: a document of more than {self.largest_document / 1e6:g} MB "
+                    "begins here; separate the documents of the file, check its layout, or raise "
+                    "max_document_megabytes"
+                )
+            else:
+                target = min(2 * len(pending), max(self.largest_document + 1, len(pending)))
+            if not more:
+                return
 
 
 def _bytes_of(path: str, split: Split) -> bytes:
@@ -256,6 +176,6 @@ def _bytes_of(path: str, split: Split) -> bytes:
 
 
 def _is_larger(path: str, size: int) -> bool:
-    """Whether a file as stored is larger than that: a small one is not worth reading twice."""
+    """Whether a file as stored is larger: a small one is not worth reading twice."""
     with open_stored(path) as file:
         return len(file.read(size + 1)) > size

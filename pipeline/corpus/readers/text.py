@@ -11,13 +11,12 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.lines import find_blank_lines
 from pipeline.corpus.raw_block import (
+    DOCUMENTS,
+    ONE_DOCUMENT,
     PARAGRAPH_LINES,
     SENTENCE_LINES,
     RawBlock,
     Texts,
-    block_of_lines,
-    block_of_one_document,
-    block_of_texts,
     lines_of,
 )
 from pipeline.corpus.readers.layouts import (
@@ -34,6 +33,12 @@ _BLANKS = (  # what Unicode calls white space, but for line feeds
     rb"(?:[ \t\r\f\v\x1c-\x1f]|\xc2[\x85\xa0]|\xe1\x9a\x80"
     rb"|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*+"
 )
+_RAW_LAYOUTS = {
+    "sentences": SENTENCE_LINES,
+    "paragraph_lines": PARAGRAPH_LINES,
+    "file": ONE_DOCUMENT,
+    "paragraphs": ONE_DOCUMENT,
+}
 _BORDERS = {
     "sentences": re.compile(rb"\n" + _BLANKS + rb"\n"),
     "articles": re.compile(rb"\n" + _BLANKS + rb"\n" + _BLANKS + rb"\n"),
@@ -51,24 +56,18 @@ _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class TextReader(ChunkReader):
-    """Reads chunks of a plain text file of one layout.
+    """Reads chunks of a plain text file."""
 
-    Attributes:
-        layout: see `CorpusSection.text_layout`.
-        has_other_line_ends: whether lines end with other characters than line feeds.
-    """
-
-    layout: str
-    has_other_line_ends: bool = False
+    layout: str  # see `CorpusSection.text_layout`
+    has_other_line_ends: bool = False  # whether lines end with other characters than line feeds
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> TextReader:
-        """The reader the configuration asks for."""
         del path
         return cls(config.text_layout)
 
     def resolved(self, path: str) -> TextReader:
-        """With the ends of lines, and the layout `auto` replaced by what the file looks like."""
+        """Decides on the ends of lines, and on the layout if it is `auto`."""
         if self.layout != "auto":
             with UncompressedFile(path, self.dialect.encoding) as file:
                 head = file.read(_LINE_END_BYTES)
@@ -79,7 +78,7 @@ class TextReader(ChunkReader):
         )
 
     def look(self, path: str, head_bytes: int = HEAD_BYTES) -> tuple[bytes, Sketch]:
-        """The beginning of a file, as it is, and what its layout is decided by."""
+        """The beginning of a file, as it is, and its sketch."""
         with UncompressedFile(path, self.dialect.encoding) as file:
             head = file.read(head_bytes)
             text = with_line_feeds(head) if has_other_line_ends(head) else head
@@ -92,7 +91,6 @@ class TextReader(ChunkReader):
         return head, sketch
 
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a document in `data`, 0 if there is none."""
         if self.layout in ("file", "paragraphs"):
             return 0
         if self.has_other_line_ends:
@@ -108,30 +106,23 @@ class TextReader(ChunkReader):
             window *= 4
 
     def count_lines(self, data: bytes, stop: int) -> int:
-        """Line ends in the bytes before a place."""
         data = with_line_feeds(data) if self.has_other_line_ends else data
         return super().count_lines(data, stop)
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole documents."""
         data = with_line_feeds(chunk.data) if self.has_other_line_ends else chunk.data
         lines = lines_of(data, chunk.first_line)
-        if self.layout == "sentences":
-            return block_of_lines(path, chunk.index, lines, SENTENCE_LINES)
-        if self.layout == "paragraph_lines":
-            return block_of_lines(path, chunk.index, lines, PARAGRAPH_LINES)
-        if self.layout == "file":
-            return block_of_one_document(path, chunk.index, lines)
-        if self.layout == "paragraphs":
-            return block_of_one_document(path, chunk.index, join_paragraphs(lines)[0])
         dropped: dict[str, int] = {}
-        if self.layout == "articles":
+        if self.layout == "paragraphs":
+            lines, _ = join_paragraphs(lines)
+        elif self.layout == "articles":
             lines = _join_articles(lines)
         elif self.layout == "endoftext":
             lines = _texts_between_marks(data, chunk.first_line)
         elif self.layout == "wikiextractor":
             lines, dropped = read_wiki_documents(data, chunk.first_line)
-        return block_of_texts(path, chunk.index, lines, rejects=[], dropped=dropped)
+        layout = _RAW_LAYOUTS.get(self.layout, DOCUMENTS)
+        return RawBlock(source=path, index=chunk.index, texts=lines, layout=layout, dropped=dropped)
 
 
 def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
@@ -148,11 +139,8 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 
 
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
-    """Makes one text of all lines between two blank ones; the blank lines stay, each a text.
-
-    Returns:
-        The texts, and which of them are blank lines, bool [texts].
-    """
+    """Joins the lines between two blank ones to a text; blank lines stay, each a text. Also returns
+    which texts are blank, bool [texts]."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
     with_ends = np.concatenate([np.ones(1, np.bool_), is_blank, np.ones(1, np.bool_)])
     is_first = is_blank | with_ends[:-2]
@@ -178,7 +166,7 @@ def _texts_between_marks(data: bytes, first_line: int) -> Texts:
 
 
 def _join_articles(lines: Texts) -> Texts:
-    """Makes one text of all paragraphs between two or more blank lines in a row."""
+    """Joins the paragraphs between two or more blank lines in a row to a text."""
     paragraphs, is_blank = join_paragraphs(lines)
     places = np.flatnonzero(~is_blank)
     data = paragraphs.data.copy()

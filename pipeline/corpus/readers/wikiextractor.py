@@ -1,4 +1,4 @@
-"""What WikiExtractor writes: `<doc …>` elements with a title line, or with `--json` an object per
+"""WikiExtractor's output: `<doc …>` elements with a title line, or with `--json` an object per
 line, in files named `wiki_00`."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTSIDE = "text outside of <doc>"
 
 
 def format_of_wiki_file(path: str) -> str | None:
-    """Which of the two formats a file has whose name does not say it; None for neither."""
+    """The format of a file whose name does not say it: "text", "jsonl", or None for neither."""
     try:
         with UncompressedFile(path) as file:
             head = file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
@@ -39,15 +39,8 @@ def format_of_wiki_file(path: str) -> str | None:
 
 
 def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, int]]:
-    """The texts between `<doc …>` and `</doc>`, without the line of the title.
-
-    Args:
-        data: whole elements.
-        first_line: number of the first line.
-
-    Returns:
-        The texts, of empty documents empty, and the places with text between the elements.
-    """
+    """The texts between `<doc …>` and `</doc>`, without titles, empty ones included; and the places
+    with text between the elements."""
     texts: list[bytes] = []
     lines: list[int] = []
     place, line = 0, first_line
@@ -88,7 +81,7 @@ def _plain(title: bytes) -> bytes:
 
 
 def _unescaped(text: bytes) -> bytes:
-    """Without what `--html-safe`, the default, has escaped."""
+    """Undoes `--html-safe`, the default."""
     for escaped, plain in ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&")):
         text = text.replace(escaped, plain)
     return text

@@ -19,60 +19,6 @@ _Tokenizer = CTokenizer or python_tokenizer.Tokenizer
 _COMMENT = re.compile(
     r"(?P<before>(?<=\n)[ \t]*+)?+<!--.*?(?:-->(?P<after>[ \t]*+\n)?|\Z)", re.DOTALL
 )
-
-
-class WikitextError(ValueError):
-    """The parser cannot make sense of a page."""
-
-
-def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str = ",") -> str:
-    """The prose of a page, with a blank line between its paragraphs and list items.
-
-    Args:
-        wikitext: the source of the page.
-        hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
-            categories).
-        thousands: separator that the wiki's language has in numbers.
-
-    Raises:
-        WikitextError: the text cannot be parsed, or not in time in proportion to its length.
-    """
-    wikitext = _COMMENT.sub(_without_comment, wikitext)
-    if is_too_unbalanced(wikitext):
-        raise WikitextError("too much of its mark-up is never closed")
-    try:
-        # Quotes for bold and italics that are not balanced would upset what stands around them.
-        found = _Tokenizer().tokenize(wikitext, 0, True)
-    except ParserError as error:
-        raise WikitextError(str(error)) from None
-    text = Renderer(found, hidden_namespaces, thousands).text()
-    return BREAK.join(_paragraphs(without_leftovers(text)))
-
-
-def _without_comment(comment: re.Match[str]) -> str:
-    """What stays of a comment and the spaces around it: nothing, if it is a line of its own."""
-    before, after = comment["before"], comment["after"] or ""
-    return after if before is None else before if not after else ""
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    paragraph: list[str] = []
-    for line in text.split("\n"):
-        is_item = ITEM in line
-        line = " ".join(line.replace(ITEM, " ").split()).lstrip(",;: ")
-        if paragraph and (is_item or not line):
-            yield " ".join(paragraph)
-            paragraph = []
-        if not any(map(str.isalnum, line)):
-            continue
-        if is_item:
-            yield line
-        else:
-            paragraph.append(line)
-    if paragraph:
-        yield " ".join(paragraph)
-
-
 # Characters read in vain that a page may cost for each of its own. Of 10,000 characters with 400
 # marks left open, evenly spread, each costs 200.
 MOST_READ_AGAIN = 200
@@ -98,19 +44,89 @@ _MARK = re.compile(
 )
 _CLOSES = {"]]": "[[", "|}": "{|"}
 _TEMPLATE, _ARGUMENT, _LINK = "{{", "{{{", "["
+_QUOTES = re.compile(r"'{2,}")
+_MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
+_TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)
+_STRAY_BRACES = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
+_BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
+# Marks that meet when what stood between them went, and what is left of a long run of quotes.
+_MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
+# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`. Nothing is tried
+# twice in these (`++`, `(?<!`): a run of spaces or holes would take time with its square.
+_SPACES = r"[^\S\n]*+"
+_HOLLOW = rf"(?:[^\S\n]|[,;:/])*+{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*+"
+_HOLLOWS = (
+    re.compile(rf"(?<![^\S\n]){_SPACES}(?:\({_HOLLOW}\)|\[{_HOLLOW}\]|（{_HOLLOW}）)"),
+    re.compile(rf"(?<=[(（\[]){_HOLLOW}"),
+    re.compile(rf"(?<![,;:/{HOLE}])(?<![^\S\n]){_HOLLOW}(?=[)）\]])"),
+    re.compile(rf"(?:,{_SPACES}|(?<![^\S\n]){_SPACES}){HOLE}{_SPACES}(?=[,.;:!?])"),
+)
+
+
+class WikitextError(ValueError):
+    """The parser cannot make sense of a page."""
+
+
+def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str = ",") -> str:
+    """The prose of a page, with a blank line between its paragraphs and list items.
+
+    Args:
+        wikitext: the source of the page.
+        hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
+            categories).
+        thousands: separator in numbers of the wiki's language.
+
+    Raises:
+        WikitextError: the text cannot be parsed, or not in time in proportion to its length.
+    """
+    wikitext = _COMMENT.sub(_without_comment, wikitext)
+    if is_too_unbalanced(wikitext):
+        raise WikitextError("too much of its mark-up is never closed")
+    try:
+        # Quotes for bold and italics that are not balanced would upset what stands around them.
+        found = _Tokenizer().tokenize(wikitext, 0, True)
+    except ParserError as error:
+        raise WikitextError(str(error)) from None
+    text = Renderer(found, hidden_namespaces, thousands).text()
+    return BREAK.join(_paragraphs(without_leftovers(text)))
+
+
+def _without_comment(comment: re.Match[str]) -> str:
+    """Removes a comment with the spaces around it, and its line if it has one of its own."""
+    before, after = comment["before"], comment["after"] or ""
+    return after if before is None else before if not after else ""
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    paragraph: list[str] = []
+    for line in text.split("\n"):
+        is_item = ITEM in line
+        line = " ".join(line.replace(ITEM, " ").split()).lstrip(",;: ")
+        if paragraph and (is_item or not line):
+            yield " ".join(paragraph)
+            paragraph = []
+        if not any(map(str.isalnum, line)):
+            continue
+        if is_item:
+            yield line
+        else:
+            paragraph.append(line)
+    if paragraph:
+        yield " ".join(paragraph)
 
 
 def is_too_unbalanced(wikitext: str) -> bool:
-    """Whether mark-up that is never closed makes a page costly to parse.
+    """Whether mark-up that is never closed makes a page (without comments) costly to parse.
 
-    Args:
-        wikitext: the source of a page, without comments.
+    For such mark-up the parser reads on to the end of the page, then begins again after it, so the
+    time grows with the square of the page. Closings are counted as strictly as may be: a mark
+    closes the last one that is open, and nothing else.
     """
     return characters_read_again(wikitext) > MOST_READ_AGAIN * len(wikitext) + _ALWAYS_FREE
 
 
 def characters_read_again(wikitext: str) -> int:
-    """How far the marks that are never closed are from the end of the page, together."""
+    """The distances of the marks that are never closed from the end of the page, added up."""
     return _Balance(wikitext).cost()
 
 
@@ -123,7 +139,6 @@ class _Balance:
         self._endless: set[str] = set()  # elements that are never closed from here on
 
     def cost(self) -> int:
-        """See `characters_read_again`."""
         position = lost = 0
         while mark := _MARK.search(self._wikitext, position):
             position = mark.end()
@@ -192,27 +207,9 @@ class _Balance:
         return position
 
 
-_QUOTES = re.compile(r"'{2,}")
-_MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
-_TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)
-_STRAY_BRACES = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
-_BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
-# Marks that meet when what stood between them went, and what is left of a long run of quotes.
-_MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
-# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`. Nothing is tried
-# twice in these (`++`, `(?<!`): a run of spaces or holes would take time with its square.
-_SPACES = r"[^\S\n]*+"
-_HOLLOW = rf"(?:[^\S\n]|[,;:/])*+{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*+"
-_HOLLOWS = (
-    re.compile(rf"(?<![^\S\n]){_SPACES}(?:\({_HOLLOW}\)|\[{_HOLLOW}\]|（{_HOLLOW}）)"),
-    re.compile(rf"(?<=[(（\[]){_HOLLOW}"),
-    re.compile(rf"(?<![,;:/{HOLE}])(?<![^\S\n]){_HOLLOW}(?=[)）\]])"),
-    re.compile(rf"(?:,{_SPACES}|(?<![^\S\n]){_SPACES}){HOLE}{_SPACES}(?=[,.;:!?])"),
-)
-
-
 def without_leftovers(text: str) -> str:
-    """The text of a page without quotes for bold and italics, stray markup and holes."""
+    """Removes what parsing leaves: quotes for bold and italics, stray markup, and holes of
+    templates."""
     # Holes keep apart the quotes on both sides of them until the quotes are gone.
     text = "\n".join(_without_quotes(line) if "''" in line else line for line in text.split("\n"))
     text = _MAGIC_WORD.sub(lambda word: "" if word[0].isupper() else word[0], text)
@@ -227,7 +224,7 @@ def without_leftovers(text: str) -> str:
 
 
 def _without_quotes(line: str) -> str:
-    """Takes away the quotes that make bold and italics, not those that are apostrophes.
+    """Removes the quotes that make bold and italics, not those that are apostrophes.
 
     The rules are those of MediaWiki (`doQuotes` of its parser): of four quotes the first is an
     apostrophe, of more than five all before the last five; and where both bold and italics are left

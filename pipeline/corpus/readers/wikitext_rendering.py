@@ -1,8 +1,12 @@
-"""Renders the tokens of a page: what of the markup shows.
+"""Renders the tokens of a page: the text that shows, templates inside sentences included.
 
 Control characters cannot stand in XML, and character references to them mean nothing in HTML, so a
-few of them serve as marks in the text.
+few of them serve as marks in the text. Most templates are left out, since only their wiki knows
+what they show; without those here, named as in the English Wikipedia and many others, sentences
+would have holes.
 """
+
+# ruff: noqa: SIM905  (lists of tags read best as lines of words)
 
 from __future__ import annotations
 
@@ -22,18 +26,41 @@ _FORMATNUM = "formatnum:"
 _GROUPS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
 _WITH_COMMAS = ("en", "simple", "ja", "ko", "th", "zh", "he")
 _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", "x": "x", "by": "by"}
+ITEM = "\x01"  # before a list item
+HOLE = "\x02"  # where something went that stood inside the text
+BREAK = "\n\n"
+_HIDDEN_TAGS = frozenset(
+    """
+caption categorytree ce chem gallery graph hiero imagemap indicator inputbox mapframe maplink
+math ref references score section source style syntaxhighlight table td templatedata th timeline
+tr
+""".split()
+)
+_BLOCK_TAGS = frozenset(
+    """
+blockquote br center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem pre ul
+""".split()
+)
+_INLINE_TAGS = frozenset(
+    """
+abbr b bdi bdo big cite code del dfn em font i includeonly ins kbd mark noinclude nowiki
+onlyinclude q rp rt ruby s samp small span strike strong sub sup tt u var wbr
+""".split()
+)
+_STRAY_TAG = re.compile(
+    rf"</?(?:{'|'.join(sorted(_HIDDEN_TAGS | _BLOCK_TAGS | _INLINE_TAGS))})\b[^<>\n]*>",
+    re.IGNORECASE,
+)
+_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:\S")
+_FILE_NAME = re.compile(
+    r"\.(?:djvu|flac|gif|jpe?g|mp[34]|og[agv]|opus|pdf|png|stl|svg|tiff?|wav|web[mp]|xcf)$",
+    re.IGNORECASE,
+)
 
 
-def _first(_: str, values: list[str]) -> str:
-    return values[0].strip() if values else ""
-
-
-def _second(_: str, values: list[str]) -> str:
-    return values[1].strip() if len(values) > 1 else ""
-
-
-def _last(_: str, values: list[str]) -> str:
-    return values[-1].strip() if len(values) > 1 else ""
+def _value(place: int, *, least: int = 1) -> Show:
+    """Shows one of the values if there are at least so many."""
+    return lambda name, values: values[place].strip() if len(values) >= least else ""
 
 
 def _always(text: str) -> Show:
@@ -63,9 +90,7 @@ def _conversion(_: str, values: list[str]) -> str:
 
 def _formatted(name: str, values: list[str], *, thousands: str) -> str:
     """`{{formatnum:1234567.8}}`; with R a number is shown without separators, with NOSEP as it is.
-
-    A number that a template would give is not known.
-    """
+    A number from another template is not known."""
     number = name[len(_FORMATNUM) :].strip()
     how = values[0].strip().upper() if values else ""
     if how == "R":
@@ -81,23 +106,23 @@ def _formatted(name: str, values: list[str], *, thousands: str) -> str:
 _SHOWN: dict[str, Show] = {
     "'": _always("'"),
     "'s": _always("'s"),
-    "abbr": _first,
+    "abbr": _value(0),
     "as of": _as_of,
     "convert": _conversion,
     "cvt": _conversion,
-    "lang": _second,
+    "lang": _value(1, least=2),
     "mdash": _always("—"),
     "nbsp": _always(" "),
     "ndash": _always("–"),
-    "nihongo": _first,
-    "nobr": _first,
-    "nowrap": _first,
+    "nihongo": _value(0),
+    "nobr": _value(0),
+    "nowrap": _value(0),
     "quote": _quotation,
-    "sic": _first,
+    "sic": _value(0),
     "snd": _always(" – "),
     "spaced ndash": _always(" – "),
-    "transl": _last,
-    "transliteration": _last,
+    "transl": _value(-1, least=2),
+    "transliteration": _value(-1, least=2),
 }
 
 
@@ -107,59 +132,18 @@ def thousands_of(language: str) -> str:
 
 
 def shown_part(name: str, thousands: str) -> Show | None:
-    """What shows something of the template of a name, None if nothing of it is shown.
-
-    Args:
-        name: as written; of the parser function `formatnum` with the number.
-        thousands: separator that the wiki's language has in numbers.
-    """
+    """What shows something of the template of a name as written (of `formatnum` with its number),
+    or None."""
     folded = name.lower()
     if folded.startswith(_FORMATNUM):
         return functools.partial(_formatted, thousands=thousands)
     if folded.startswith("lang-"):  # lang-de, lang-grc
-        return _first
+        return _value(0)
     return _SHOWN.get(folded)
 
 
-ITEM = "\x01"  # before a list item
-HOLE = "\x02"  # where something went that stood inside the text
-BREAK = "\n\n"
-
-_HIDDEN_TAGS = frozenset(
-    (
-        "caption", "categorytree", "ce", "chem", "gallery", "graph", "hiero", "imagemap",
-        "indicator", "inputbox", "mapframe", "maplink", "math", "ref", "references", "score",
-        "section", "source", "style", "syntaxhighlight", "table", "td", "templatedata", "th",
-        "timeline", "tr",
-    )
-)  # fmt: skip
-_BLOCK_TAGS = frozenset(
-    (
-        "blockquote", "br", "center", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6",
-        "hr", "li", "ol", "p", "poem", "pre", "ul",
-    )
-)  # fmt: skip
-_INLINE_TAGS = frozenset(
-    (
-        "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i",
-        "includeonly", "ins", "kbd", "mark", "noinclude", "nowiki", "onlyinclude", "q", "rp", "rt",
-        "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var",
-        "wbr",
-    )
-)  # fmt: skip
-_STRAY_TAG = re.compile(
-    rf"</?(?:{'|'.join(sorted(_HIDDEN_TAGS | _BLOCK_TAGS | _INLINE_TAGS))})\b[^<>\n]*>",
-    re.IGNORECASE,
-)
-_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:\S")
-_FILE_NAME = re.compile(
-    r"\.(?:djvu|flac|gif|jpe?g|mp[34]|og[agv]|opus|pdf|png|stl|svg|tiff?|wav|web[mp]|xcf)$",
-    re.IGNORECASE,
-)
-
-
 class Renderer:
-    """Writes what of a page's tokens shows.
+    """Renders the shown text of a page's tokens.
 
     mwparserfromhell's tokens open and close properly. They are rendered as they come, since the
     tree of nodes that the parser would build from them takes most of its time.
@@ -185,7 +169,7 @@ class Renderer:
         return self._text_until()[0]
 
     def _text_until(self, *ends: type[Token]) -> tuple[str, type[Token] | None]:
-        """What shows before the first token of some types, and its type."""
+        """The text before the first token of some types, and its type."""
         parts: list[str] = []
         for token in self._tokens:
             kind = type(token)

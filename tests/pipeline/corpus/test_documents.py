@@ -16,11 +16,10 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.documents import DocumentRules, make_block, measure_documents
 from pipeline.corpus.raw_block import (
+    ONE_DOCUMENT,
     SENTENCE_LINES,
+    RawBlock,
     Texts,
-    block_of_lines,
-    block_of_one_document,
-    block_of_texts,
     lines_of,
 )
 
@@ -42,8 +41,12 @@ def texts_of(documents):
 
 
 def block_of_rows(documents, **values):
-    raw = block_of_texts("x", 0, texts_of(documents), rejects=[], dropped={})
+    raw = RawBlock(source="x", index=0, texts=texts_of(documents))
     return make_block(raw, rules_for(**values))
+
+
+def block_of_lines(lines, layout):
+    return RawBlock(source="x", index=0, texts=lines, layout=layout)
 
 
 def lists_of(block):
@@ -124,13 +127,13 @@ def test_markup_goes_and_its_text_stays(text, lines):
 
 def test_markup_in_every_layout():
     lines = lines_of(b"<p>One.\n<br>\n\n<i>Two</i> x.\n\xff<p>\n", 1)
-    block = make_block(block_of_lines("x", 0, lines, SENTENCE_LINES), rules_for(cleaning=["html"]))
+    block = make_block(block_of_lines(lines, SENTENCE_LINES), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One."]], [["Two x."]]]
     assert block.dropped_lines == {"only mark-up": 1}
     assert block.document_lines.tolist() == [1, 4]
     assert [reject.line for reject in block.rejects] == [5]
     lines = lines_of(b"<p>One\n\xff\n<!-- a\n\n b -->Two. Three.\n", 1)
-    block = make_block(block_of_one_document("x", 0, lines), rules_for(cleaning=["html"]))
+    block = make_block(block_of_lines(lines, ONE_DOCUMENT), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One"], ["Two.", "Three."]]]
     assert [reject.line for reject in block.rejects] == [2]
     block = block_of_rows([b"<p>a\xff", "<p>b", "<hr>"], cleaning=["html"])
@@ -142,7 +145,7 @@ def test_markup_in_every_layout():
 def test_a_line_end_in_a_reference_ends_no_sentence_of_a_line():
     lines = lines_of("e\u0301 one&#10;two &NewLine;x\nn\u0303 three&#x2028;four&#0;\n".encode(), 1)
     rules = rules_for(cleaning=["html", "nfc"])
-    block = make_block(block_of_lines("x", 0, lines, SENTENCE_LINES), rules)
+    block = make_block(block_of_lines(lines, SENTENCE_LINES), rules)
     assert lists_of(block) == [[["é one two  x"], ["ñ three four\ufffd"]]]
     assert clean_line("a&#10;b&#13;&#10;c", "html", "nfc") == ["a", "b", "c"]
 
@@ -258,7 +261,7 @@ def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
 @given(st.lists(ROWS.filter(lambda row: b"\n" not in row), max_size=15), STEPS)
 def test_lines_in_are_sentences_dropped_and_rejected(rows, steps):
     data = b"".join(row + b"\n" for row in rows)
-    raw = block_of_lines("x", 0, lines_of(data, 1), SENTENCE_LINES)
+    raw = block_of_lines(lines_of(data, 1), SENTENCE_LINES)
     block = make_block(raw, rules_for(cleaning=sorted(steps)))
     lines = sum(1 for row in rows if row.strip())
     dropped = sum(block.dropped_lines.values())

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import pickle
 import random
 
 import apache_beam as beam
@@ -254,7 +255,7 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         rows["key"] = fold_block(block).document_keys
         rows["identity"] = document_hashes(block)
         rows["document"] = np.arange(len(rows))
-        parts.append(Occurrences([(block.source, block.index)], rows).to_bytes())
+        parts.append(pickle.dumps(Occurrences([(block.source, block.index)], rows)))
     source.shuffle(parts)
     occurrences = merge_occurrences(parts)
     dropped = choose_dropped(occurrences, None)
@@ -262,7 +263,7 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
     assert len(occurrences.rows) == len(texts)
     keys = set(occurrences.rows["key"].tolist())
     assert len(dropped.rows) == len(texts) - len(keys)
-    for row, identity in zip(dropped.rows, dropped.kept_identities, strict=True):
+    for row, identity in zip(dropped.rows, dropped.kept["identity"], strict=True):
         equals = occurrences.rows[occurrences.rows["key"] == row["key"]]
         assert identity == equals["identity"].min()
     places = dropped.rows[["block", "document"]].tolist()
@@ -324,10 +325,10 @@ def test_a_chain_of_pairs_is_one_group_and_unlike_pairs_are_none():
     rows["minima"][4] = 1
     pairs = np.array([(10, 20), (20, 30), (40, 50)], PAIR)
     kept = choose_kept(Nodes(rows, ["a"]), pairs, 0.8)
-    assert kept.keys.tolist() == [10, 30]
-    assert kept.identities.tolist() == [3, 3]
-    assert kept.similarities.tolist() == [1, 1]
-    parts = [Nodes(rows[[3, 0]], ["b"]).to_bytes(), Nodes(rows[[1]], ["a"]).to_bytes()]
+    assert kept.rows["key"].tolist() == [10, 30]
+    assert kept.rows["identity"].tolist() == [3, 3]
+    assert kept.rows["similarity"].tolist() == [1, 1]
+    parts = [pickle.dumps(Nodes(rows[[3, 0]], ["b"])), pickle.dumps(Nodes(rows[[1]], ["a"]))]
     merged = merge_nodes(parts)
     assert merged.rows["key"].tolist() == [10, 20, 40]
     assert [merged.files[source] for source in merged.rows["source"]] == ["b", "a", "b"]
