@@ -20,25 +20,6 @@ from bert_tf.config.bert import BertConfig
 CONFIG = "config.json"
 TASK = "task.json"
 GOOGLE_CONFIG = "bert_config.json"
-
-
-def model_folder(path: str | Path) -> Path:
-    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
-    best = Path(path) / "best"
-    return best if best.is_dir() else Path(path)
-
-
-def read_task(folder: str | Path) -> dict[str, Any] | None:
-    """The content of a model's `task.json`, None if it has none.
-
-    Raises:
-        InputError: the file is damaged, or not the one that `SHA256SUMS` vouches for.
-    """
-    check_sums(Path(folder), {TASK}.__contains__)
-    file = Path(folder) / TASK
-    return read_json_object(file) if file.is_file() else None
-
-
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))
 # Values under which a key changes nothing; any other makes a model that is not computed here.
 _ONLY: dict[str, tuple[Any, ...]] = {
@@ -91,6 +72,23 @@ _HUGGINGFACE_ONLY = frozenset(
     )
 )  # fmt: skip
 _ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
+
+
+def model_folder(path: str | Path) -> Path:
+    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
+    best = Path(path) / "best"
+    return best if best.is_dir() else Path(path)
+
+
+def read_task(folder: str | Path) -> dict[str, Any] | None:
+    """The content of a model's `task.json`, None if it has none.
+
+    Raises:
+        InputError: the file is damaged, or not the one that `SHA256SUMS` vouches for.
+    """
+    check_sums(Path(folder), {TASK}.__contains__)
+    file = Path(folder) / TASK
+    return read_json_object(file) if file.is_file() else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,8 @@ _COMMON = (
     click.Option(["--quiet"], is_flag=True, help=QUIET_HELP),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
+_FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
+_LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
 class _LimitType(click.ParamType):
@@ -63,10 +65,6 @@ class _LimitType(click.ParamType):
             return value if isinstance(value, RejectLimit) else RejectLimit.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-
-_FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
-_LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -29,14 +29,6 @@ _CURES = {
     errno.EACCES: "permission denied; change its owner or mode, or name another place",
     errno.EMFILE: "too many open files; raise the limit with `ulimit -n`",
 }
-
-
-def explain_system_error(error: OSError) -> str:
-    """File, reason and, where it is known, the cure."""
-    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
-
-
 COMMANDS = {
     "init": "look at labeled rows and write a config to fine-tune on them",
     "vocab": "build a WordPiece vocabulary from a corpus",
@@ -75,6 +67,12 @@ RUN_MODELS = frozenset(
         "demo",
     ]
 )
+
+
+def explain_system_error(error: OSError) -> str:
+    """File, reason and, where it is known, the cure."""
+    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 class LazyGroup(click.Group):

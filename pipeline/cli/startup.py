@@ -18,6 +18,12 @@ from bert_tf.training.memory import memory_and_swap
 from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
 
+_LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
+VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
+QUIET_HELP = "only show warnings and errors"
+_FILTER = Path(__file__).with_name("noise_filter.py")
+_SECONDS_TO_DRAIN = 2.0
+
 
 class Terminated(BaseException):
     """SIGTERM came; like `KeyboardInterrupt` no error, so that nothing on the way handles it."""
@@ -52,9 +58,6 @@ def raising_on_signals() -> Iterator[None]:
         restore()
 
 
-_LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
-
-
 def keep_freed_memory() -> None:
     """Makes TensorFlow keep the memory of one training step for the next.
 
@@ -69,12 +72,6 @@ def keep_freed_memory() -> None:
     limit = max(memory - _LIBRARIES, memory // 2)
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(limit // 2**20))
-
-
-VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
-QUIET_HELP = "only show warnings and errors"
-_FILTER = Path(__file__).with_name("noise_filter.py")
-_SECONDS_TO_DRAIN = 2.0
 
 
 @contextmanager

@@ -26,6 +26,15 @@ _CODE = re.compile(r"[{}<>=\\|@$]|\w\(|_\w|\w_|://|--|::|\.\.\.|\w\.\w+\.\w")
 _WORD = re.compile(r"[A-Za-z]+(?:['\u2019-][A-Za-z]+)*")
 _SHORTEST_SENTENCE_WORDS = 5
 _LEAST_WORD_FRACTION = 0.75
+_PACKAGES = ("numpy", "apache_beam", "keras")
+_LEFT_OUT_FOLDERS = frozenset(
+    {
+        "site-packages", "dist-packages", "__pycache__", "test", "tests", "testing", "idlelib",
+        "lib2to3", "turtledemo", "encodings", "_pyrepl", "f2py", "portability", "runners",
+        "applications", "datasets",
+    }
+)  # fmt: skip
+_FEWEST_SENTENCES = 1000
 
 
 def split_into_sentences(text: str) -> list[str]:
@@ -129,17 +138,6 @@ def _cut_sentences(paragraph: str) -> list[str]:
     if paragraph[start:].strip():
         sentences.append(paragraph[start:].strip())
     return sentences
-
-
-_PACKAGES = ("numpy", "apache_beam", "keras")
-_LEFT_OUT_FOLDERS = frozenset(
-    {
-        "site-packages", "dist-packages", "__pycache__", "test", "tests", "testing", "idlelib",
-        "lib2to3", "turtledemo", "encodings", "_pyrepl", "f2py", "portability", "runners",
-        "applications", "datasets",
-    }
-)  # fmt: skip
-_FEWEST_SENTENCES = 1000
 
 
 def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:

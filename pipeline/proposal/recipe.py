@@ -22,6 +22,16 @@ from bert_tf.tasks.registry import TASKS, likely_columns
 
 FIRST_ROWS = 4096
 _WIDEST_EXAMPLE = 50
+# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
+_RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
+_COVERED = 0.99  # of the rows are read to their end
+_LENGTH_MULTIPLE = 16
+_LEAST_LENGTH = 32
+_FEW_ROWS = 4000  # smaller sets are trained in smaller batches
+_LONG = 256  # tokens from which the smaller batch saves memory
+_SMALL_BATCH, _BATCH = 16, 32
+_ENOUGH_STEPS = 300
+_EPOCHS, _MOST_EPOCHS = 3, 20
 
 
 def found_columns(path: str, dialect: TableDialect, given: Mapping[str, Any]) -> TableSketch | None:
@@ -121,18 +131,6 @@ def _reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[
         for key, name in found.items()
         if isinstance(name, str) and (each := sketches.get(name)) is not None
     }
-
-
-# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
-_RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
-_COVERED = 0.99  # of the rows are read to their end
-_LENGTH_MULTIPLE = 16
-_LEAST_LENGTH = 32
-_FEW_ROWS = 4000  # smaller sets are trained in smaller batches
-_LONG = 256  # tokens from which the smaller batch saves memory
-_SMALL_BATCH, _BATCH = 16, 32
-_ENOUGH_STEPS = 300
-_EPOCHS, _MOST_EPOCHS = 3, 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,11 @@ from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.files_check import files_line
 
+Fact = tuple[str, str]
+_INPUTS_SHOWN = 3
+_TABLES_SHOWN = 3
+_NAMES_SHOWN = 10
+
 
 def loss_curve_lines(
     metrics_path: str | Path, *, metric: str = "loss", width: int = 60, height: int = 10
@@ -62,10 +67,6 @@ def loss_curve_lines(
     axis = f"step {first:.0f}".ljust(width - len(f"{last:.0f}")) + f"{last:.0f}"
     legend = f"{metric}: * train" + ("  o eval" if len(points["eval"]) else "")
     return [legend, *lines, " " * 10 + "+" + "-" * width, " " * 11 + axis]
-
-
-Fact = tuple[str, str]
-_INPUTS_SHOWN = 3
 
 
 def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -139,10 +140,6 @@ def duration(timings: dict[str, float]) -> str:
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
     return total
-
-
-_TABLES_SHOWN = 3
-_NAMES_SHOWN = 10
 
 
 def require_manifest(path: str) -> dict[str, Any]:

@@ -15,6 +15,15 @@ from pipeline.report.files_check import LARGEST_BYTES_HASHED
 SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
 # `run/best` and `model/1` are parts of folders with manifests.
 _FOLDERS_ABOVE = 3
+# SHA-256 of what was read, by its path: a corpus is an input of several jobs.
+_Hashes = dict[Path, str]
+_STATES = {
+    SAME: "",
+    NOT_COMPARED: ", content not compared",
+    CHANGED: ", CHANGED since it was read",
+    MISSING: ", not here now",
+}
+_SHA256_SHOWN = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,10 +64,6 @@ def trace(path: Path, manifest: dict[str, Any]) -> Made:
     is compared. Raises InputError if a manifest on the way is damaged.
     """
     return _trace(path, manifest, {})
-
-
-# SHA-256 of what was read, by its path: a corpus is an input of several jobs.
-_Hashes = dict[Path, str]
 
 
 def _trace(path: Path, manifest: dict[str, Any], hashes: _Hashes) -> Made:
@@ -107,15 +112,6 @@ def finished(made: Made) -> datetime:
     if noted is not None:
         return datetime.fromisoformat(noted)
     return datetime.fromtimestamp(manifest_path(made.path).stat().st_mtime, UTC)
-
-
-_STATES = {
-    SAME: "",
-    NOT_COMPARED: ", content not compared",
-    CHANGED: ", CHANGED since it was read",
-    MISSING: ", not here now",
-}
-_SHA256_SHOWN = 12
 
 
 def lineage_lines(made: Made) -> list[str]:

@@ -18,6 +18,14 @@ from bert_tf.tasks.base.report_sections import TableSection
 from pipeline.outputs.manifest import read_manifest
 
 _BAR_WIDTH = 40
+_RECORDS_READ = 10_000
+_BARS = 8
+_FREQUENT_TOKENS = 20
+_LABEL_WORDS = {"nsp": "a random second segment", "sop": "swapped segments"}
+_SAID_OF_LABELS = {
+    "nsp": ("the second segment is the next one", "the second segment is random"),
+    "sop": ("the segments are in order", "the segments are swapped"),
+}
 
 
 def record_lines(summaries: list[SplitSummary]) -> list[str]:
@@ -73,9 +81,6 @@ def _token_text(token: ShownToken) -> str:
         return f"[{token.text}]"
     shown = "MASK" if token.text == "[MASK]" else token.text
     return f"[{shown}→{token.target}]"
-
-
-_RECORDS_READ = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,15 +157,6 @@ def _unmasked(
         "masked_lm_weights": nothing.astype(np.float32),
         "next_sentence_labels": rows.labels,
     }
-
-
-_BARS = 8
-_FREQUENT_TOKENS = 20
-_LABEL_WORDS = {"nsp": "a random second segment", "sop": "swapped segments"}
-_SAID_OF_LABELS = {
-    "nsp": ("the second segment is the next one", "the second segment is random"),
-    "sop": ("the segments are in order", "the segments are swapped"),
-}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,27 @@ _GROUPS = {
 }
 _FIRST_GROUP = "Loss and metrics"
 _KINDS: tuple[LineKind, ...] = ("train", "eval")
+COLORS = (  # on the light and on the dark ground, at a contrast of 4.5 or more
+    ("#1f5fa8", "#6ba7ec"), ("#b3450c", "#f59f6b"), ("#1b7a43", "#63c78b"),
+    ("#8a2b8a", "#d79be0"), ("#806000", "#d9b44a"), ("#0b7285", "#4fc3d4"),
+    ("#c2255c", "#f48fb1"), ("#495057", "#b8c0cc"),
+)  # fmt: skip
+_STYLE = """
+.key { border: 1px solid var(--line); border-radius: .4rem; margin: 1.2rem 0; padding: .4rem .8rem;
+  display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; background: var(--ground); }
+.key legend { color: var(--soft); padding: 0 .3rem; } .key p { flex-basis: 100%; margin: 0; }
+.key label { display: inline-flex; align-items: center; gap: .4rem; overflow-wrap: anywhere; }
+.key label::before { content: ""; flex: none; width: 1.4rem; height: .25rem;
+  background: var(--run); }
+.plots { display: grid; gap: 1.2rem 1.5rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
+.plots h3 { margin: 0; overflow-wrap: anywhere; } .plots > div { min-width: 0; }
+svg .curve { stroke: var(--run); stroke-linejoin: round; }
+svg .train { stroke-width: 1.2; } svg .curve.eval { stroke-width: 2.4; }
+svg .level { stroke-width: 1.4; stroke-dasharray: 6 4; }
+svg .mark { fill: var(--run); stroke: var(--ground); }
+@media (min-width: 60rem) { .key { position: sticky; top: 0; z-index: 1; } }
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,29 +125,6 @@ def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
             for line in lines
         ],
     )  # fmt: skip
-
-
-COLORS = (  # on the light and on the dark ground, at a contrast of 4.5 or more
-    ("#1f5fa8", "#6ba7ec"), ("#b3450c", "#f59f6b"), ("#1b7a43", "#63c78b"),
-    ("#8a2b8a", "#d79be0"), ("#806000", "#d9b44a"), ("#0b7285", "#4fc3d4"),
-    ("#c2255c", "#f48fb1"), ("#495057", "#b8c0cc"),
-)  # fmt: skip
-_STYLE = """
-.key { border: 1px solid var(--line); border-radius: .4rem; margin: 1.2rem 0; padding: .4rem .8rem;
-  display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; background: var(--ground); }
-.key legend { color: var(--soft); padding: 0 .3rem; } .key p { flex-basis: 100%; margin: 0; }
-.key label { display: inline-flex; align-items: center; gap: .4rem; overflow-wrap: anywhere; }
-.key label::before { content: ""; flex: none; width: 1.4rem; height: .25rem;
-  background: var(--run); }
-.plots { display: grid; gap: 1.2rem 1.5rem; align-items: start;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
-.plots h3 { margin: 0; overflow-wrap: anywhere; } .plots > div { min-width: 0; }
-svg .curve { stroke: var(--run); stroke-linejoin: round; }
-svg .train { stroke-width: 1.2; } svg .curve.eval { stroke-width: 2.4; }
-svg .level { stroke-width: 1.4; stroke-dasharray: 6 4; }
-svg .mark { fill: var(--run); stroke: var(--ground); }
-@media (min-width: 60rem) { .key { position: sticky; top: 0; z-index: 1; } }
-"""
 
 
 def plots_style(runs: int) -> str:

@@ -33,6 +33,11 @@ _HEALTH = {
     "tokens that are targets": "masked_fraction",
     "documents of one sentence": "one_sentence_fraction",
 }
+_MOST_NAMED = 3  # in the heading
+_STYLE = """
+.evaluation { border-left: .25rem solid var(--run); padding-left: .9rem; margin: 1rem 0; }
+.evaluation > summary { color: var(--text); font-weight: 600; overflow-wrap: anywhere; }
+"""
 
 
 def overview(runs: Sequence[Run]) -> TableSection:
@@ -196,13 +201,6 @@ def _side_by_side(
 
 def _columns(first: str, runs: Sequence[Run]) -> Any:
     return ((first, "text"), *((run.name, "text") for run in runs))
-
-
-_MOST_NAMED = 3  # in the heading
-_STYLE = """
-.evaluation { border-left: .25rem solid var(--run); padding-left: .9rem; margin: 1rem 0; }
-.evaluation > summary { color: var(--text); font-weight: 600; overflow-wrap: anywhere; }
-"""
 
 
 def runs_page(

@@ -35,6 +35,9 @@ from bert_tf.weights.model_directory import (
 )
 
 _MOST_LABELS = 10
+_MASK = "[MASK]"
+_MASKED_LM_HEAD = "cls.predictions.transform.dense.weight"
+_ROWS_AT_ONCE = 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,11 +81,6 @@ def predictions(
     return found + [
         Prediction(name=str(label[noun]), probability=label["score"]) for label in labels
     ]
-
-
-_MASK = "[MASK]"
-_MASKED_LM_HEAD = "cls.predictions.transform.dense.weight"
-_ROWS_AT_ONCE = 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -233,8 +231,7 @@ class TextReader:
         for position in sorted(firsts[~np.isin(kinds, specials)].tolist()):
             similarity = self._directions @ self._directions[ids[position]]
             similarity[[ids[position], *specials]] = -np.inf
-            best = _highest(similarity, most)
-            found[position] = [(self._tokenizer.vocab[e], float(similarity[e])) for e in best]
+            found[position] = self._likeliest(similarity, most)
         return found
 
     def _guesses(
@@ -259,18 +256,19 @@ class TextReader:
             for position, probabilities in zip(
                 chosen.tolist(), self._probabilities(rows, types, chosen), strict=True
             ):
-                best = _highest(probabilities, most)
                 guesses.append(
                     Guess(
                         position=position,
-                        candidates=[
-                            (self._tokenizer.vocab[each], float(probabilities[each]))
-                            for each in best
-                        ],
+                        candidates=self._likeliest(probabilities, most),
                         probability=None if has_masks else float(probabilities[ids[position]]),
                     )
                 )
         return guesses
+
+    def _likeliest(self, values: np.ndarray, most: int) -> list[tuple[str, float]]:
+        """Entries of the vocabulary and their values, highest first, the first among equals."""
+        best = np.argsort(-values, kind="stable")[:most]
+        return [(self._tokenizer.vocab[each], float(values[each])) for each in best]
 
     def _probabilities(
         self, rows: np.ndarray, types: np.ndarray, positions: np.ndarray
@@ -291,8 +289,3 @@ def _encoder_of(directory: ModelDirectory) -> BertEncoder:
     encoder.build_weights()
     load_weights(encoder, directory)
     return encoder
-
-
-def _highest(values: np.ndarray, most: int) -> np.ndarray:
-    """The places of the highest values, the highest first, the first among equals."""
-    return np.argsort(-values, kind="stable")[:most]

@@ -35,6 +35,18 @@ mark small { margin-left: .4em; font-weight: 600; }
 Span = tuple[int, int, str]
 """First character, the one after the last, and what it is; "" where that is the only thing."""
 
+_STYLE = """
+form { margin: 1rem 0; } label { display: block; margin: .8rem 0 .25rem; font-weight: 600; }
+label span { font-weight: 400; color: var(--soft); }
+textarea { display: block; width: 100%; min-height: 4.5rem; padding: .5rem .6rem; font: inherit;
+  field-sizing: content; max-height: 60vh; resize: vertical; color: inherit;
+  background: var(--raised); border: 1px solid var(--soft); border-radius: .4rem; }
+button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 600;
+  color: var(--ground); background: var(--accent); border: 0; border-radius: .4rem;
+  cursor: pointer; } button:focus-visible { outline-offset: 2px; }
+.fault { color: var(--warn); font-weight: 600; }
+"""
+
 
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
     """Renders predictions of a row: numbers, bars, marks in the texts, tables.
@@ -204,19 +216,6 @@ def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
 def _words(name: str) -> str:
     """A column's name for people: `predicted_null_odds` is "null odds"."""
     return name.removeprefix("predicted_").replace("_", " ")
-
-
-_STYLE = """
-form { margin: 1rem 0; } label { display: block; margin: .8rem 0 .25rem; font-weight: 600; }
-label span { font-weight: 400; color: var(--soft); }
-textarea { display: block; width: 100%; min-height: 4.5rem; padding: .5rem .6rem; font: inherit;
-  field-sizing: content; max-height: 60vh; resize: vertical; color: inherit;
-  background: var(--raised); border: 1px solid var(--soft); border-radius: .4rem; }
-button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 600;
-  color: var(--ground); background: var(--accent); border: 0; border-radius: .4rem;
-  cursor: pointer; } button:focus-visible { outline-offset: 2px; }
-.fault { color: var(--warn); font-weight: 600; }
-"""
 
 
 class TryPage:

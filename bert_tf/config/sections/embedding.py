@@ -12,6 +12,9 @@ from bert_tf.config.sections.tables import TableSection, batch_tokens_option
 
 POOLINGS = ("mean", "cls", "max")
 LAYER_COMBINATIONS = ("mean", "concat")
+INDEXES = ("auto", "exact", "hnsw")
+SIMILARITIES = ("cosine", "dot")
+DEFAULT_SENTENCES = 3
 
 
 def pooling_option() -> Any:
@@ -105,10 +108,6 @@ class EmbedConfig(TextVectorsSection):
         return faults
 
 
-INDEXES = ("auto", "exact", "hnsw")
-SIMILARITIES = ("cosine", "dot")
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig(TextVectorsSection):
     """Finds the nearest texts of a corpus for every query."""
@@ -160,9 +159,6 @@ class SearchConfig(TextVectorsSection):
 def check_index_installed() -> None:
     """Raises UsageError if the library of the approximate index is missing."""
     check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")
-
-
-DEFAULT_SENTENCES = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,20 @@ from bert_tf.config.section import build_section, option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
 
+# Fine-tuning of the small BERTs (README of google-research/bert), for 4 epochs.
+_PUBLISHED = {
+    "batch_size": ("8", "16", "32", "64", "128"),
+    "learning_rate": ("3e-4", "1e-4", "5e-5", "3e-5"),
+}
+PUBLISHED = "published"
+# What is read of texts that are longer than a sequence.
+HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
+LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
+_SAME_IN_A_SERIES = (
+    *("task", "train", "eval", "eval_fraction", "init", "output", "best_metric"),
+    *("seed", "seeds", "grid", "strategy"),
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Teaching:
@@ -28,14 +42,6 @@ class Teaching:
     unlabeled: str | None
     weight: float
     temperature: float
-
-
-# Fine-tuning of the small BERTs (README of google-research/bert), for 4 epochs.
-_PUBLISHED = {
-    "batch_size": ("8", "16", "32", "64", "128"),
-    "learning_rate": ("3e-4", "1e-4", "5e-5", "3e-5"),
-}
-PUBLISHED = "published"
 
 
 def parse_grid(text: str) -> list[dict[str, str]]:
@@ -64,16 +70,6 @@ def parse_grid(text: str) -> list[dict[str, str]]:
     return [
         dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
     ]
-
-
-# What is read of texts that are longer than a sequence.
-HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
-LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
-
-_SAME_IN_A_SERIES = (
-    *("task", "train", "eval", "eval_fraction", "init", "output", "best_metric"),
-    *("seed", "seeds", "grid", "strategy"),
-)
 
 
 def sequence_length_option(default: int | str) -> Any:

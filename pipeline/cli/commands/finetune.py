@@ -11,6 +11,8 @@ from bert_tf.tasks.registry import TASKS
 from pipeline.cli.command import JobCall
 from pipeline.cli.config_options import JobCommand
 
+_EXAMPLES = "\n".join(task.example for task in TASKS.values())
+
 
 def _command(section: type[Section] | Variants, summary: str, example: str) -> JobCommand:
     call = JobCall(
@@ -35,7 +37,6 @@ _SUMMARY = (
     "Fine-tunes a model on labeled rows. bert-pipeline finetune TASK --help also shows the options "
     f"of that task.\n\n\b\nTasks:\n{_list_tasks()}"
 )
-_EXAMPLES = "\n".join(task.example for task in TASKS.values())
 
 command = _command(
     Variants(

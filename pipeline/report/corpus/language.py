@@ -27,6 +27,47 @@ _FORMATS = {
     "parquet": "Parquet: a document per row",
     "mediawiki": "MediaWiki dump: a document per article",
 }
+OTHER = "other"
+_SCRIPT = re.compile(
+    r"(?:FULLWIDTH |HALFWIDTH )?(?!MODIFIER|SUPERSCRIPT|TURNED)(.+?)"
+    r" (?:(?:(?:UNIFIED|COMPATIBILITY) )?IDEOGRAPH|LETTER|CAPITAL|SMALL|SUBSCRIPT|SYLLABLE|"
+    r"SYLLABICS|CHARACTER|LIGATURE|(?:INDEPENDENT )?VOWEL|"
+    r"EPIGRAPHIC|MTAVRULI|MODIFIER)\b"
+)
+_OTHER_NAMES = {
+    "BOPOMOFO FINAL": "Bopomofo",
+    "CJK": "Han",
+    "HENTAIGANA": "Hiragana",
+    "KATAKANA-HIRAGANA": "Katakana",
+}
+_LANGUAGE_OF_SCRIPT = {
+    "Thai": "Thai",
+    "Lao": "Lao",
+    "Khmer": "Khmer",
+    "Myanmar": "Burmese",
+    "Tibetan": "Tibetan",
+    "Hangul": "Korean",
+    "Hiragana": "Japanese",
+    "Katakana": "Japanese",
+    "Han": "Chinese",
+    "Greek": "Greek",
+    "Armenian": "Armenian",
+    "Georgian": "Georgian",
+    "Tamil": "Tamil",
+    "Telugu": "Telugu",
+    "Kannada": "Kannada",
+    "Malayalam": "Malayalam",
+    "Gujarati": "Gujarati",
+    "Gurmukhi": "Punjabi",
+    "Sinhala": "Sinhala",
+}
+_MOST_OF = 0.8
+_KANA_FRACTION = 0.05
+_LEAST_HITS = 0.15  # of words
+_TIMES_THE_NEXT = 1.5
+_FEWEST_WORDS, _FEWEST_DISTINCT = 20, 5
+_OWN_LETTER = {"Russian": "ы"}  # which Bulgarian, Macedonian and Serbian lack
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,21 +132,6 @@ def _rounded(number: int) -> int:
     return round(number, min(2 - len(str(number)), 0))
 
 
-OTHER = "other"
-_SCRIPT = re.compile(
-    r"(?:FULLWIDTH |HALFWIDTH )?(?!MODIFIER|SUPERSCRIPT|TURNED)(.+?)"
-    r" (?:(?:(?:UNIFIED|COMPATIBILITY) )?IDEOGRAPH|LETTER|CAPITAL|SMALL|SUBSCRIPT|SYLLABLE|"
-    r"SYLLABICS|CHARACTER|LIGATURE|(?:INDEPENDENT )?VOWEL|"
-    r"EPIGRAPHIC|MTAVRULI|MODIFIER)\b"
-)
-_OTHER_NAMES = {
-    "BOPOMOFO FINAL": "Bopomofo",
-    "CJK": "Han",
-    "HENTAIGANA": "Hiragana",
-    "KATAKANA-HIRAGANA": "Katakana",
-}
-
-
 def script_of(character: str) -> str:
     """The script of a letter, as `Latin`, `Han`; `other` of what is no letter or has none."""
     if not character.isalpha():
@@ -125,36 +151,6 @@ def count_scripts(counts: np.ndarray) -> dict[str, int]:
         if script != OTHER:
             scripts[script] = scripts.get(script, 0) + int(counts[code_point])
     return dict(sorted(scripts.items(), key=lambda each: (-each[1], each[0])))
-
-
-_LANGUAGE_OF_SCRIPT = {
-    "Thai": "Thai",
-    "Lao": "Lao",
-    "Khmer": "Khmer",
-    "Myanmar": "Burmese",
-    "Tibetan": "Tibetan",
-    "Hangul": "Korean",
-    "Hiragana": "Japanese",
-    "Katakana": "Japanese",
-    "Han": "Chinese",
-    "Greek": "Greek",
-    "Armenian": "Armenian",
-    "Georgian": "Georgian",
-    "Tamil": "Tamil",
-    "Telugu": "Telugu",
-    "Kannada": "Kannada",
-    "Malayalam": "Malayalam",
-    "Gujarati": "Gujarati",
-    "Gurmukhi": "Punjabi",
-    "Sinhala": "Sinhala",
-}
-_MOST_OF = 0.8
-_KANA_FRACTION = 0.05
-_LEAST_HITS = 0.15  # of words
-_TIMES_THE_NEXT = 1.5
-_FEWEST_WORDS, _FEWEST_DISTINCT = 20, 5
-_OWN_LETTER = {"Russian": "ы"}  # which Bulgarian, Macedonian and Serbian lack
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 def language_of(text: str) -> str | None:

@@ -28,6 +28,10 @@ _STEP_BYTES = 1 << 20
 _MOST_BYTES = 64_000_000
 
 _BEFORE_FAULT = 200
+_SHOWN_SENTENCES = 8
+_USUAL_WORDS = 50  # of a document, at least: Rae et al. 2021, A.1.1
+_FORMATS_OF_LINES = ("text", "jsonl", "csv", "tsv")
+_SHOWN_BYTES = 1000
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
@@ -75,12 +79,6 @@ def _border(line: bytes, place: int) -> int:
     while border > place - 3 and 0 < border < len(line) and line[border] & 0xC0 == 0x80:
         border -= 1
     return border
-
-
-_SHOWN_SENTENCES = 8
-_USUAL_WORDS = 50  # of a document, at least: Rae et al. 2021, A.1.1
-_FORMATS_OF_LINES = ("text", "jsonl", "csv", "tsv")
-_SHOWN_BYTES = 1000
 
 
 @dataclasses.dataclass

@@ -15,6 +15,11 @@ from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
 
+MOST_BYTES = 32_000_000
+_MOST_FILES = 64
+_BLOCK_BYTES = 2_000_000
+_LEAST_BLOCK_BYTES = 64_000
+
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
     """Estimates the text of a corpus over that of a sample, 1 or more.
@@ -36,12 +41,6 @@ def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
     path = sampled.file.path
     reader = make_reader(path, config).resolved(path)
     return sampled.text_bytes * reader.whole_size(path, sampled.file.bytes) / sampled.size
-
-
-MOST_BYTES = 32_000_000
-_MOST_FILES = 64
-_BLOCK_BYTES = 2_000_000
-_LEAST_BLOCK_BYTES = 64_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
