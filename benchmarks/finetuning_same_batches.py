@@ -56,7 +56,7 @@ class LabelLoss:
     def __call__(self, model: Any, batch: Any, *, training: bool, dropout_key: Any) -> Any:
         import tensorflow as tf
 
-        from bert_tf.tasks.base.losses import cross_entropy
+        from bert_tf.tasks.base.task import cross_entropy
         from bert_tf.training.protocols import LossParts
 
         logits = model(batch, training=training, dropout_key=dropout_key)

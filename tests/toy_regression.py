@@ -9,9 +9,9 @@ import tensorflow as tf
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.base.table_options import TableTaskConfig
+from bert_tf.tasks.base.table_task import TableTask
 from bert_tf.tasks.base.task import ROW_WEIGHTS
-from bert_tf.tasks.tables.table_options import TableTaskConfig
-from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.protocols import LossParts
 
 

@@ -19,8 +19,7 @@ from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import exported_folder, resolve_engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
-from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.base.row_probabilities import RowProbabilities
+from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
 from bert_tf.tasks.registry import declared_task
 
 _NO_TEXT = (list, dict, tuple, bytes, bytearray, memoryview, np.ndarray)

@@ -7,7 +7,7 @@ from pathlib import Path
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.export.loading import TrainedModel, model_contents
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
 from bert_tf.weights.keras_hub_preset import write_keras_hub_preset
 

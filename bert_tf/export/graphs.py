@@ -16,7 +16,7 @@ from bert_tf.export.huggingface import HuggingFaceFormat
 from bert_tf.export.int8 import quantized_openvino, write_quantized_onnx
 from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard
 from bert_tf.weights.graph_names import MASK, TYPE_IDS, WORD_IDS
 from bert_tf.weights.model_directory import model_tensors
 from bert_tf.weights.onnx_graph import onnx_model

@@ -9,7 +9,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.export.loading import TrainedModel
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard
 from bert_tf.weights.model_directory import write_model_directory
 
 

@@ -22,7 +22,7 @@ from bert_tf.export.int8 import Int8Comparison
 from bert_tf.export.loading import ModelFormat, TrainedModel
 from bert_tf.export.registry import FormatEntry
 from bert_tf.models.heads import BertMaskedLM, BertPretrainingModel
-from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
+from bert_tf.tasks.base.declaration import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.training.best_model import BestModel
 
 _ENCODER = TaskCard(

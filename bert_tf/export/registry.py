@@ -12,7 +12,7 @@ from bert_tf.base.errors import check_packages
 
 if TYPE_CHECKING:
     from bert_tf.export.loading import ModelFormat
-    from bert_tf.tasks.base.task_card import TaskCard
+    from bert_tf.tasks.base.declaration import TaskCard
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

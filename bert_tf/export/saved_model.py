@@ -33,8 +33,7 @@ from bert_tf.serving import signatures
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
-from bert_tf.tasks.base.declaration import same_text
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard, same_text
 
 
 class TextEmbedder(TextModule):

@@ -18,7 +18,6 @@ from bert_tf.tasks.base.declaration import (
     PretrainedTaskDeclaration,
     ServedTaskDeclaration,
     TaskDeclaration,
-    WordsDeclaration,
     imported,
 )
 from bert_tf.tasks.classification.options import CLASSIFICATION
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from bert_tf.tasks.base.host_task import HostTask
     from bert_tf.tasks.base.report_sections import Section
     from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
-    from bert_tf.tasks.running.label_errors import LabelErrors
     from bert_tf.weights.model_directory import ModelDirectory
 
 # The first is the one that hints for the next command name.
@@ -82,12 +80,6 @@ def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
-def label_errors_function(name: str) -> Callable[..., LabelErrors]:
-    """What finds the wrong labels of a task, see `LabelErrorsDeclaration.implementation`."""
-    function: Callable[..., LabelErrors] = imported(label_error_tasks()[name].implementation)
-    return function
-
-
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
     """What makes the sections of a task's page, see `TaskDeclaration.page`; None without it."""
     page = TASKS[name].page
@@ -106,12 +98,6 @@ def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
         return {}
     settings: dict[str, Any] = imported(columns)(table)
     return settings
-
-
-def tags_function(words: WordsDeclaration) -> Callable[..., list[list[str]]]:
-    """What predicts a tag of each word, see `WordsDeclaration.implementation`."""
-    function: Callable[..., list[list[str]]] = imported(words.implementation)
-    return function
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:

@@ -21,10 +21,8 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData
-from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
-from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT
-from bert_tf.tasks.running.learning_doubts import learning_doubts
-from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.tasks.running.finetuning import FinetuningResult, finetune, learning_doubts
+from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT, Truncation
 from bert_tf.training.best_model import rank
 from bert_tf.training.distribution import is_chief_process
 from pipeline.jobs.task_reports import (

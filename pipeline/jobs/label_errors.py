@@ -9,7 +9,8 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
-from bert_tf.tasks.registry import label_errors_function
+from bert_tf.tasks.base.declaration import imported
+from bert_tf.tasks.registry import label_error_tasks
 from bert_tf.tasks.running.label_errors import LabelErrors, write_doubted_rows
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -33,7 +34,9 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
         warn_of_unfinished_run(config.init, options.console)
         check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
         with record.stage("label_errors"):
-            found = label_errors_function(config.task)(config, options.console, check, folder)
+            found = imported(label_error_tasks()[config.task].implementation)(
+                config, options.console, check, folder
+            )
         _write(record, config, found)
 
     inputs = check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))})

@@ -24,8 +24,7 @@ from bert_tf.models.encoder import BertEncoder, attention_maps
 from bert_tf.models.heads import BertMaskedLM, BertSentenceEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.base.row_probabilities import RowProbabilities
+from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
 from bert_tf.tasks.registry import declared_task
 from bert_tf.weights.model_directory import (
     ModelDirectory,

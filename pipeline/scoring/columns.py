@@ -17,7 +17,7 @@ from bert_tf.tasks.base.declaration import (
     PredictionField,
     WordsDeclaration,
 )
-from bert_tf.tasks.base.row_probabilities import RowProbabilities
+from bert_tf.tasks.base.prediction_rows import RowProbabilities
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
 from pipeline.scoring.tables import CONLL

@@ -15,8 +15,8 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.tasks.base.declaration import imported
 from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.registry import tags_function
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
@@ -64,7 +64,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     abstained = 0
     predicted: dict[str, Any] = scored.predicted
     if plan.columns.words is not None:
-        tags = tags_function(plan.columns.words)(block.words, predicted)
+        tags = imported(plan.columns.words.implementation)(block.words, predicted)
         predicted = {**predicted, plan.columns.words.prediction.name: tags}
     rows = prediction_rows(plan.columns.fields, predicted)
     if plan.abstention is not None:

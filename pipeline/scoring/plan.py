@@ -22,7 +22,7 @@ from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_wo
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.registry import check_is_exported
-from bert_tf.tasks.base.abstention import Abstention
+from bert_tf.tasks.base.prediction_rows import Abstention
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of

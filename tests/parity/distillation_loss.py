@@ -1,4 +1,4 @@
-"""Writes PyTorch's loss of distillation, for tests/bert_tf/tasks/tables/test_distillation.py.
+"""Writes PyTorch's loss of distillation, for test_label_task_distillation.py of the tasks.
 
     python tests/parity/distillation_loss.py OUTPUT.npz
 

@@ -4,11 +4,66 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig
+
+_KERAS_HUB_ENCODER = "BertBackbone"
+PRETRAINING_METRIC_TYPES = dict.fromkeys(
+    ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"), "accuracy"
+)
+"""`TaskCard.metric_types` of what a pretraining run measures."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskCard:
+    """The task's part of a model card.
+
+    Attributes:
+        title: the card's heading.
+        facts: items of a list: inputs, outputs, ….
+        example: a row for the exported model: a text, or a list of texts, by input name.
+        signature_output: the output to look at first.
+        transformers_class, keras_hub_class: classes of HuggingFace's library and KerasHub that load
+            it.
+        pipeline_tag: the Hub's name of the task.
+        metric_types: the Hub's ids of metrics that metrics.json names otherwise.
+        google_script: script of google-research/bert that loads the model; None without one.
+        script_reads_text: whether that script needs the vocabulary.
+        limits: advice before relying on the model.
+    """
+
+    title: str
+    facts: tuple[str, ...] = ()
+    example: Mapping[str, Any]
+    signature_output: str
+    transformers_class: str
+    pipeline_tag: str
+    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    keras_hub_class: str = _KERAS_HUB_ENCODER
+    google_script: str | None = None
+    script_reads_text: bool = True
+    limits: str = (
+        "The model is as good as its data: measure it on rows of your own with "
+        "`bert-pipeline evaluate` before relying on it."
+    )
+
+    @property
+    def signature_call(self) -> str:
+        """Arguments of the exported model's signature for the example, in Python."""
+        rows = {
+            name: json.dumps([value], ensure_ascii=False) for name, value in self.example.items()
+        }
+        return ", ".join(f"{name}=tf.constant({row})" for name, row in rows.items())
+
+    @property
+    def is_keras_hub_task(self) -> bool:
+        """Whether KerasHub has the whole task, not only the encoder."""
+        return self.keras_hub_class != _KERAS_HUB_ENCODER
+
 
 FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
 
@@ -19,11 +74,11 @@ class PredictionField:
 
     Attributes:
         name: of the column, and of the exported model's output.
-        kind: what it holds: a `label`; a `probability`; a `text`; a `place`, counted in characters,
-            -1 for none; any other number, a `value`; or lists and objects, as `json`: JSON text in
-            the outputs of an exported model, Python lists and dicts in a task's own predictions.
-        decided_by: the probability that has to reach `--abstain-below`, if it is given, for the
-            column to be filled in; None where there is no such probability.
+        kind: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none;
+            any other number, a `value`; or lists and objects, as `json`: JSON text in the outputs
+            of an exported model, Python lists and dicts in a task's own predictions.
+        decided_by: the probability that has to reach `--abstain-below` for the column to be filled
+            in.
         is_extra: whether `score` adds it only on request; `evaluate` always does.
     """
 
@@ -39,10 +94,10 @@ class ProbabilitiesField:
 
     Attributes:
         output: name of the exported model's output, float32 [rows, n].
-        noun: what each of them is of.
-        labels: key of `task.json` with the name of each, in order; None where every row has its
-            own, and they are known by their numbers, from 0.
-        list_input: the input that they are of then; rows with fewer have zeros at the end.
+        noun: name of a choice.
+        labels: key of `task.json` with the name of each, in order; None where every row has its own
+            choices, which are numbered from 0.
+        list_input: the input with these choices; rows with fewer have zeros at the end.
     """
 
     output: str
@@ -56,19 +111,17 @@ Fault = tuple[str, str]
 
 
 def same_text(name: str, text: str) -> Any:
-    """A plain text is a value of any input as it is."""
     return text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordsDeclaration:
-    """What `score` adds to rows that are lists of words, joined by blanks to the text.
+    """Additions of `score` to rows that are lists of words, joined by blanks to the text.
 
     Attributes:
         input: name of the model's input that the text is.
         column: name of the column of words, as of `--column`, and its key in `task.json`.
-        prediction: the column with what is predicted of each word, a list; in CoNLL files the last
-            column.
+        prediction: the column with a prediction for each word; in CoNLL files the last column.
         implementation: `module:function` from (words [rows], the model's outputs by name) to these
             lists.
     """
@@ -81,22 +134,20 @@ class WordsDeclaration:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServedTaskDeclaration:
-    """What exported models of a task take and give.
+    """The inputs and outputs of exported models of a task.
 
     Attributes:
         name: as on the command line and in `task.json`.
-        summary: what a model of it gives, for the help.
-        inputs: names of what an exported model may take of each row; those whose column is null in
-            the model's `task.json` it does not.
+        summary: the predictions, for the help.
+        inputs: names of what an exported model may take of each row; not those whose column is null
+            in the model's `task.json`.
         predictions: the columns that it adds, in order.
-        implementation: `module:class`, see `bert_tf.tasks.base.task`.
-        probabilities: those of all that it chooses from; None where it does not choose, or gives
-            none.
+        implementation: `module:class` of the `ServedTask`.
         host: `module:class` of its `HostTask`; None where only TensorFlow's graph has its steps.
-        row_fault: why `score` rejects a row whose texts are there, from its values by input name;
-            None where it rejects none.
-        trial_value: the value of an input, by its name, that holds a given text; with such values
-            an exported model is compared with the one it was made of.
+        probabilities: those of all that it chooses from; None without any.
+        row_fault: why `score` rejects a row whose texts are there, from its values by input name.
+        trial_value: a value of an input, by its name, that holds a given text; `export` compares
+            the outputs for such values.
         words: of rows that are lists of words; None where the task takes none.
     """
 
@@ -114,12 +165,7 @@ class ServedTaskDeclaration:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainedTaskDeclaration(ServedTaskDeclaration):
-    """A task that pretrained models do, as `bert_tf.tasks.pretrained` lists it.
-
-    Attributes:
-        options: the section of `export`.
-        example: a command line to copy.
-    """
+    """A task that pretrained models do; `example` is a command line to copy."""
 
     options: type[ExportConfig]
     example: str
@@ -127,13 +173,12 @@ class PretrainedTaskDeclaration(ServedTaskDeclaration):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsDeclaration:
-    """How a task finds rows whose label is likely wrong.
+    """The search for wrong labels of a task.
 
     Attributes:
         options: the section of `label-errors`.
         example: a command line to copy.
-        implementation: `module:function`, from (config, console, check, folder) to
-            `bert_tf.tasks.running.label_errors.LabelErrors`.
+        implementation: `module:function`, from (config, console, check, folder) to `LabelErrors`.
     """
 
     options: type[LabelErrorsConfig]
@@ -149,11 +194,10 @@ class TaskDeclaration(ServedTaskDeclaration):
         options: the section of `finetune`.
         example: a command line to copy.
         label_errors: None where the task does not look for wrong labels.
-        page: `module:function` that makes what the page of an evaluation shows of it, from (task,
-            source, predicted, results) to `bert_tf.tasks.base.report_sections.Section`s; where
-            there are none, that is the first predictions.
-        columns: `module:function` from a `bert_tf.data.tables.sketches.TableSketch` to the settings
-            that name its columns, for `init`; None where the defaults of the options are meant.
+        page: `module:function` of an evaluation's page, from (task, source, predicted, results) to
+            sections (`report_sections.py`); without one it shows the first predictions.
+        columns: `module:function` from a `TableSketch` to the settings that name its columns, for
+            `init`; without one the defaults hold.
     """
 
     options: type[FinetuneConfig]

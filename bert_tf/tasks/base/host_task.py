@@ -7,15 +7,78 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bert_tf.base.arrays import group_means
+from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
-from bert_tf.tasks.base.task_fields import fields_from_settings
+
+_LEARNED = "learned"
+_KEPT_IF_SET = "kept if set"
+
+
+def learned(before: Any) -> Any:
+    """A field that follows from the training rows; `before` is its value until they are read."""
+    return dataclasses.field(default=before, metadata={_LEARNED: True})
+
+
+def kept_if_set(default: Any) -> Any:
+    """A field that a `task.json` has only where it is not the default."""
+    return dataclasses.field(default=default, metadata={_KEPT_IF_SET: True})
+
+
+def added_fields(task: type, base: type) -> list[dataclasses.Field]:
+    """Returns the fields that a dataclass has beyond those of its base."""
+    names = {field.name for field in dataclasses.fields(base)}
+    return [field for field in dataclasses.fields(task) if field.name not in names]
+
+
+def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
+    """Returns values ready for JSON by name: tuples become lists, dataclasses objects."""
+    return {
+        field.name: _as_setting(value)
+        for field in fields
+        if (value := getattr(task, field.name)) != field.default
+        or _KEPT_IF_SET not in field.metadata
+    }
+
+
+def _as_setting(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return fields_as_settings(dataclasses.fields(value), value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def fields_from_settings(
+    fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the arguments of the dataclass; lists become tuples.
+
+    A field with a default may be missing, as in a `task.json` of an earlier release, unless it is
+    `learned`.
+
+    Raises:
+        KeyError: a field is missing.
+    """
+    values = {
+        field.name: settings[field.name]
+        for field in fields
+        if field.name in settings or _is_required(field)
+    }
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+
+
+def _is_required(field: dataclasses.Field) -> bool:
+    return field.default is dataclasses.MISSING or _LEARNED in field.metadata
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,8 +87,8 @@ class HostRows:
 
     Attributes:
         sequences: those of all rows; a row may have several.
-        inputs: what else the graph takes, int64 [sequences, …] by name.
-        details: what the task needs to turn outputs into predictions.
+        inputs: further inputs of the graph, int64 [sequences, …] by name.
+        details: whatever the task needs to turn outputs into predictions.
     """
 
     sequences: EncodedRows
@@ -104,3 +167,47 @@ class HostTask(abc.ABC):
             columns: as `encode` had them.
             reduced: of all sequences, in their order.
         """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableHost(HostTask):
+    """Predicts from one vector of logits for each sequence.
+
+    Attributes:
+        long_texts: how longer texts are read; of windows, the logits are averaged.
+    """
+
+    long_texts: str = HEAD
+
+    @abc.abstractmethod
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """Predicts [rows] by name, from logits float32 [rows, logits]."""
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        first, *second = (tokenizer.tokenize(columns[name]) for name in self.input_names)
+        if second:
+            sequences = pack_host_pairs(
+                first, *second, max_seq_length=self.max_seq_length, tokenizer=tokenizer
+            )
+        else:
+            sequences = pack_host_texts(
+                first,
+                method=self.long_texts,
+                max_seq_length=self.max_seq_length,
+                tokenizer=tokenizer,
+            )
+        return HostRows(sequences=sequences)
+
+    def predict(
+        self,
+        rows: HostRows,
+        columns: Mapping[str, Sequence[Any]],
+        reduced: dict[str, np.ndarray],
+    ) -> dict[str, Any]:
+        logits, owners = reduced["logits"], rows.sequences.owners
+        lost_tokens = rows.sequences.lost_tokens
+        assert lost_tokens is not None
+        if owners is not None:
+            firsts, means = group_means({"logits": logits}, owners)
+            logits, lost_tokens = means["logits"], lost_tokens[firsts]
+        return {**self.predictions(logits), LOST_TOKENS: lost_tokens.astype(np.int32)}

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bert_tf.base.errors import InputError
-from bert_tf.tasks.base.declaration import FieldKind, PredictionField
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections.scoring import BEST, top_of
+from bert_tf.tasks.base.declaration import (
+    FieldKind,
+    PredictionField,
+    ProbabilitiesField,
+    ServedTaskDeclaration,
+)
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.base.task import TaskResults
+
 
 _PROBABILITY_DIGITS = 6
 _FLOAT32_DIGITS = 7
@@ -18,13 +29,12 @@ _FLOAT32_DIGITS = 7
 def prediction_rows(
     fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
 ) -> list[dict[str, Any]]:
-    """The cells that are added to each row, ready for JSON.
+    """Makes the cells that are added to each row, ready for JSON.
 
     Args:
         fields: the columns, in order.
-        predicted: values [rows] by name; a place of -1 means none and becomes None, a
-            probability is rounded to six decimals, a value to the digits that float32 has, and
-            JSON text is parsed.
+        predicted: values [rows] by name; a place of -1 becomes None, a probability has six
+            decimals, a value the digits of float32, and JSON text is parsed.
 
     Raises:
         InputError: the model that predicted has no such output.
@@ -47,15 +57,15 @@ def equal_predictions(
     one: Mapping[str, Iterable[Any]],
     other: Mapping[str, Iterable[Any]],
 ) -> np.ndarray | None:
-    """Whether each row has the same predictions in both, whatever their probabilities: bool [rows].
+    """Compares predictions but for their probabilities: bool [rows].
 
     Args:
-        fields: the columns that are compared: labels, texts and places, and what JSON values have
-            beside numbers with a fraction.
+        fields: the columns; labels, texts, places and JSON values count, numbers with a fraction do
+            not.
         one, other: values [rows] by name.
 
     Returns:
-        None where the fields hold nothing but numbers.
+        None where the fields hold only numbers.
     """
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
@@ -76,7 +86,7 @@ def _without_scores(value: Any) -> Any:
 
 
 def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
-    """Probabilities [rows, n] as the cells of `prediction_rows` have them."""
+    """Rounds probabilities [rows, n] as `prediction_rows` does."""
     rounded: list[list[float]] = (
         probabilities.astype(np.float64).round(_PROBABILITY_DIGITS).tolist()
     )
@@ -84,7 +94,7 @@ def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
 
 
 def json_values(column: Iterable[Any]) -> list[Any]:
-    """Predictions of the kind `json` as Python values, whether they are these or their texts."""
+    """Returns predictions of the kind `json` as Python values; texts are parsed."""
     return [_CELLS["json"](value) for value in column]
 
 
@@ -100,3 +110,156 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
     "value": lambda value: float(f"{float(value):.{_FLOAT32_DIGITS}g}"),
     "json": lambda value: json.loads(value) if isinstance(value, str) else value,
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Abstention:
+    """Leaves out predictions.
+
+    Attributes:
+        fields: names of a prediction and of the probability that decides it.
+        below: predictions with a lower probability, as rows show it, are left out.
+    """
+
+    fields: tuple[str, str]
+    below: float
+
+    @classmethod
+    def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
+        """Makes the abstention of `--abstain-below`; `model` is for the message.
+
+        Raises:
+            UsageError: the task's predictions have no probability that could decide them.
+        """
+        for field in declaration.predictions:
+            if field.decided_by is not None:
+                return cls(fields=(field.name, field.decided_by), below=below)
+        raise UsageError(
+            f"--abstain-below has no meaning for {model}: {declaration.name} predicts "
+            f"{declaration.summary}, without a probability to decide by"
+        )
+
+    def apply(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Sets predictions to None where rows, ready for JSON, show a lower probability."""
+        name, probability = self.fields
+        for row in rows:
+            if row[probability] < self.below:
+                row[name] = None
+
+    def is_decided(self, row: dict[str, Any]) -> bool:
+        """Whether a row still has its prediction."""
+        return row[self.fields[0]] is not None
+
+    def measured(self, results: TaskResults) -> TaskResults:
+        """Leaves predictions out of results, and measures the rest.
+
+        Adds `coverage`, the fraction of rows that are decided, and if there are any
+        `selective_accuracy`, the fraction of these that are right (El-Yaniv & Wiener 2010). Other
+        metrics remain those of all rows.
+        """
+        rows = [dict(row) for row in results.predictions]
+        self.apply(rows)
+        decided = [row for row in rows if self.is_decided(row)]
+        metrics = {"coverage": len(decided) / len(rows)}
+        if decided:
+            metrics["selective_accuracy"] = self._accuracy(decided)
+        return dataclasses.replace(
+            results, metrics={**results.metrics, **metrics}, predictions=rows
+        )
+
+    def _accuracy(self, rows: Iterable[dict[str, Any]]) -> float:
+        right = [row["label"] == row[self.fields[0]] for row in rows]
+        return sum(right) / len(right)
+
+
+PROBABILITIES, RANKING = "predicted_probabilities", "predicted_ranking"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowProbabilities:
+    """Adds all probabilities of rows to their predictions.
+
+    Attributes:
+        field: where the model has them.
+        labels: their names; None where every row has its own.
+        top: how many of the likeliest; None for all, in the order of the labels.
+    """
+
+    field: ProbabilitiesField
+    labels: tuple[str, ...] | None
+    top: int | None
+
+    @classmethod
+    def of(
+        cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
+    ) -> Self | None:
+        """Makes those of `--scores`; None for `best`, which predictions have anyway.
+
+        Args:
+            declared: the model's task.
+            task: content of its `task.json`.
+            scores: `best`, `all` or `top-N`.
+            model: for the message.
+
+        Raises:
+            UsageError: the task has no such probabilities.
+        """
+        if scores == BEST:
+            return None
+        if declared.probabilities is None:
+            raise UsageError(
+                f"--scores {scores} has no meaning for {model}: {declared.name} predicts "
+                f"{declared.summary}; leave it out"
+            )
+        field = declared.probabilities
+        labels = None if field.labels is None else tuple(task[field.labels])
+        return cls(field=field, labels=labels, top=top_of(scores))
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return PROBABILITIES if self.top is None else RANKING
+
+    @property
+    def are_labeled(self) -> bool:
+        """Whether values are objects with the same keys in all rows, `labels`."""
+        return self.labels is not None and self.top is None
+
+    def values(
+        self, predicted: Mapping[str, np.ndarray], inputs: Mapping[str, Sequence[Any]]
+    ) -> list[Any]:
+        """Makes a value for each row, ready for JSON.
+
+        It is an object from label to probability, or a list in the order of a row's choices; of the
+        likeliest a list of objects with `score`, the best first and of equal ones the first.
+
+        Args:
+            predicted: the model's outputs, [rows, …] by name.
+            inputs: the model's inputs, by name.
+
+        Raises:
+            InputError: the model has no such output.
+        """
+        scores = predicted.get(self.field.output)
+        if scores is None:
+            raise InputError(
+                f"the exported model has no output {self.field.output}, which --scores needs: it "
+                "is of an earlier release; export it again"
+            )
+        counts = [scores.shape[1]] * len(scores)
+        if self.field.list_input is not None:
+            counts = list(map(len, inputs[self.field.list_input]))
+        if self.top is not None:
+            return list(self._rankings(scores, counts))
+        rows = zip(rounded_probabilities(scores), counts, strict=True)
+        if self.labels is None:
+            return [row[:count] for row, count in rows]
+        return [dict(zip(self.labels, row, strict=True)) for row, _ in rows]
+
+    def _rankings(self, scores: np.ndarray, counts: Sequence[int]) -> Iterator[list[Any]]:
+        order = np.argsort(-scores, axis=1, kind="stable")
+        names: Sequence[Any] = range(scores.shape[1]) if self.labels is None else self.labels
+        best = rounded_probabilities(np.take_along_axis(scores, order, axis=1))
+        for numbers, values, count in zip(order.tolist(), best, counts, strict=True):
+            chosen = list(zip(numbers, values, strict=True))[: min(count, self.top or count)]
+            yield [{self.field.noun: names[number], "score": score} for number, score in chosen]

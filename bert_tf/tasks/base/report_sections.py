@@ -21,11 +21,10 @@ class TableSection:
     """A table.
 
     Attributes:
-        title: heading.
-        columns: name and kind of each: a `text`; a `count`; a `fraction` of 1, drawn as a bar as
-            well, or one that is shown as a `percent`; any other `number`.
+        columns: name and kind of each: a `text`; a `count`; a `fraction` of 1, drawn as a bar too,
+            or one shown as a `percent`; any other `number`.
         rows: their cells; None leaves a cell empty.
-        note: what a reader has to know, in a sentence; may be "".
+        note: a sentence for the reader, or "".
     """
 
     title: str
@@ -36,15 +35,7 @@ class TableSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MatrixSection:
-    """A table of counts, shaded by the fraction of their row.
-
-    Attributes:
-        title: heading.
-        row_title, column_title: what rows and columns represent.
-        rows, columns: their names.
-        counts: int [rows, columns].
-        note: as of `TableSection`.
-    """
+    """A table of counts, int [rows, columns], shaded by the fraction of their row."""
 
     title: str
     row_title: str
@@ -60,15 +51,11 @@ class PlotSection:
     """Points in a plane.
 
     Attributes:
-        title: heading.
-        x_title, y_title: names of the axes.
         x, y: float [points].
-        weights: float [points], what the areas of the points are proportional to; None for equal
-            ones.
+        weights: float [points], proportional to the areas of the points; None for equal ones.
         bounds: of both axes; None takes those of the points.
         has_diagonal: whether a line shows where x equals y.
         table: the same as numbers.
-        note: as of `TableSection`.
     """
 
     title: str
@@ -100,13 +87,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesSection:
-    """Rows to look at.
-
-    Attributes:
-        title: heading.
-        examples: the rows.
-        note: as of `TableSection`.
-    """
+    """Rows to look at."""
 
     title: str
     examples: Sequence[Example]
@@ -117,7 +98,7 @@ Section = TableSection | MatrixSection | PlotSection | ExamplesSection
 
 
 def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Divides rows into up to five groups of about the same size by a length.
+    """Divides rows into up to five groups of about the same size by length.
 
     Args:
         lengths: int [rows], at least one.
@@ -138,7 +119,7 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def characters_of(texts: Mapping[str, Sequence[Any]]) -> np.ndarray:
-    """Characters of each row's texts together, lists of texts included, int64 [rows]."""
+    """Counts the characters of each row's texts, lists included, int64 [rows]."""
     columns = [
         [len(cell) if isinstance(cell, str) else sum(map(len, cell)) for cell in column]
         for column in texts.values()
@@ -155,15 +136,14 @@ def table_by_group(
     *,
     note: str = "",
 ) -> TableSection:
-    """A table with the mean of each measure over the rows of each group.
+    """Tabulates the mean of each measure over the rows of each group.
 
     Args:
-        title: heading.
-        group_title: what the groups are.
+        title, note: of the section.
+        group_title: heading of the groups.
         groups: int [rows], the group of each row.
         names: of the groups.
         measures: by name, their kind and a value per row.
-        note: as of `TableSection`.
     """
     counts = np.bincount(groups, minlength=len(names))
     means = [
@@ -187,12 +167,12 @@ def table_by_group(
 
 
 def worst_first(losses: np.ndarray, most: int = MOST_EXAMPLES) -> np.ndarray:
-    """The rows with the highest losses, int64 [up to `most`], in file order among equals."""
+    """Returns the rows with the highest losses, int64 [up to `most`], stable."""
     return np.argsort(-losses, kind="stable")[:most]
 
 
 def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
-    """The texts of a row; a list of texts becomes one text with a line for each."""
+    """Returns the texts of a row; a list becomes a text with a line for each."""
     cells = {name: column[row] for name, column in texts.items()}
     return {
         name: cell if isinstance(cell, str) else "\n".join(f"{i}: {t}" for i, t in enumerate(cell))
@@ -201,5 +181,48 @@ def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
 
 
 def spread_points(number: int) -> np.ndarray:
-    """Which of so many points are drawn, int64: all, or up to 1,000 evenly spread ones."""
+    """Chooses points to draw, int64: all, or up to 1,000 evenly spread ones."""
     return np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))
+
+
+_MEASURES = ("precision", "recall", "f1")
+
+
+def label_section(
+    details: Mapping[str, Any],
+    *,
+    counted: str = "rows",
+    more: Mapping[str, tuple[CellKind, Sequence[Any]]] | None = None,
+) -> TableSection:
+    """Tabulates precision, recall, F1 and rows of each label, of many the most frequent ones.
+
+    Args:
+        details: of the report, with `labels` as of `LabelMeasures.details`.
+        counted: heading of the counts.
+        more: further columns, by name, with their kind and a cell for each of these labels.
+    """
+    added = more or {}
+    labels = details["labels"]
+    order = sorted(range(len(labels)), key=lambda i: -list(labels.values())[i]["support"])
+    names, measured = list(labels), list(labels.values())
+    shown = sorted(order[:MOST_ROWS])
+    left = len(labels) - len(shown)
+    return TableSection(
+        title="Labels",
+        columns=(
+            ("label", "text"),
+            (counted, "count"),
+            *((name, "fraction") for name in _MEASURES),
+            *((name, kind) for name, (kind, _) in added.items()),
+        ),
+        rows=[
+            [
+                names[number],
+                measured[number]["support"],
+                *(measured[number][name] for name in _MEASURES),
+                *(cells[number] for _, cells in added.values()),
+            ]
+            for number in shown
+        ],
+        note=f"The most frequent ones; {left:,} more are in metrics.json." if left else "",
+    )

@@ -28,10 +28,13 @@ from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration, imported
-from bert_tf.tasks.base.host_task import HostTask
-from bert_tf.tasks.base.task_card import TaskCard
-from bert_tf.tasks.base.task_fields import fields_as_settings, fields_from_settings
+from bert_tf.tasks.base.declaration import (
+    ServedTaskDeclaration,
+    TaskCard,
+    TaskDeclaration,
+    imported,
+)
+from bert_tf.tasks.base.host_task import HostTask, fields_as_settings, fields_from_settings
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -39,12 +42,7 @@ ROW_WEIGHTS = "row_weights"
 
 
 class LabeledRows(Protocol):
-    """The usable rows of a file as a task read them; their number is `len`.
-
-    Attributes:
-        source: the file.
-        rejects: rows of the file that cannot be used.
-    """
+    """The usable rows of a file, their number (`len`), and the rejects."""
 
     @property
     def source(self) -> str: ...
@@ -62,16 +60,16 @@ class TrainingRows(LabeledRows, Protocol):
     def lines(self) -> Sequence[int]: ...
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        """Returns the other rows with all rejects, and the held-out ones, bool [rows]."""
         ...
 
 
 RowsCheck = Callable[[Sequence[LabeledRows]], None]
-"""Looks at the rows of all files before the work with them begins; raises to refuse them."""
+"""Validates the rows of all files before training; raises to reject them."""
 
 
 def accept_any_rows(sources: Sequence[LabeledRows]) -> None:
-    """Refuses nothing."""
+    """Rejects nothing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,21 +77,20 @@ class TaskData:
     """Labeled rows of a file, ready for a model.
 
     Attributes:
-        source: what the task read.
+        source: the rows as the task read them.
         rows: model input; a long context has several rows here, a row with choices is one of
             several sequences (`GroupedRows`).
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
-        token_targets: by name in a batch, an array with a value for each of the tokens of `rows`;
-            in a batch [rows, length], with 0 where there is padding.
+        token_targets: by name in a batch, a value for each token of `rows`; in a batch [rows,
+            length], with 0 where there is padding.
         owners: int64 [rows], the row of the file that each is a part of; None where each is one.
-        averages_outputs: whether the reduced outputs of the rows of an owner are averaged, so that
+        averages_outputs: whether the reduced outputs of an owner's rows are averaged, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
-        details: what the task needs to turn outputs into predictions.
-        compares_rows: whether the loss compares the rows of a batch; batches are drawn at random
-            then, since rows of other lengths would never be compared in those of similar lengths.
-        chance_loss: the loss of the best prediction that ignores the texts; None if that is not
-            known. A model that ends there has learned nothing.
+        details: whatever the task needs to turn outputs into predictions.
+        compares_rows: whether the loss compares the rows of a batch; these are then drawn at
+            random, since batches of similar lengths would never compare rows of different ones.
+        chance_loss: loss of the best prediction that ignores the texts, if known.
     """
 
     source: Any
@@ -108,20 +105,17 @@ class TaskData:
     chance_loss: float | None = None
 
     def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """The same rows with other ids of tokens: int32 [tokens] to int32 [tokens]."""
+        """Replaces the ids of tokens, by a function of int32 [tokens]."""
         return dataclasses.replace(
             self, rows=dataclasses.replace(self.rows, ids=numbers(self.rows.ids))
         )
 
     def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
-        """What `Task.fitted` and `Task.predict` are called with.
-
-        Args:
-            reduced: arrays [rows, …].
+        """Averages reduced outputs [rows, …] by owner, if `averages_outputs`.
 
         Returns:
-            These data and arrays, or with a target, weight and value for each row of the file where
-            outputs are averaged; its `rows` then are the first of each.
+            Data with a target and weight for each row of the file, whose `rows` are the first of
+            each owner, and the averages.
         """
         if self.owners is None or not self.averages_outputs:
             return self, reduced
@@ -141,7 +135,7 @@ class TaskData:
     ) -> dict[str, np.ndarray]:
         """Cuts out model input, all targets and `row_weights`; see `EncodedRows.padded`.
 
-        Rows of padding alone have a weight and targets of 0.
+        Rows of padding have a weight and targets of 0.
         """
         batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
         size = len(batch["input_mask"])
@@ -161,12 +155,12 @@ class TaskData:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskReport:
-    """What there is to report of a measured model besides its metrics.
+    """A report on a measured model besides its metrics.
 
     Attributes:
-        details: JSON values that metrics.json has next to the metrics, by name: tables by label, ….
+        details: entries of metrics.json: tables by label, ….
         lines: a summary for the user.
-        warnings: what looks wrong.
+        warnings: likely mistakes.
     """
 
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -176,12 +170,12 @@ class TaskReport:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResults:
-    """What a model made of labeled rows.
+    """The results of a model on labeled rows.
 
     Attributes:
         metrics: by name in metrics.json.
         predictions: one mapping a usable row of the file, in file order.
-        report: what else there is to report.
+        report: further results.
         predicted: the columns that they were made of, see `Task.predict`.
     """
 
@@ -482,3 +476,36 @@ def as_student(task: Task) -> Student:
     if task.student is None:
         raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
     return task.student
+
+
+class FinetuningLoss:
+    """Runs a task's model and sums its loss; a `TaskLoss` of the training loop.
+
+    AutoGraph does not convert it: nothing needs it, and reading the source of all callees takes
+        seconds.
+    """
+
+    def __init__(self, task: Task):
+        self._task = task
+
+    @tf.autograph.experimental.do_not_convert
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        return self._task.weights(batch)
+
+    @tf.autograph.experimental.do_not_convert
+    def __call__(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> LossParts:
+        outputs = self._task.outputs(model, batch, training=training, dropout_key=dropout_key)
+        return self._task.loss_parts(outputs, batch)
+
+
+def cross_entropy(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Computes -log p of the targets: float32 [rows, classes], int [rows] to [rows]."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+
+
+def weighted_hits(hits: tf.Tensor, row_weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sums right rows and weights: bool [rows], float32 [rows] to two scalars."""
+    right = tf.reduce_sum(tf.cast(hits, tf.float32) * row_weights)
+    return right, tf.reduce_sum(row_weights)

@@ -19,10 +19,8 @@ from bert_tf.data.rows.holdout import stratified_folds
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.task import RowsCheck, TaskReport, TaskResults
-from bert_tf.tasks.classification.confident_learning import doubtful_rows, self_confidence
-from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.classification.metrics import LabelReport, classification_metrics
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
-from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS, finetune_config
 from bert_tf.tasks.running.evaluation import predict_rows
@@ -184,3 +182,52 @@ def _write_table(path: Path, table: Table) -> None:
         for cells in zip(*table.columns.values(), strict=True):
             row = dict(zip(table.columns, cells, strict=True))
             stream.write(json.dumps(row) + "\n")
+
+
+_ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities with thresholds
+
+
+def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """For each class the mean probability of it over the rows that have its label (section 3.1).
+
+    A class without rows has the threshold 2, which no probability reaches.
+
+    Args:
+        labels: int [rows].
+        probabilities: float [rows, classes], of models that were not trained on these rows.
+
+    Returns:
+        float64 [classes].
+    """
+    classes = probabilities.shape[1]
+    own = self_confidence(labels, probabilities)
+    rows = np.bincount(labels, minlength=classes)
+    sums = np.bincount(labels, weights=own, minlength=classes)
+    means = np.divide(sums, rows, out=np.full(classes, 2.0), where=rows > 0)
+    return np.maximum(means, 2 * _ROUNDING)
+
+
+def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The probability of each row's own label, float64 [rows]."""
+    return probabilities[np.arange(len(labels)), labels].astype(np.float64)
+
+
+def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The rows off the diagonal of the confident joint, the least self-confident first.
+
+    A row is confidently of a class if its probability reaches the class's threshold; of several
+    such classes it is the likeliest. Rows whose likeliest class is their label are not doubted.
+
+    Args:
+        labels, probabilities: as of `confident_thresholds`.
+
+    Returns:
+        int64 row numbers.
+    """
+    is_confident = probabilities >= confident_thresholds(labels, probabilities) - _ROUNDING
+    likeliest = probabilities.argmax(axis=1)
+    reached = is_confident.sum(axis=1)
+    confident_class = np.where(reached > 1, likeliest, is_confident.argmax(axis=1))
+    doubted = np.flatnonzero((reached > 0) & (confident_class != labels) & (likeliest != labels))
+    order = np.argsort(self_confidence(labels, probabilities)[doubted], kind="stable")
+    return doubted[order]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-from typing import ClassVar
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import (
@@ -18,10 +20,13 @@ from bert_tf.tasks.base.declaration import (
     ProbabilitiesField,
     TaskDeclaration,
 )
-from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
-from bert_tf.tasks.tables.distillation_options import SoftLabelConfig
+from bert_tf.tasks.base.table_options import LABEL_NAMES, SoftLabelConfig, likely_labeled_texts
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import TableSketch
 
 SEQUENCE_LENGTH = 128
+NONE, BALANCED = "none", "balanced"
 UNCALIBRATED, TEMPERATURE = "none", "temperature"
 METRICS = ("accuracy", "macro_f1", "matthews_correlation")
 
@@ -101,9 +106,9 @@ CLASSIFICATION = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
-    host="bert_tf.tasks.classification.host:ClassificationHost",
+    host="bert_tf.tasks.classification.metrics:ClassificationHost",
     page="bert_tf.tasks.classification.page:sections",
-    columns="bert_tf.tasks.classification.columns:likely_columns",
+    columns="bert_tf.tasks.classification.options:likely_columns",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,
         example=(
@@ -113,3 +118,42 @@ CLASSIFICATION = TaskDeclaration(
         implementation="bert_tf.tasks.classification.label_errors:find_label_errors",
     ),
 )
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    return likely_labeled_texts(
+        table,
+        "a label",
+        names=LABEL_NAMES,
+        fits=lambda each: each.is_label,
+        rank=lambda each: each.distinct,
+    )
+
+
+def parse_class_weights(text: str) -> dict[str, float]:
+    """Weights as `--class-weights` gives them: `spam=3,"a, b"=0.5`; {} for a word.
+
+    Args:
+        text: `none`, `balanced`, or pairs of label and weight separated by commas, quoted as a cell
+            of CSV where a label has a comma.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if text in (NONE, BALANCED):
+        return {}
+    weights: dict[str, float] = {}
+    for pair in next(csv.reader([text])):
+        label, is_pair, number = pair.strip().rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = math.nan
+        if not is_pair or not (0 < weight < math.inf):
+            raise ValueError(
+                f"expected none, balanced or label=weight,… with weights above 0, got {pair!r}"
+            )
+        if label in weights:
+            raise ValueError(f"label {label!r} has two weights; give it one")
+        weights[label] = weight
+    return weights

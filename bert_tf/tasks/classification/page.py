@@ -16,6 +16,7 @@ from bert_tf.tasks.base.report_sections import (
     Section,
     TableSection,
     characters_of,
+    label_section,
     length_bins,
     shown_texts,
     table_by_group,
@@ -23,7 +24,6 @@ from bert_tf.tasks.base.report_sections import (
 )
 from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.tables.label_sections import label_section
 
 _MATRIX_LABELS = 20
 _MOST_CONFUSIONS = 20

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -10,39 +12,40 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.losses import weighted_hits
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport
-from bert_tf.tasks.base.task_fields import learned
-from bert_tf.tasks.classification.calibration import (
-    CalibrationReport,
-    fit_temperature,
-)
-from bert_tf.tasks.classification.class_weights import NONE, class_weights
-from bert_tf.tasks.classification.host import label_predictions
-from bert_tf.tasks.classification.loss import (
-    loss_without_texts,
-    smoothed_cross_entropy,
-    weights_of_labels,
-)
-from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.classification.options import CLASSIFICATION, UNCALIBRATED
-from bert_tf.tasks.classification.report import LabelReport
-from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
-from bert_tf.tasks.tables.distillation import order_of_labels, softened_divergence
-from bert_tf.tasks.tables.known_labels import reject_unknown_labels
-from bert_tf.tasks.tables.labels import (
-    LabelRows,
-    label_table,
+from bert_tf.tasks.base.label_task import LabelTask, softened_divergence
+from bert_tf.tasks.base.labels import (
     labels_on_card,
+    shown_labels,
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.tables.table_task import TableTask
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    TaskData,
+    TaskReport,
+    cross_entropy,
+    weighted_hits,
+)
+from bert_tf.tasks.classification.metrics import (
+    CalibrationReport,
+    LabelReport,
+    classification_metrics,
+    fit_temperature,
+    label_predictions,
+)
+from bert_tf.tasks.classification.options import (
+    BALANCED,
+    CLASSIFICATION,
+    NONE,
+    UNCALIBRATED,
+    parse_class_weights,
+)
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
@@ -51,11 +54,10 @@ _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the co
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationTask(TableTask, Student):
+class ClassificationTask(LabelTask):
     """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
 
     Attributes:
-        labels: names in the order of the logits.
         class_weights: as the option gives them.
         label_weights: what that makes the weight of each label in the loss; () for 1 each.
         weight_column: the column of row weights, if training rows have them.
@@ -69,7 +71,6 @@ class ClassificationTask(TableTask, Student):
     google_script: ClassVar[str | None] = "run_classifier.py"
     metric_types: ClassVar[Mapping[str, str]] = {"macro_f1": "f1"}
 
-    labels: tuple[str, ...] = learned(())
     class_weights: str = NONE
     label_weights: tuple[float, ...] = ()
     weight_column: str | None = None
@@ -79,7 +80,6 @@ class ClassificationTask(TableTask, Student):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of a classifier that chooses one label."""
         if classifier_problem(directory) is not ProblemType.SINGLE_LABEL_CLASSIFICATION:
             return None
         return cls.of_weights(directory, labels=tuple(classifier_labels(directory)))
@@ -103,17 +103,11 @@ class ClassificationTask(TableTask, Student):
                 f"{quantity(len(table), 'row')}; is it the right column?"
             )
         else:
-            for line in suspicious_labels(self._label_rows(table)):
+            for line in suspicious_labels(self.label_rows(table)):
                 console.warn(line)
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def trained_on(self, source: Table) -> Self:
-        """With the weights of labels that follow from these rows.
-
-        Raises:
-            InputError: no row has a weight, or with balanced labels none of a label.
-            UsageError: a label that no row has is given a weight.
-        """
         row_weights = self.row_weights(source)
         if not row_weights.any():
             raise InputError(
@@ -126,55 +120,32 @@ class ClassificationTask(TableTask, Student):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows whose weight is no number from 0, or whose label the model does not know;
-        labels are without the blanks around them, unless the model has them.
-
-        Raises:
-            InputError: no row is left.
-        """
+        """Rejects bad weights and unknown labels; strips blanks that the model's labels lack."""
         labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
             table = rejecting_bad_weights(table, self.weight_column)
-        if not self.labels:
-            return table
-        rows = [(label,) for label in self.gold(table)]
-        return reject_unknown_labels(table, rows, self.labels, console)
-
-    def classes(self, table: Table) -> list[str]:
-        """The labels."""
-        return self.gold(table)
+        return self.rejecting_unknown(table, console)
 
     def gold(self, table: Table) -> list[str]:
-        """The name of each row's label."""
         return table.columns[self.label_column]
 
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """The labels with their rows."""
-        rows = None if evaluation is None else self._label_rows(evaluation)
-        return label_table(self.labels, self._label_rows(train), rows)
-
-    @property
-    def num_logits(self) -> int:
-        """One per label."""
-        return len(self.labels)
+    def label_sets(self, table: Table) -> list[tuple[str]]:
+        return [(label,) for label in self.gold(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
         """`label`: its number, int32 [rows]."""
         return {"label": self._numbers(self.gold(table))}
 
     def training_columns(self) -> tuple[str, ...]:
-        """The column of weights."""
         return () if self.weight_column is None else (self.weight_column,)
 
     def row_weights(self, table: Table) -> np.ndarray:
-        """The column of weights; 1 without one."""
         if self.weight_column is None:
             return super().row_weights(table)
         return np.array(table.columns[self.weight_column], np.float32)
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
-        """That of predicting the frequencies of the labels for every row."""
         return loss_without_texts(
             targets["label"],
             weights,
@@ -184,12 +155,10 @@ class ClassificationTask(TableTask, Student):
         )
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The sum of the weights of rows, each times that of its label."""
         weights = batch[ROW_WEIGHTS] * weights_of_labels(batch["label"], self.label_weights)
         return {"loss": tf.reduce_sum(weights)}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Cross-entropy, and accuracy, in which rows count alike."""
         logits, labels, weights = outputs["logits"], batch["label"], batch[ROW_WEIGHTS]
         losses = smoothed_cross_entropy(
             logits, labels, class_weights=self.label_weights, smoothing=self.label_smoothing
@@ -201,25 +170,18 @@ class ClassificationTask(TableTask, Student):
             metrics={"accuracy": weighted_hits(predicted == labels, counted)},
         )
 
-    def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
-        """Where the teacher has each label."""
-        return order_of_labels(self.labels, teacher.labels, path)
-
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """See `softened_divergence`."""
         return softened_divergence(logits, teacher_logits, temperature)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """With the temperature of the evaluation rows, if it is asked for."""
         if self.calibration == UNCALIBRATED:
             return self
         temperature = fit_temperature(reduced["logits"], data.targets["label"])
         return dataclasses.replace(self, temperature=temperature)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The likeliest label, its probability, and those of all labels."""
         probabilities = tf.nn.softmax(logits / self.temperature, axis=-1)
         return {
             "predicted_label": tf.gather(self.labels, tf.argmax(probabilities, axis=-1)),
@@ -227,21 +189,14 @@ class ClassificationTask(TableTask, Student):
             "probabilities": probabilities,
         }
 
-    def served_constants(self) -> dict[str, tf.Tensor]:
-        """`labels`, string [labels], in the order of `probabilities`."""
-        return {"labels": tf.constant(self.labels)}
-
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """See `served_predictions`."""
         return label_predictions(logits, self.labels, self.temperature)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Accuracy, macro F1, Matthews correlation."""
         gold, chosen = self.gold(table), predicted["predicted_label"]
         return classification_metrics(self._numbers(gold), self._numbers(chosen))
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        """Measures by label, the confusion of labels, and calibration."""
         gold = self._numbers(self.gold(table))
         labels = LabelReport(gold, self._numbers(predicted["predicted_label"]), self.labels)
         calibration = CalibrationReport(predicted["probabilities"], gold, self.temperature)
@@ -253,7 +208,6 @@ class ClassificationTask(TableTask, Student):
         )
 
     def card_facts(self) -> Iterator[str]:
-        """The labels, and what calibrates their probabilities."""
         yield labels_on_card(self.labels)
         if self.calibration != UNCALIBRATED:
             yield (
@@ -261,9 +215,134 @@ class ClassificationTask(TableTask, Student):
                 "the softmax, in this tool's exported graph; other libraries do not divide them"
             )
 
-    def _label_rows(self, table: Table) -> LabelRows:
-        return LabelRows(table.source, self.gold(table), table.lines)
-
     def _numbers(self, labels: Sequence[str]) -> np.ndarray:
-        number = {label: place for place, label in enumerate(self.labels)}
+        number = self.numbers()
         return np.array([number[label] for label in labels], np.int32)
+
+
+def smoothed_cross_entropy(
+    logits: tf.Tensor, labels: tf.Tensor, *, class_weights: Sequence[float], smoothing: float
+) -> tf.Tensor:
+    """The loss of each row: float32 [rows, classes], int32 [rows] to [rows].
+
+    Smoothing moves that fraction of the target to all classes alike (Szegedy et al. 2016), where
+    each weighs as its class does. A mean over rows divides by the sum of `weights_of_labels`.
+
+    Args:
+        logits, labels: of the rows.
+        class_weights: of the classes; () for 1 each.
+        smoothing: from 0 to below 1.
+    """
+    losses = cross_entropy(logits, labels) * weights_of_labels(labels, class_weights)
+    if not smoothing:
+        return losses
+    negative_log_probabilities = -tf.nn.log_softmax(logits, axis=-1)
+    if class_weights:
+        negative_log_probabilities *= tf.constant(class_weights, tf.float32)
+    uniform = tf.reduce_mean(negative_log_probabilities, axis=-1)
+    return (1.0 - smoothing) * losses + smoothing * uniform
+
+
+def weights_of_labels(labels: tf.Tensor, class_weights: Sequence[float]) -> tf.Tensor:
+    """The weight of each row's class: int32 [rows] to float32 [rows]."""
+    if not class_weights:
+        return tf.ones_like(labels, tf.float32)
+    return tf.gather(tf.constant(class_weights, tf.float32), labels)
+
+
+def loss_without_texts(
+    labels: np.ndarray,
+    row_weights: np.ndarray,
+    *,
+    classes: int,
+    class_weights: Sequence[float],
+    smoothing: float,
+) -> float:
+    """The lowest mean loss of one prediction for all rows: the entropy of their targets.
+
+    Of labels that are equally frequent that is ln(classes).
+
+    Args:
+        labels: int [rows], at least one with a weight.
+        row_weights: float [rows].
+        classes: how many there are.
+        class_weights, smoothing: of the loss.
+    """
+    weights = np.array(class_weights or np.ones(classes), np.float64)
+    rows = np.bincount(labels, weights=row_weights, minlength=classes)
+    targets = (1.0 - smoothing) * rows * weights + smoothing * rows.sum() * weights / classes
+    used = targets[targets > 0]
+    return float(-(used * np.log(used / used.sum())).sum() / (rows * weights).sum())
+
+
+_REASON = "weight is not a number from 0"
+
+
+def rejecting_bad_weights(table: Table, column: str) -> Table:
+    """The table without rows whose weight is no finite number, or a negative one.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
+    rejects = {
+        index: Reject(table.source, line, _REASON, repr(text))
+        for index, (text, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
+        if not _is_weight(text)
+    }
+    return table.rejecting(rejects, advice=f"is {column!r} the column of weights?")
+
+
+def _is_weight(text: str) -> bool:
+    try:
+        return 0 <= float(text) < math.inf
+    except ValueError:
+        return False
+
+
+def class_weights(
+    asked: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
+) -> tuple[float, ...]:
+    """The weight of each label; () where all weigh 1.
+
+    `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
+    weights for counts (scikit-learn, `compute_class_weight`). A label without rows, since all of
+    them are held out, weighs 1.
+
+    Args:
+        asked: as `parse_class_weights` takes it; labels that it does not name weigh 1.
+        labels: of the model, in its order.
+        rows: the label of each training row.
+        row_weights: the weight of each training row.
+
+    Raises:
+        InputError: `balanced`, and the rows of a label weigh 0 in all.
+        UsageError: a label is named that no row has.
+    """
+    if asked == NONE:
+        return ()
+    if asked == BALANCED:
+        return _balanced(labels, rows, row_weights)
+    given = parse_class_weights(asked)
+    unknown = [label for label in given if label not in labels]
+    if unknown:
+        raise UsageError(
+            f"--class-weights: no training row has the label {unknown[0]!r}; the labels are "
+            f"{shown_labels(labels)}"
+        )
+    return tuple(given.get(label, 1.0) for label in labels)
+
+
+def _balanced(
+    labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
+) -> tuple[float, ...]:
+    sums: dict[str, float] = collections.defaultdict(float)
+    for label, weight in zip(rows, row_weights, strict=True):
+        sums[label] += weight
+    for label in sums:
+        if not sums[label]:
+            raise InputError(
+                f"--class-weights balanced: all rows with the label {label!r} have a weight of 0; "
+                "leave them out, or give weights by label"
+            )
+    total = sum(sums.values())
+    return tuple(total / (len(sums) * sums[label]) if label in sums else 1.0 for label in labels)

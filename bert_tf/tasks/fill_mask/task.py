@@ -12,9 +12,12 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMaskedLM
-from bert_tf.tasks.base.declaration import PretrainedTaskDeclaration
+from bert_tf.tasks.base.declaration import (
+    PRETRAINING_METRIC_TYPES,
+    PretrainedTaskDeclaration,
+    TaskCard,
+)
 from bert_tf.tasks.base.task import PretrainedTask
-from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
 from bert_tf.tasks.fill_mask.serving import MaskFiller
 from bert_tf.weights.model_directory import ModelDirectory

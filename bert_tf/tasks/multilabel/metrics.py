@@ -1,16 +1,61 @@
-"""Measures of sets of labels, by the definitions of scikit-learn, as fractions of 1."""
+"""Predicted sets of labels, their thresholds and measures, in NumPy."""
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.metrics import (
-    average_precision_score,
-    coverage_error,
-    label_ranking_average_precision_score,
-    roc_auc_score,
-)
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-from bert_tf.tasks.tables.label_measures import LabelMeasures, quotient
+import numpy as np
+
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import TableHost
+from bert_tf.tasks.base.labels import LabelMeasures, quotient
+from bert_tf.tasks.multilabel.options import MULTILABEL
+
+SCORE_DIGITS = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiLabelHost(TableHost):
+    """See `MultiLabelTask` for the fields."""
+
+    declaration: ClassVar[ServedTaskDeclaration] = MULTILABEL
+
+    labels: tuple[str, ...]
+    decision_thresholds: tuple[float, ...] = ()
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        thresholds = self.decision_thresholds or (DEFAULT_THRESHOLD,)
+        return label_set_predictions(logits, self.labels, thresholds)
+
+
+def label_set_predictions(
+    logits: np.ndarray, labels: Sequence[str], thresholds: Sequence[float]
+) -> dict[str, Any]:
+    """The labels that each row has and their probabilities, as lists, and those of all labels.
+
+    Args:
+        logits: float [rows, labels].
+        labels: in the order of the logits.
+        thresholds: from which probability on a row has a label: one for all, or one each.
+    """
+    probabilities = sigmoid(logits)
+    is_there = probabilities >= np.array(thresholds)
+    chosen = [np.flatnonzero(row).tolist() for row in is_there]
+    return {
+        "predicted_labels": [[labels[number] for number in row] for row in chosen],
+        "predicted_scores": [
+            scores[row].round(SCORE_DIGITS).tolist()
+            for scores, row in zip(probabilities, chosen, strict=True)
+        ],
+        "probabilities": probabilities,
+    }
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Probabilities, float64, without overflow."""
+    return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
 def label_set_metrics(
@@ -53,6 +98,13 @@ def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
         gold: bool [rows, labels], at least one row.
         probabilities: float [rows, labels].
     """
+    from sklearn.metrics import (  # engines load this file for its predictions
+        average_precision_score,
+        coverage_error,
+        label_ranking_average_precision_score,
+        roc_auc_score,
+    )
+
     columns = list(zip(gold.T, probabilities.T, strict=True))
     average_precisions = [
         average_precision_score(there, scores) for there, scores in columns if there.any()
@@ -74,3 +126,49 @@ def _fraction(part: np.integer, whole: np.integer) -> float:
 
 def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else 0.0
+
+
+DEFAULT_THRESHOLD = 0.5
+
+
+def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
+    """The threshold with the highest F1, midway between the probabilities it separates.
+
+    Of several, the one nearest to 0.5. None where F1 is 0 for all, as there is no such label.
+
+    Args:
+        probabilities: float [n].
+        gold: bool [n], whether the label is there.
+    """
+    if not gold.any():
+        return None
+    order = np.argsort(-probabilities, kind="stable")
+    falling = probabilities[order].astype(np.float64)
+    right = np.cumsum(gold[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + gold.sum())
+    following = np.append(falling[1:], 0.0)
+    is_cut = np.append(falling[:-1] > falling[1:], True)
+    thresholds, f1 = (falling + following)[is_cut] / 2, f1[is_cut]
+    best = thresholds[f1 == f1.max()]
+    return float(best[np.abs(best - DEFAULT_THRESHOLD).argmin()])
+
+
+def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
+    """The threshold of all labels with the highest micro F1; 0.5 where no row has a label.
+
+    Args:
+        probabilities: float [rows, labels].
+        gold: bool [rows, labels].
+    """
+    found = best_threshold(probabilities.ravel(), gold.ravel())
+    return DEFAULT_THRESHOLD if found is None else found
+
+
+def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
+    """The threshold of each label with its highest F1 (SCut of Yang 2001).
+
+    A label that no row has gets that of all labels; arguments as of `global_threshold`.
+    """
+    shared = global_threshold(probabilities, gold)
+    found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
+    return tuple(shared if threshold is None else threshold for threshold in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import (
@@ -13,7 +13,10 @@ from bert_tf.config.sections.finetuning import (
     sequence_length_option,
 )
 from bert_tf.tasks.base.declaration import PredictionField, ProbabilitiesField, TaskDeclaration
-from bert_tf.tasks.tables.distillation_options import SoftLabelConfig
+from bert_tf.tasks.base.table_options import SoftLabelConfig, likely_labeled_texts, likely_texts
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import TableSketch
 
 SEQUENCE_LENGTH = 128
 SEPARATOR = "|"
@@ -88,7 +91,40 @@ MULTILABEL = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
-    host="bert_tf.tasks.multilabel.host:MultiLabelHost",
+    host="bert_tf.tasks.multilabel.metrics:MultiLabelHost",
     page="bert_tf.tasks.multilabel.page:sections",
-    columns="bert_tf.tasks.multilabel.columns:likely_columns",
+    columns="bert_tf.tasks.multilabel.options:likely_columns",
 )
+
+
+_NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """See `TaskDeclaration.columns`; what separates the labels of a text is found too.
+
+    Several columns of zeros and ones are those of a label each.
+    """
+    given = table.given.get("label_column")
+    if given is not None:
+        columns = list(given)
+    elif not any(each.is_label_list for each in table.columns):
+        columns = [each.name for each in table.columns if each.binary]
+    else:
+        columns = []
+    if len(columns) > 1:
+        return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
+    if given is not None:
+        table = dataclasses.replace(table, given={**table.given, "label_column": columns[0]})
+    settings = likely_labeled_texts(
+        table,
+        "a list of labels",
+        names=_NAMES,
+        fits=lambda each: each.is_label_list,
+        rank=lambda each: each.distinct,
+    )
+    separators = {each.name: each.separator for each in table.columns}
+    separator = separators.get(settings["label_column"])
+    if separator is not None:
+        settings["label_separator"] = separator
+    return settings

@@ -14,6 +14,7 @@ from bert_tf.tasks.base.report_sections import (
     ExamplesSection,
     Section,
     characters_of,
+    label_section,
     length_bins,
     shown_texts,
     table_by_group,
@@ -21,7 +22,6 @@ from bert_tf.tasks.base.report_sections import (
 )
 from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.multilabel.task import MultiLabelTask
-from bert_tf.tasks.tables.label_sections import label_section
 
 _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 

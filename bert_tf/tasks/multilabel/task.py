@@ -18,17 +18,33 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import BertClassifier, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.host_task import kept_if_set
+from bert_tf.tasks.base.label_task import LabelTask, softened_binary_divergence
+from bert_tf.tasks.base.labels import (
+    LabelMeasures,
+    labels_on_card,
+    sorted_labels,
+    suspicious_labels,
+)
 from bert_tf.tasks.base.prediction_rows import json_values
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport
-from bert_tf.tasks.base.task_fields import kept_if_set, learned
-from bert_tf.tasks.multilabel.host import SCORE_DIGITS, label_set_predictions, sigmoid
+from bert_tf.tasks.base.table_options import TableTaskConfig
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
     is_one_column_of_many,
     likely_separator,
     listed_labels,
 )
-from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
+from bert_tf.tasks.multilabel.metrics import (
+    DEFAULT_THRESHOLD,
+    SCORE_DIGITS,
+    global_threshold,
+    label_set_metrics,
+    label_set_predictions,
+    ranking_metrics,
+    sigmoid,
+    thresholds_by_label,
+)
 from bert_tf.tasks.multilabel.options import (
     FIXED,
     GLOBAL,
@@ -36,24 +52,6 @@ from bert_tf.tasks.multilabel.options import (
     SEPARATOR,
     MultiLabelConfig,
 )
-from bert_tf.tasks.multilabel.thresholds import (
-    DEFAULT_THRESHOLD,
-    global_threshold,
-    thresholds_by_label,
-)
-from bert_tf.tasks.tables.distillation import order_of_labels, softened_binary_divergence
-from bert_tf.tasks.tables.known_labels import reject_unknown_labels
-from bert_tf.tasks.tables.label_measures import LabelMeasures
-from bert_tf.tasks.tables.labels import (
-    LabelRows,
-    label_table,
-    labels_on_card,
-    rarest_labels,
-    sorted_labels,
-    suspicious_labels,
-)
-from bert_tf.tasks.tables.table_options import TableTaskConfig
-from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
@@ -62,11 +60,10 @@ _LEAST_FREQUENCY = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultiLabelTask(TableTask, Student):
+class MultiLabelTask(LabelTask):
     """A probability for each label, and those from a threshold on.
 
     Attributes:
-        labels: names in the order of the logits.
         label_frequencies: fraction of the training rows that have each label; () if not known.
         label_columns: of zeros and ones, for the labels of their names; () where `label_column` has
             the labels.
@@ -91,7 +88,6 @@ class MultiLabelTask(TableTask, Student):
     }
     has_label_lists: ClassVar[bool] = True
 
-    labels: tuple[str, ...] = learned(())
     label_separator: str
     thresholds: str
     label_frequencies: tuple[float, ...] = ()
@@ -101,14 +97,12 @@ class MultiLabelTask(TableTask, Student):
 
     @classmethod
     def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
-        """See `TableTask.options_of`."""
         assert isinstance(config, MultiLabelConfig)
         options = {**super().options_of(config), "label_names": config.names}
         return {**options, **_label_columns(config.label_column)}
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of a classifier whose config has it for several labels."""
         if classifier_problem(directory) is not ProblemType.MULTI_LABEL_CLASSIFICATION:
             return None
         return cls.of_weights(
@@ -119,11 +113,9 @@ class MultiLabelTask(TableTask, Student):
         )
 
     def columns_of_labels(self) -> tuple[str, ...]:
-        """The columns of zeros and ones, or the one of labels."""
         return self.label_columns or (self.label_column,)
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """See `TableTask.with_columns`; several columns of labels are of zeros and ones."""
         task = super().with_columns(config)
         if config.label_column is None and task.label_column == self.label_column:
             return task
@@ -142,9 +134,7 @@ class MultiLabelTask(TableTask, Student):
             separator=self.label_separator,
             names=self.label_names,
         ).listed(table)
-        if not self.labels:
-            return table
-        return reject_unknown_labels(table, self._sets(table), self.labels, console)
+        return self.rejecting_unknown(table, console)
 
     def learn(self, table: Table, console: Console) -> Self:
         """Finds the labels.
@@ -152,7 +142,7 @@ class MultiLabelTask(TableTask, Student):
         Raises:
             InputError: fewer than two labels.
         """
-        sets = self._sets(table)
+        sets = self.label_sets(table)
         labels = sorted_labels({label for one in sets for label in one})
         if len(labels) < 2:
             held = f"no label but {labels[0]!r}" if labels else "no label"
@@ -171,7 +161,7 @@ class MultiLabelTask(TableTask, Student):
         for label in (*self.label_columns, *self.label_names):
             if label not in labels:
                 console.warn(f"{table.source}: no row has the label {label!r}; it is not learned")
-        for line in suspicious_labels(self._label_rows(table)):
+        for line in suspicious_labels(self.label_rows(table)):
             console.warn(line)
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
@@ -194,40 +184,19 @@ class MultiLabelTask(TableTask, Student):
             )
 
     def trained_on(self, source: Table) -> Self:
-        """With the frequencies of labels in these rows."""
-        frequencies = self._membership(self._sets(source)).mean(axis=0)
+        frequencies = self._membership(self.label_sets(source)).mean(axis=0)
         return dataclasses.replace(self, label_frequencies=tuple(frequencies.tolist()))
-
-    def classes(self, table: Table) -> list[str]:
-        """The label of each row that is rarest in all rows; empty where a row has none."""
-        return rarest_labels(self._sets(table))
-
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """The labels with their rows, and the rows without any."""
-        tables = [table for table in (train, evaluation) if table is not None]
-        rows = [self._label_rows(table) for table in tables]
-        yield from label_table(self.labels, rows[0], rows[1] if len(rows) > 1 else None)
-        for name, table in zip(("training", "evaluation"), tables, strict=False):
-            without = sum(not one for one in self._sets(table))
-            if without:
-                yield f"  {quantity(without, f'{name} row')} without a label"
 
     def gold(self, table: Table) -> list[list[str]]:
         """The labels of each row, in the order of the model's."""
-        number = self._numbers()
-        return [sorted(one, key=number.__getitem__) for one in self._sets(table)]
-
-    @property
-    def num_logits(self) -> int:
-        """One per label."""
-        return len(self.labels)
+        number = self.numbers()
+        return [sorted(one, key=number.__getitem__) for one in self.label_sets(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
         """`labels`: which of them each row has, bool [rows, labels]."""
-        return {"labels": self._membership(self._sets(table))}
+        return {"labels": self._membership(self.label_sets(table))}
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
-        """That of predicting the frequency of each label for every row."""
         frequencies = np.average(targets["labels"], axis=0, weights=weights)
         inner = frequencies[(frequencies > 0) & (frequencies < 1)]
         entropies = -inner * np.log(inner) - (1 - inner) * np.log1p(-inner)
@@ -251,21 +220,15 @@ class MultiLabelTask(TableTask, Student):
         )
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Sigmoid cross-entropy, the mean over labels."""
         losses = tf.nn.sigmoid_cross_entropy_with_logits(
             labels=tf.cast(batch["labels"], tf.float32), logits=outputs["logits"]
         )
         by_row = tf.reduce_mean(losses, axis=1)
         return LossParts(losses={"loss": tf.reduce_sum(by_row * batch[ROW_WEIGHTS])})
 
-    def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
-        """Where the teacher has each label."""
-        return order_of_labels(self.labels, teacher.labels, path)
-
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """See `softened_binary_divergence`."""
         return softened_binary_divergence(logits, teacher_logits, temperature)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -280,16 +243,10 @@ class MultiLabelTask(TableTask, Student):
             "probabilities": probabilities,
         }
 
-    def served_constants(self) -> dict[str, tf.Tensor]:
-        """`labels`, string [labels], in the order of `probabilities`."""
-        return {"labels": tf.constant(self.labels)}
-
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """See `served_predictions`; lists instead of JSON."""
         return label_set_predictions(logits, self.labels, self._thresholds())
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """With the thresholds of the best F1 on the evaluation rows."""
         if self.thresholds == FIXED:
             return self
         probabilities, gold = sigmoid(reduced["logits"]), data.targets["labels"]
@@ -300,7 +257,6 @@ class MultiLabelTask(TableTask, Student):
         return dataclasses.replace(self, decision_thresholds=found)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """F1 and the like of the predicted sets, ranking measures of the probabilities."""
         gold, chosen = self._gold_and_predicted(table, predicted)
         return {
             **label_set_metrics(gold, chosen, self._measures(gold, chosen)),
@@ -308,7 +264,6 @@ class MultiLabelTask(TableTask, Student):
         }
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        """Measures by label."""
         measures = self._measures(*self._gold_and_predicted(table, predicted))
         return TaskReport(
             details=measures.details(),
@@ -317,7 +272,6 @@ class MultiLabelTask(TableTask, Student):
         )
 
     def card_facts(self) -> Iterator[str]:
-        """The labels and thresholds."""
         yield labels_on_card(self.labels)
         found = self._thresholds()
         values = f"{min(found):.4g}"
@@ -333,7 +287,7 @@ class MultiLabelTask(TableTask, Student):
         self, table: Table, predicted: dict[str, Any]
     ) -> tuple[np.ndarray, np.ndarray]:
         chosen = json_values(predicted["predicted_labels"])
-        return self._membership(self._sets(table)), self._membership(chosen)
+        return self._membership(self.label_sets(table)), self._membership(chosen)
 
     def _measures(self, gold: np.ndarray, predicted: np.ndarray) -> LabelMeasures:
         return LabelMeasures(
@@ -344,23 +298,12 @@ class MultiLabelTask(TableTask, Student):
             labels=self.labels,
         )
 
-    def _sets(self, table: Table) -> list[tuple[str, ...]]:
+    def label_sets(self, table: Table) -> list[tuple[str, ...]]:
         return listed_labels(table.columns[self.label_column])
-
-    def _label_rows(self, table: Table) -> LabelRows:
-        pairs = [
-            (label, line)
-            for one, line in zip(self._sets(table), table.lines, strict=True)
-            for label in one
-        ]
-        return LabelRows(table.source, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
-
-    def _numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
 
     def _membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
         """Which labels each row has, bool [rows, labels]."""
-        number = self._numbers()
+        number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
         has[rows, [number[label] for one in sets for label in one]] = True

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
-from bert_tf.tasks.tables.likely_columns import LABEL_NAMES, by_length
+from bert_tf.tasks.base.table_options import LABEL_NAMES, by_length
 
 _CONTEXT = ("context", "passage", "article", "premise", "sent1", "question")
 _QUESTION = ("question", "sent2")

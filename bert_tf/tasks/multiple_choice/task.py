@@ -18,18 +18,23 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
-from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.labels import LabelRows, label_table
 from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, TaskResults
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Task,
+    TaskData,
+    TaskResults,
+    cross_entropy,
+    weighted_hits,
+)
 from bert_tf.tasks.multiple_choice.choice_rows import ChoiceColumns, ChoiceRows, read_choices
 from bert_tf.tasks.multiple_choice.encoding import encode_choices
 from bert_tf.tasks.multiple_choice.host import NO_CHOICE, choice_predictions
 from bert_tf.tasks.multiple_choice.metrics import choice_metrics
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
 from bert_tf.tasks.multiple_choice.serving import ChoiceModule
-from bert_tf.tasks.tables.labels import LabelRows, label_table
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard
 
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
-from bert_tf.tasks.tables.likely_columns import by_length
+from bert_tf.tasks.base.table_options import by_length
 
 _QUESTION = ("question", "query")
 _CONTEXT = ("context", "passage", "paragraph", "document", "text")

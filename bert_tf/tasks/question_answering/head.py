@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task import ROW_WEIGHTS, cross_entropy, weighted_hits
 from bert_tf.training.protocols import Batch, LossParts
 
 _FAR_BELOW = -1e9

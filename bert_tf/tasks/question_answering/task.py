@@ -17,9 +17,8 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertQuestionAnswerer
-from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
-from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
 from bert_tf.tasks.question_answering.card import question_answering_card

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.tables.distillation_options import DistillationConfig
+from bert_tf.tasks.base.table_options import DistillationConfig, likely_labeled_texts
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import TableSketch
 
 SEQUENCE_LENGTH = 128
 METRICS = ("pearson", "spearman", "r2")
@@ -44,7 +47,20 @@ REGRESSION = TaskDeclaration(
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_value", "value"),),
     implementation="bert_tf.tasks.regression.task:RegressionTask",
-    host="bert_tf.tasks.regression.host:RegressionHost",
+    host="bert_tf.tasks.regression.metrics:RegressionHost",
     page="bert_tf.tasks.regression.page:sections",
-    columns="bert_tf.tasks.regression.columns:likely_columns",
+    columns="bert_tf.tasks.regression.options:likely_columns",
 )
+
+
+NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    return likely_labeled_texts(
+        table,
+        "a number to predict",
+        names=NUMBER_NAMES,
+        fits=lambda each: each.is_quantity,
+        rank=lambda each: -each.distinct,
+    )

@@ -14,13 +14,16 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import BertRegressor, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.host_task import learned
+from bert_tf.tasks.base.labels import reject_other_labels
+from bert_tf.tasks.base.table_task import TableTask
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Student
-from bert_tf.tasks.base.task_fields import learned
-from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.regression.metrics import (
+    mean_and_deviation,
+    regression_metrics,
+    warn_of_one_number,
+)
 from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
-from bert_tf.tasks.regression.targets import mean_and_deviation, warn_of_one_number
-from bert_tf.tasks.tables.number_labels import reject_other_labels
-from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
@@ -56,37 +59,24 @@ class RegressionTask(TableTask, Student):
 
     @property
     def num_logits(self) -> int:
-        """One, in the scale of the labels."""
         return 1
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows whose label is no finite number.
-
-        Raises:
-            InputError: no row is left.
-        """
         table = reject_other_labels(table, self.label_column)
         if self.target_scale:  # else they are training rows, which `learn` refuses
             warn_of_one_number(self.gold(table), table.source, self.label_column, console)
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Finds what standardizes the targets, where they are to be.
-
-        Raises:
-            InputError: the numbers are all equal, or as good as that.
-        """
         return self.trained_on(table)
 
     def trained_on(self, source: Table) -> Self:
-        """With mean and scale of these rows; raises as `learn`."""
         mean, scale = mean_and_deviation(self.gold(source), source.source, self.label_column)
         if self.target_scaling == NONE:
             mean, scale = 0.0, 1.0
         return dataclasses.replace(self, target_mean=mean, target_scale=scale)
 
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """Range, mean and deviation of the numbers."""
         tables = {"training": train, "evaluation": evaluation}
         shown = {name: self.gold(table) for name, table in tables.items() if table is not None}
         yield f"  {self.label_column:<20.20}" + "".join(f"  {name:>10}" for name in shown)
@@ -109,7 +99,6 @@ class RegressionTask(TableTask, Student):
         return {"target": standardized.astype(np.float32)}
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
-        """That of predicting the mean for every row."""
         target = targets["target"].astype(np.float64)
         mean = np.average(target, weights=weights)
         return float(np.average(np.square(target - mean), weights=weights))
@@ -125,35 +114,28 @@ class RegressionTask(TableTask, Student):
         )
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """The squared error, of standardized numbers where they are."""
         standardized = (outputs["logits"][:, 0] - self.target_mean) / self.target_scale
         squares = tf.square(standardized - batch["target"])
         return LossParts(losses={"loss": tf.reduce_sum(squares * batch[ROW_WEIGHTS])})
 
     def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
-        """The only one."""
         return np.zeros(1, np.int64)
 
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """The squared distance, of standardized numbers where they are."""
         return tf.square((logits[:, 0] - teacher_logits[:, 0]) / self.target_scale)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The number."""
         return {"predicted_value": logits[:, 0]}
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """The number."""
         return {"predicted_value": logits[:, 0]}
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Correlations and errors; the errors in the scale of the labels."""
         return regression_metrics(self.gold(table), np.asarray(predicted["predicted_value"]))
 
     def card_facts(self) -> Iterator[str]:
-        """The scale of the numbers."""
         if self.target_scaling == STANDARD:
             yield (
                 f"numbers of the training rows: mean {self.target_mean:.5g}, standard deviation "

@@ -19,8 +19,7 @@ from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.losses import FinetuningLoss
-from bert_tf.tasks.base.task import Student, TaskData, as_student
+from bert_tf.tasks.base.task import FinetuningLoss, Student, TaskData, as_student
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.forward import ForwardPass, forward_progress
 from bert_tf.training.protocols import Batch, LossParts
@@ -34,66 +33,73 @@ TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
 _BATCH_TOKENS = 4096
 
 
-def with_soft_labels(
-    teaching: Teaching,
-    task: Student,
-    train: TaskData,
-    unlabeled: Table | None,
-    tokenizer: WordPieceTokenizer,
-    *,
-    folder: Path,
-    policy: str,
-    writes: bool,
-    console: Console,
-) -> TaskData:
-    """The training rows with the teacher's logits, and rows without labels after them.
+@dataclasses.dataclass(frozen=True)
+class SoftLabels:
+    """Adds a teacher's logits to training rows.
 
-    The logits are kept in the run directory and read again by a run that resumes.
+    They are kept in the run directory and read again by a run that resumes.
 
-    Args:
+    Attributes:
         teaching: names the teacher.
-        task: the student's.
-        train: its labeled rows.
-        unlabeled: rows without labels.
-        tokenizer: the student's.
         folder: keeps the logits.
         policy: Keras dtype policy that the teacher computes in.
         writes: False for workers other than the chief.
         console: shows progress.
-
-    Raises:
-        UsageError: the teacher has another task, other labels or other inputs.
     """
-    directory = read_model_directory(teaching.teacher)
-    teacher = _teacher_task(directory, task, teaching.teacher)
-    order = task.order_of_logits(teacher, teaching.teacher)
-    texts = task.texts(train.source)
-    if unlabeled is not None:
-        texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
-        train = _followed_by(train, task, unlabeled, tokenizer)
-    kept, note = folder / "logits.safetensors", folder / "logits.json"
-    key = _key_of(directory.path, texts, policy)
-    logits = _read_logits(note, kept, key)
-    if logits is None:
-        logits = _logits(directory, teacher, texts, policy=policy, console=console)
-        if writes:
+
+    teaching: Teaching
+    folder: Path
+    _: dataclasses.KW_ONLY
+    policy: str
+    writes: bool
+    console: Console
+
+    def added(
+        self,
+        task: Student,
+        train: TaskData,
+        unlabeled: Table | None,
+        tokenizer: WordPieceTokenizer,
+    ) -> TaskData:
+        """Returns the rows of a student with logits, and rows without labels after them.
+
+        Raises:
+            UsageError: the teacher has another task, other labels or other inputs.
+        """
+        path = self.teaching.teacher
+        directory = read_model_directory(path)
+        teacher = _teacher_task(directory, task, path)
+        order = task.order_of_logits(teacher, path)
+        texts = task.texts(train.source)
+        if unlabeled is not None:
+            texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
+            train = _followed_by(train, task, unlabeled, tokenizer)
+        logits = self._logits(directory, teacher, texts)
+        owners = np.arange(len(train.rows)) if train.owners is None else train.owners
+        weights = train.weights.copy()
+        if unlabeled is not None:
+            is_unlabeled = owners >= len(train.source)
+            weights[is_unlabeled] = (1.0 / np.bincount(owners))[owners[is_unlabeled]]
+        soft = {TEACHER_LOGITS: logits[:, order][owners], SOFT_WEIGHTS: weights}
+        return dataclasses.replace(train, targets={**train.targets, **soft}, chance_loss=None)
+
+    def _logits(
+        self, directory: ModelDirectory, teacher: Student, texts: dict[str, list[str]]
+    ) -> np.ndarray:
+        """The kept logits if they are of these rows and this teacher, else computed ones."""
+        kept, note = self.folder / "logits.safetensors", self.folder / "logits.json"
+        key = _key_of(directory.path, texts, self.policy)
+        if finished_sha256(note, kept, made_from=key) is not None:
+            logits: np.ndarray = load_file(kept)["logits"]
+            return logits
+        logits = _computed_logits(
+            directory, teacher, texts, policy=self.policy, console=self.console
+        )
+        if self.writes:
             with replacing_file(kept) as aside:
                 save_file({"logits": logits}, aside)
             note_finished(note, kept, made_from=key)
-    owners = np.arange(len(train.rows)) if train.owners is None else train.owners
-    weights = train.weights.copy()
-    if unlabeled is not None:
-        is_unlabeled = owners >= len(train.source)
-        weights[is_unlabeled] = (1.0 / np.bincount(owners))[owners[is_unlabeled]]
-    return dataclasses.replace(
-        train,
-        targets={
-            **train.targets,
-            TEACHER_LOGITS: logits[:, order][owners],
-            SOFT_WEIGHTS: weights,
-        },
-        chance_loss=None,
-    )
+        return logits
 
 
 class DistillationLoss(FinetuningLoss):
@@ -115,7 +121,6 @@ class DistillationLoss(FinetuningLoss):
 
     @tf.autograph.experimental.do_not_convert
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The weight of the labels, and of the teacher."""
         return {
             "label_loss": super().weights(batch)["loss"],
             "teacher_loss": tf.reduce_sum(batch[SOFT_WEIGHTS]),
@@ -125,7 +130,6 @@ class DistillationLoss(FinetuningLoss):
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:
-        """Sums of both losses, each times its fraction of the whole, and the task's metrics."""
         task = self._student
         outputs = task.outputs(model, batch, training=training, dropout_key=dropout_key)
         parts = task.loss_parts(outputs, batch)
@@ -177,7 +181,7 @@ def _followed_by(
     )
 
 
-def _logits(
+def _computed_logits(
     directory: ModelDirectory,
     teacher: Student,
     texts: dict[str, list[str]],
@@ -228,11 +232,3 @@ def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
             encoded = text.encode("utf-8", errors="surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()
-
-
-def _read_logits(note: Path, path: Path, key: str) -> np.ndarray | None:
-    """The kept logits, if they are of these rows and this teacher, and as they were written."""
-    if finished_sha256(note, path, made_from=key) is None:
-        return None
-    logits: np.ndarray = load_file(path)["logits"]
-    return logits

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.tasks.base.losses import FinetuningLoss
 from bert_tf.tasks.base.task import (
+    FinetuningLoss,
     RowsCheck,
     Task,
     TaskData,
@@ -24,15 +27,12 @@ from bert_tf.tasks.base.task import (
     accept_any_rows,
     as_student,
 )
-from bert_tf.tasks.running.distillation import DistillationLoss, with_soft_labels
-from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
-from bert_tf.tasks.running.evaluation import measure_best
+from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
+from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
-from bert_tf.tasks.running.prediction import Evaluator
-from bert_tf.tasks.running.step_count import too_few_steps
+from bert_tf.tasks.running.forward import Evaluator
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.training.arithmetic import (
-    Arithmetic,
     BatchRows,
     PrecisionPolicy,
     has_accelerator,
@@ -59,7 +59,7 @@ _LENGTH_MULTIPLE_OF_TENSOR_CORES = 8  # products in 16 bits are fastest in such 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningResult:
-    """What a fine-tuning made.
+    """The outcome of a fine-tuning.
 
     Attributes:
         task: the task with its labels.
@@ -94,7 +94,7 @@ def finetune(
     Args:
         config: model, rows and how to train.
         console: shows what is read and how training progresses.
-        check: may refuse the rows that were read.
+        check: may reject the rows that were read.
 
     Raises:
         InputError: the rows cannot be used, or training diverged.
@@ -105,85 +105,58 @@ def finetune(
     arithmetic = settle_arithmetic(
         config, batch_rows(config), static_shapes=False, strategy=strategy, console=console
     )
-    precision = arithmetic.precision
+    policy, writes = arithmetic.precision.policy, is_chief(strategy)
     init = read_model_directory(config.init)
     for note in init.notes:
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
     rows, loss = read, FinetuningLoss(task)
-    teaching = config.teaching
-    if teaching is not None:
-        student = as_student(task)
-        soft = with_soft_labels(
-            teaching,
-            student,
-            read.train,
-            read.unlabeled,
-            tokenizer,
-            folder=Path(config.output) / "teacher",
-            policy=precision.policy,
-            writes=is_chief(strategy),
-            console=console,
-        )
-        rows, loss = dataclasses.replace(read, train=soft), DistillationLoss(student, teaching)
+    if config.teaching is not None:
+        student, teacher = as_student(task), Path(config.output) / "teacher"
+        keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
+        soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
+        rows = dataclasses.replace(read, train=soft)
+        loss = DistillationLoss(student, config.teaching)
     subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
     model = build_model(
-        config, task, subset.directory, policy=precision.policy, strategy=strategy, console=console
+        config, task, subset.directory, policy=policy, strategy=strategy, console=console
     )
-    inputs = FinetuningInputs(
-        rows.train,
-        batch_size=config.batch_size,
-        row_multiple=strategy.num_replicas_in_sync
-        * config.gradient_accumulation_steps
-        * arithmetic.shards,
-        length_multiple=length_multiple(precision, task.max_seq_length),
-        max_seq_length=task.max_seq_length,
-        pad_id=pad_id,
-        seed=config.seed,
-    )
-    few = too_few_steps(
-        rows=len(rows.train.rows),
-        batch_size=config.batch_size,
-        epochs=config.epochs,
-        steps=_total_steps(config, inputs),
-    )
-    if few is not None:
-        console.warn(few)
-    evaluator = None
-    if rows.evaluation is not None:
-        evaluator = Evaluator(
-            task,
-            model,
-            rows.evaluation,
-            pad_id=pad_id,
-            batch_tokens=EVALUATION_TOKENS,
-            max_rows=config.eval_batch_size,
-            console=console,
-        )
-    keep_arithmetic(config, arithmetic)
-    training = _training_loop(
+    inputs = make_inputs(
         config,
+        task,
+        rows.train,
+        parts=strategy.num_replicas_in_sync * arithmetic.shards,
+        precision=arithmetic.precision,
+        pad_id=pad_id,
+    )
+    _warn_of_few_steps(config, inputs, len(rows.train.rows), console)
+    keep_arithmetic(config, arithmetic)
+    evaluate = EpochEvaluation(
+        config,
+        model,
+        task,
+        init=init,
+        evaluator=_evaluator(config, task, model, rows.evaluation, pad_id, console),
+        writes=writes,
+        restore=subset.whole,
+    )
+    training = TrainingLoop(
         model=model,
         loss=loss,
+        optimizer=built_optimizer(config, model, strategy),
         inputs=inputs,
         strategy=strategy,
+        settings=_loop_settings(config, model, inputs, measure_matmul_peak(policy, strategy)),
+        run_directory=Path(config.output),
         arithmetic=arithmetic,
-        evaluate=EpochEvaluation(
-            config,
-            model,
-            task,
-            init=init,
-            evaluator=evaluator,
-            writes=is_chief(strategy),
-            restore=subset.whole,
-        ),
         console=console,
+        evaluate=evaluate,
     ).run()
     results = None
-    if read.evaluation is not None and is_chief(strategy):
+    if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read.evaluation, console)
     if rows.train.chance_loss is None:  # a teacher's distance is part of the training loss
         read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
@@ -244,49 +217,75 @@ def _result(
     )
 
 
-def _training_loop(
+def make_inputs(
     config: FinetuneConfig,
+    task: Task,
+    data: TaskData,
     *,
-    model: Any,
-    loss: FinetuningLoss,
-    inputs: FinetuningInputs,
-    strategy: tf.distribute.Strategy,
-    arithmetic: Arithmetic,
-    evaluate: EpochEvaluation,
-    console: Console,
-) -> TrainingLoop:
-    total_steps = _total_steps(config, inputs)
+    parts: int,
+    precision: PrecisionPolicy,
+    pad_id: int,
+) -> FinetuningInputs:
+    """Makes training batches; `parts` is how many devices or cores share a micro-batch."""
+    return FinetuningInputs(
+        data,
+        batch_size=config.batch_size,
+        row_multiple=config.gradient_accumulation_steps * parts,
+        length_multiple=length_multiple(precision, task.max_seq_length),
+        max_seq_length=task.max_seq_length,
+        pad_id=pad_id,
+        seed=config.seed,
+    )
+
+
+def built_optimizer(config: FinetuneConfig, model: Any, strategy: tf.distribute.Strategy) -> Any:
+    """Makes the optimizer of a config in a strategy's scope."""
     with strategy.scope():
-        optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
-    return TrainingLoop(
-        model=model,
-        loss=loss,
-        optimizer=optimizer,
-        inputs=inputs,
-        strategy=strategy,
-        settings=LoopSettings.from_config(
-            config,
-            phases=(
-                PhaseSettings(
-                    steps=total_steps,
-                    accumulation_steps=config.gradient_accumulation_steps,
-                    peak_learning_rate=config.learning_rate,
-                    warmup_steps=round(config.warmup_proportion * total_steps),
-                    work=ModelFlops.of_encoder(
-                        model.config,
-                        frozen_layers=config.freeze_layers,
-                        reads_all_tokens=model.reads_all_tokens,
-                    ),
-                ),
-            ),
-            peak_flops=measure_matmul_peak(arithmetic.precision.policy, strategy),
-            eval_every=inputs.steps_per_epoch,
-            shown_metrics=config.shown_metrics,
-        ),
-        run_directory=Path(config.output),
-        arithmetic=arithmetic,
+        return make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
+
+
+def _evaluator(
+    config: FinetuneConfig,
+    task: Task,
+    model: Any,
+    data: TaskData | None,
+    pad_id: int,
+    console: Console,
+) -> Evaluator | None:
+    if data is None:
+        return None
+    return Evaluator(
+        task,
+        model,
+        data,
+        pad_id=pad_id,
+        batch_tokens=EVALUATION_TOKENS,
+        max_rows=config.eval_batch_size,
         console=console,
-        evaluate=evaluate,
+    )
+
+
+def _loop_settings(
+    config: FinetuneConfig, model: Any, inputs: FinetuningInputs, peak_flops: float | None
+) -> LoopSettings:
+    total_steps = _total_steps(config, inputs)
+    phase = PhaseSettings(
+        steps=total_steps,
+        accumulation_steps=config.gradient_accumulation_steps,
+        peak_learning_rate=config.learning_rate,
+        warmup_steps=round(config.warmup_proportion * total_steps),
+        work=ModelFlops.of_encoder(
+            model.config,
+            frozen_layers=config.freeze_layers,
+            reads_all_tokens=model.reads_all_tokens,
+        ),
+    )
+    return LoopSettings.from_config(
+        config,
+        phases=(phase,),
+        peak_flops=peak_flops,
+        eval_every=inputs.steps_per_epoch,
+        shown_metrics=config.shown_metrics,
     )
 
 
@@ -302,8 +301,74 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
     return max(1, round(config.epochs * inputs.steps_per_epoch))
 
 
+def _warn_of_few_steps(
+    config: FinetuneConfig, inputs: FinetuningInputs, rows: int, console: Console
+) -> None:
+    few = too_few_steps(
+        rows=rows,
+        batch_size=config.batch_size,
+        epochs=config.epochs,
+        steps=_total_steps(config, inputs),
+    )
+    if few is not None:
+        console.warn(few)
+
+
 def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
+
+
+_FEW, _ENOUGH = 20, 100
+
+
+def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
+    """A warning about a run with fewer than 20 steps; None of any other.
+
+    Files of a few dozen rows have such runs by default: within so few steps, and the first of
+    them with a learning rate that still rises, a new head stays close to chance. A hundred steps
+    are what the smallest sets of GLUE have (RTE: 234 at batch size 32).
+
+    Args:
+        rows, batch_size: of an epoch.
+        epochs: of the run.
+        steps: of the run.
+    """
+    if steps >= _FEW:
+        return None
+    needed = math.ceil(_ENOUGH / math.ceil(rows / batch_size))
+    return (
+        f"{quantity(rows, 'training row')} in batches of {batch_size} make "
+        f"{quantity(steps, 'step')} in {epochs:g} epochs, too few to learn from; give --epochs "
+        f"{needed} for {_ENOUGH} steps, or a smaller --batch-size"
+    )
+
+
+_NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from useful
+
+
+def learning_doubts(result: FinetuningResult) -> Iterator[str]:
+    """A warning if the training loss, and that of evaluation if there is one, stayed at chance.
+
+    Training loss alone is averaged over the last steps, which of a short run are all of them: such
+    a model may have learned something by its end, as its evaluation shows.
+    """
+    chance = result.train.chance_loss
+    loss = result.training.train.get("loss")
+    if chance is None or loss is None or loss < _NEARLY * chance:
+        return
+    if _is_below_chance(result.training.eval, result.evaluation):
+        return
+    yield (
+        f"the training loss ended at {loss:.4f}; a model that ignores the texts has {chance:.4f}: "
+        "nothing was learned. Likely causes: a learning rate that is too high or too low, too few "
+        "steps, labels that do not belong to their rows"
+    )
+
+
+def _is_below_chance(measured: Mapping[str, float] | None, data: TaskData | None) -> bool:
+    if measured is None or data is None or data.chance_loss is None:
+        return False
+    return measured["loss"] < _NEARLY * data.chance_loss

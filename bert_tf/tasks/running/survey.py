@@ -12,16 +12,18 @@ from bert_tf.base.console import Console
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.losses import FinetuningLoss
-from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
-from bert_tf.tasks.running.finetuning import batch_rows, build_model, length_multiple
-from bert_tf.tasks.running.finetuning_rows import repeated_texts
+from bert_tf.tasks.running.finetuning import (
+    batch_rows,
+    build_model,
+    built_optimizer,
+    make_inputs,
+)
+from bert_tf.tasks.running.finetuning_rows import Truncation, repeated_texts
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.arithmetic import Arithmetic, settle_arithmetic
 from bert_tf.training.distribution import distributed_iterator, make_strategy
-from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import VocabularySubset
@@ -149,17 +151,16 @@ class Surveyor:
             strategy=self._strategy,
             console=self._console,
         )
-        inputs = FinetuningInputs(
+        inputs = make_inputs(
+            config,
+            task,
             data.renumbered(subset.numbers),
-            batch_size=config.batch_size,
-            row_multiple=config.gradient_accumulation_steps * self._arithmetic.shards,
-            length_multiple=length_multiple(precision, task.max_seq_length),
-            max_seq_length=task.max_seq_length,
+            parts=self._arithmetic.shards,
+            precision=precision,
             pad_id=int(subset.numbers(self._tokenizer.pad_id)),
-            seed=config.seed,
         )
+        optimizer = built_optimizer(config, model, self._strategy)
         with self._strategy.scope():
-            optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
             optimizer.build(model.trainable_variables)
         step = TrainingStep(
             model=model,

@@ -11,8 +11,8 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.tasks.base.table_options import by_length
 from bert_tf.tasks.similarity.options import COSENT, RANKING, TRIPLET
-from bert_tf.tasks.tables.likely_columns import by_length
 
 _FIRST = (
     *("anchor", "query", "question", "text", "sentence1", "premise", "question1", "text_a"),

@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 from scipy.special import logsumexp
 
+from bert_tf.tasks.base.labels import pearson, spearman
 from bert_tf.tasks.similarity.cosines import normalized
-from bert_tf.tasks.tables.correlations import pearson, spearman
 
 _TOP = 10
 _BLOCK_SCORES = 1 << 24  # similarities that are held at once

@@ -21,10 +21,16 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder
-from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, TaskResults
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.labels import reject_other_labels
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Task,
+    TaskData,
+    TaskResults,
+    cross_entropy,
+    weighted_hits,
+)
 from bert_tf.tasks.similarity.columns import check_all_match
 from bert_tf.tasks.similarity.cosines import similarities_of
 from bert_tf.tasks.similarity.encoding import encode_rows, text_ids
@@ -50,7 +56,6 @@ from bert_tf.tasks.similarity.options import (
 )
 from bert_tf.tasks.similarity.results import matched_results, scored_results
 from bert_tf.tasks.similarity.serving import SimilarityModule
-from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
 

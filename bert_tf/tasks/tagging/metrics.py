@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.tasks.base.labels import shown_label
 from bert_tf.tasks.base.task import TaskReport
-from bert_tf.tasks.tables.labels import shown_label
 from bert_tf.tasks.tagging.options import PLAIN
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, strict_spans
 

@@ -14,12 +14,12 @@ from bert_tf.tasks.base.report_sections import (
     ExamplesSection,
     Section,
     TableSection,
+    label_section,
     length_bins,
     table_by_group,
     worst_first,
 )
 from bert_tf.tasks.base.task import TaskResults
-from bert_tf.tasks.tables.label_sections import label_section
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.task import TaggingTask
 

@@ -20,12 +20,10 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
-from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.base.task import Task, TaskData, TaskResults
-from bert_tf.tasks.base.task_card import TaskCard
-from bert_tf.tasks.base.task_fields import kept_if_set
-from bert_tf.tasks.tables.labels import label_table
+from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.host_task import kept_if_set
+from bert_tf.tasks.base.labels import label_table
+from bert_tf.tasks.base.task import Task, TaskData, TaskResults, cross_entropy, weighted_hits
 from bert_tf.tasks.tagging.card import tagging_card
 from bert_tf.tasks.tagging.host import best_tags, tag_predictions
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
-from bert_tf.tasks.tables.labels import LabelRows, suspicious_labels
+from bert_tf.tasks.base.labels import LabelRows, suspicious_labels
 from bert_tf.tasks.tagging.options import PLAIN
 from bert_tf.tasks.tagging.rows.gold_tags import gold_labels
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.tasks.tables.labels import rarest_labels
+from bert_tf.tasks.base.labels import rarest_labels
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, tags_of_spans

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.tasks.base.task_fields import kept_if_set
+from bert_tf.tasks.base.host_task import kept_if_set
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_tf.tasks.base.labels import LabelMeasures
 from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
-from bert_tf.tasks.tables.label_measures import LabelMeasures
 
 
 def metrics_of(gold, predicted):

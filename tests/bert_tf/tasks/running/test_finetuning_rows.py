@@ -9,8 +9,7 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.base.task import accept_any_rows
-from bert_tf.tasks.running.finetuning_rows import read_rows
-from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.tasks.running.finetuning_rows import Truncation, read_rows
 from bert_tf.weights.model_directory import read_model_directory
 
 ROWS = [

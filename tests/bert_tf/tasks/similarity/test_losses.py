@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.tasks.base.losses import cross_entropy
+from bert_tf.tasks.base.task import cross_entropy
 from bert_tf.tasks.similarity.losses import cosent_loss, ranking_logits, triplet_distances
 
 

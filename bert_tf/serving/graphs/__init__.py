@@ -1,0 +1,1 @@
+"""Graphs of tasks: from texts to predictions inside one exported function."""

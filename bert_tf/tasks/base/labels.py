@@ -1,0 +1,335 @@
+"""The labels of a table: their order, how often each occurs, and which look wrong."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.cells import shortened
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.tables import Table
+from bert_tf.data.text.casing import normalize
+
+_WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
+_SHOWN_LABELS = 20
+_SHOWN_FAULTS = 5
+_LABEL_WIDTH = 40
+# What pandas.read_csv takes for a missing value, and what people write for one.
+_MISSING = frozenset(
+    [
+        *("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "1.#ind", "1.#qnan", "<na>", "n/a"),
+        *("na", "nan", "-nan", "none", "null", "nil", "missing", "-", "--", "?"),
+    ]
+)
+
+
+class LabelRows:
+    """Counts labels, and knows the first line of each.
+
+    Args:
+        source: the file.
+        labels, lines: of each row.
+        noun: for messages, where a label is not of a row.
+    """
+
+    def __init__(
+        self, source: str, labels: Sequence[str], lines: Sequence[int], *, noun: str = "row"
+    ):
+        self.source = source
+        self.noun = noun
+        self.counts = collections.Counter(labels)
+        self.first: dict[str, int] = {}
+        for label, line in zip(labels, lines, strict=True):
+            self.first.setdefault(label, line)
+
+    def named(self, label: str) -> str:
+        """Describes a label with its rows: `'sports ' (3 rows, first at line 17)`."""
+        rows = self.counts[label]
+        where = f"line {self.first[label]}" if rows == 1 else f"first at line {self.first[label]}"
+        return f"{_quoted(label)} ({quantity(rows, self.noun)}, {where})"
+
+
+def sorted_labels(labels: set[str]) -> tuple[str, ...]:
+    """Orders labels: by number if all are whole numbers, else as text."""
+    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
+
+
+def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Returns the label of each row that is rarest in all rows; empty without one."""
+    sets = list(rows)
+    counts = collections.Counter(label for labels in sets for label in labels)
+    return [min(labels, key=counts.__getitem__, default="") for labels in sets]
+
+
+def label_table(
+    labels: Sequence[str], training: LabelRows, evaluation: LabelRows | None
+) -> Iterator[str]:
+    """Yields lines with each label and its rows; of many labels the most frequent."""
+    shown = labels
+    if len(labels) > _SHOWN_LABELS:
+        shown = [label for label, _ in training.counts.most_common(_SHOWN_LABELS)]
+    parts = [("training", training), ("evaluation", evaluation)]
+    columns = [(name, rows.counts) for name, rows in parts if rows is not None]
+    names = [shown_label(label) for label in shown]
+    width = max(len(name) for name in ("label", *names))
+    yield f"  {'label':{width}}" + "".join(f"  {name:>10}" for name, _ in columns)
+    for label, name in zip(shown, names, strict=True):
+        yield f"  {name:{width}}" + "".join(f"  {counts[label]:>10,}" for _, counts in columns)
+    if len(labels) > len(shown):
+        yield f"  and {quantity(len(labels) - len(shown), 'less frequent label')}"
+
+
+def suspicious_labels(rows: LabelRows) -> Iterator[str]:
+    """Yields lines on likely mistakes: the same label twice, missing values, a single row."""
+    groups: dict[object, list[str]] = {}
+    for label in rows.counts:
+        groups.setdefault(_essence(label), []).append(label)
+    yield from _first(
+        f"{rows.source}: {' and '.join(map(rows.named, same))} are different labels, though they "
+        "differ only in spelling; make them one if they mean one"
+        for same in groups.values()
+        if len(same) > 1
+    )
+    yield from _first(
+        f"{rows.source}: {rows.named(label)} is a label, though it looks like a missing value; "
+        "take such rows out if it is one"
+        for label in rows.counts
+        if label.strip().casefold() in _MISSING
+    )
+    yield from _first(
+        f"{rows.source}: {rows.named(label)} is the only {rows.noun} of its label, too few to "
+        "learn it from"
+        for label, count in rows.counts.items()
+        if count == 1
+    )
+
+
+def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
+    """Yields lines on labels that a model does not know, with the known one likely meant."""
+    meant = {_essence(label): f" (likely {_quoted(label)})" for label in known}
+    yield from _first(
+        f"{rows.source}: {rows.named(label)} is not a label of the model"
+        f"{meant.get(_essence(label), '')}, which knows {shown_labels(known)}; such rows are "
+        "rejected"
+        for label, _ in rows.counts.most_common()
+    )
+
+
+def labels_on_card(labels: Sequence[str]) -> str:
+    """Lists labels in Markdown."""
+    listed = ", ".join(f"`{label}`" for label in labels[:_SHOWN_LABELS])
+    more = len(labels) - _SHOWN_LABELS
+    return f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def shown_labels(labels: Sequence[str]) -> str:
+    """Lists the first ten labels, and counts the rest."""
+    listed = ", ".join(_quoted(label) for label in labels[:10])
+    return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10:,} more"
+
+
+def shown_label(label: str) -> str:
+    """Shows a label in a table or message, quoted where it could be taken for another."""
+    if label != " ".join(label.split()) or not label.isprintable():
+        return _quoted(label)
+    return label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 1] + "…"
+
+
+def _first(lines: Iterable[str]) -> Iterator[str]:
+    found = list(lines)
+    yield from found[:_SHOWN_FAULTS]
+    if len(found) > _SHOWN_FAULTS:
+        yield f"  and {quantity(len(found) - _SHOWN_FAULTS, 'more label')} like these"
+
+
+def _essence(label: str) -> object:
+    """A label without what is spelling alone: case, spacing, form of characters and numbers."""
+    folded = " ".join(normalize("NFKC", label).casefold().split())
+    if "_" in folded:  # which Decimal would read over
+        return folded
+    try:
+        number = Decimal(folded)
+    except InvalidOperation:
+        return folded
+    return number if number.is_finite() else folded
+
+
+def _quoted(label: str) -> str:
+    text = repr(label)
+    return text if len(text) <= _LABEL_WIDTH else text[: _LABEL_WIDTH - 1] + "…"
+
+
+def reject_unknown_labels(
+    table: Table, labels: Sequence[Sequence[str]], known: Sequence[str], console: Console
+) -> Table:
+    """Rejects the rows with a label that a model does not know, and warns of those.
+
+    Args:
+        table: the rows.
+        labels: of each row.
+        known: the model's labels.
+        console: where the warnings go.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
+    names = set(known)
+    unknown = {
+        index: [label for label in row if label not in names] for index, row in enumerate(labels)
+    }
+    rejects = {
+        index: Reject(
+            table.source,
+            table.lines[index],
+            "label is not one the model knows",
+            ", ".join(map(repr, row)),
+        )
+        for index, row in unknown.items()
+        if row
+    }
+    if not rejects:
+        return table
+    pairs = [(label, table.lines[index]) for index, row in unknown.items() for label in row]
+    rows = LabelRows(table.source, [label for label, _ in pairs], [line for _, line in pairs])
+    lines = list(unknown_labels(rows, known))
+    if len(rejects) < len(table):
+        for text in lines:
+            console.warn(text)
+    return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))
+
+
+_NUMBER = re.compile(r"\s*[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+_REASON = "label is not a finite number"
+
+
+def reject_other_labels(table: Table, column: str) -> Table:
+    """Rejects the rows whose label is no finite number of float32.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
+    rejects = {
+        index: Reject(table.source, line, _REASON, shortened(label))
+        for index, (label, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
+        if not _is_number(label)
+    }
+    return table.rejecting(
+        rejects, advice=f"column {column!r} is read; name another with --label-column"
+    )
+
+
+def _is_number(label: str) -> bool:
+    if not _NUMBER.fullmatch(label):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(np.float32(float(label))))
+
+
+_MEASURES = ("precision", "recall", "f1")
+
+_SHOWN_WARNINGS = 5
+
+
+class LabelMeasures:
+    """Precision, recall and F1 of each label, as scikit-learn's `classification_report` has them.
+
+    A quotient without rows is 0. Averages are over the labels that occur in gold or predictions;
+    0 where none does.
+
+    Args:
+        right: rows of each label that are predicted to have it, int [labels].
+        predicted, support: rows that are predicted to have it; that have it.
+        rows: of the file.
+        labels: names.
+    """
+
+    def __init__(
+        self,
+        right: np.ndarray,
+        predicted: np.ndarray,
+        support: np.ndarray,
+        *,
+        rows: int,
+        labels: Sequence[str],
+    ):
+        self._labels = labels
+        self._rows = rows
+        self._support, self._predicted = support, predicted
+        self._measures = {
+            "precision": quotient(right, predicted),
+            "recall": quotient(right, support),
+            "f1": quotient(2 * right, support + predicted),
+        }
+
+    def macro_average(self) -> dict[str, float]:
+        """Averages each measure over labels."""
+        return self._average(self._support + self._predicted > 0)
+
+    def details(self) -> dict[str, Any]:
+        """Returns entries of metrics.json."""
+        return {
+            "labels": {
+                label: {**self._measures_of(number), "support": int(self._support[number])}
+                for number, label in enumerate(self._labels)
+            },
+            "macro_average": self.macro_average(),
+            "weighted_average": self._average(self._support),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yields a table for the console; none of too many labels."""
+        if len(self._labels) > _SHOWN_LABELS:
+            return
+        names = [shown_label(label) for label in self._labels]
+        width = max(len(name) for name in ("label", *names))
+        head = "".join(f"  {name:>9}" for name in (*_MEASURES, "rows"))
+        yield f"  {'label':{width}}{head}"
+        for number, name in enumerate(names):
+            cells = "".join(f"  {value:9.4f}" for value in self._measures_of(number).values())
+            yield f"  {name:{width}}{cells}  {self._support[number]:>9,}"
+
+    def warnings(self) -> Iterator[str]:
+        """Yields lines on labels that rows have and that are never predicted."""
+        never = np.flatnonzero((self._support > 0) & (self._predicted == 0))
+        for number in never[:_SHOWN_WARNINGS].tolist():
+            yield (
+                f"label {shortened(self._labels[number])} is never predicted, though "
+                f"{self._support[number]:,} of {quantity(self._rows, 'row')} have it"
+            )
+        if len(never) > _SHOWN_WARNINGS:
+            yield f"{quantity(len(never) - _SHOWN_WARNINGS, 'more label')} are never predicted"
+
+    def _average(self, weights: np.ndarray) -> dict[str, float]:
+        total = max(1, int(weights.sum()))
+        return {name: float(values @ weights / total) for name, values in self._measures.items()}
+
+    def _measures_of(self, number: int) -> dict[str, float]:
+        return {name: float(self._measures[name][number]) for name in _MEASURES}
+
+
+def quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divides elementwise; 0 where `whole` is 0."""
+    return np.divide(part, whole, out=np.zeros(np.shape(part)), where=whole > 0)
+
+
+def pearson(first: np.ndarray, second: np.ndarray) -> float:
+    """Correlates float [rows] with float [rows]; 0 where either is constant."""
+    if not np.ptp(first) or not np.ptp(second):
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> float:
+    """Correlates their ranks; equal numbers share the mean of their ranks."""
+    from scipy.stats import rankdata  # only where numbers are measured
+
+    return pearson(rankdata(first), rankdata(second))

@@ -1,0 +1,195 @@
+"""The options of tasks whose rows are a text or a pair of texts; see `TableTask`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.finetuning import HEAD, LONG_TEXTS, WINDOWS, FinetuneConfig, Teaching
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableTaskConfig(FinetuneConfig):
+    """Fine-tunes on a table with a column of texts, or two, and a column of labels."""
+
+    always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
+
+    text_column: str = option("column of the text", default="text")
+    text_pair_column: str | None = option("column of the second text", default=None)
+    label_column: str = option("column of the label", default="label")
+    long_texts: str = option(
+        "what is read of texts longer than max_seq_length: their head, their head and tail, or all "
+        "in overlapping windows whose logits are averaged",
+        default=HEAD,
+        choices=LONG_TEXTS,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses sequences too short for texts as well."""
+        faults = super().faults()
+        least = 3 if self.text_pair_column is None else 5
+        if self.sequence_length < least:
+            faults.append(
+                f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
+                f"[SEP]; use at least {least}"
+            )
+        if self.long_texts != HEAD and self.text_pair_column is not None:
+            faults.append(
+                f"long_texts: {self.long_texts} needs a single text per row; leave out "
+                "text_pair_column, or use head"
+            )
+        return faults
+
+    @property
+    def remedy_for_long_texts(self) -> str:
+        """What to do about texts that are cut."""
+        if self.text_pair_column is not None:
+            return super().remedy_for_long_texts
+        return f"{super().remedy_for_long_texts}, or choose --long-texts {WINDOWS}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillationConfig(TableTaskConfig):
+    """Fine-tunes on labels, or on them and on what a larger model predicts."""
+
+    teacher: str | None = option(
+        "run or model directory, fine-tuned for the same task, whose predictions are learned as "
+        "well",
+        default=None,
+        reads="model",
+    )
+    unlabeled: str | None = option(
+        "rows without labels that are learned from the teacher alone", default=None, reads="table"
+    )
+    distill_weight: float = option(
+        "with --teacher: fraction of the loss that is the distance to its predictions; the rest is "
+        "the loss of the labels",
+        default=0.5,
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    def faults(self) -> list[str]:
+        """Rejects rows that nothing could be learned from."""
+        faults = super().faults()
+        if self.unlabeled is not None and not (self.teacher and self.distill_weight):
+            faults.append(
+                "unlabeled: such rows are learned from a teacher; give --teacher and a "
+                "--distill-weight above 0, or leave it out"
+            )
+        return faults
+
+    @property
+    def more_inputs(self) -> dict[str, str | None]:
+        """The teacher and the rows without labels."""
+        return {"teacher": self.teacher, "unlabeled": self.unlabeled}
+
+    @property
+    def teaching(self) -> Teaching | None:
+        """By the options."""
+        if self.teacher is None:
+            return None
+        return Teaching(
+            teacher=self.teacher,
+            unlabeled=self.unlabeled,
+            weight=self.distill_weight,
+            temperature=self._temperature,
+        )
+
+    @property
+    def _temperature(self) -> float:
+        return 1.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SoftLabelConfig(DistillationConfig):
+    """The same for tasks whose predictions are probabilities."""
+
+    distill_temperature: float = option(
+        "with --teacher: what the logits of both models are divided by before they are compared",
+        default=2.0,
+        above=0.0,
+        maximum=100.0,
+    )
+
+    @property
+    def _temperature(self) -> float:
+        return self.distill_temperature
+
+
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "target", "sentiment", "intent", "topic"),
+    *("gold_label", "y"),
+)
+_TEXT_NAMES = ("text", "sentence")
+_PAIRS = (
+    ("text", "text_pair"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("sentence_a", "sentence_b"),
+    ("#1 string", "#2 string"),
+    ("query", "passage"),
+)
+
+
+def likely_labeled_texts(
+    table: TableSketch,
+    what: str,
+    *,
+    names: Sequence[str],
+    fits: Callable[[ColumnSketch], bool],
+    rank: Callable[[ColumnSketch], float],
+) -> dict[str, Any]:
+    """The columns of a label and of the text, or the pair of texts, that it is of.
+
+    Args:
+        table: its columns.
+        what, names, fits, rank: of the label, as of `TableSketch.column`.
+
+    Raises:
+        UsageError: there is no such column, or none with texts.
+    """
+    label = table.column("label_column", what, names=names, fits=fits, rank=rank)
+    return {**likely_texts(table, taken=(label,)), "label_column": label}
+
+
+def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:
+    """The columns of the text and, where their names say that there is one, of the second text.
+
+    Args:
+        table: its columns.
+        taken: columns that are something else.
+
+    Raises:
+        UsageError: no column holds texts.
+    """
+    if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
+        by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
+        for first, second in _PAIRS:
+            pair = by_name.get(first), by_name.get(second)
+            if all(each is not None and each.kind == "text" for each in pair):
+                return {"text_column": pair[0].name, "text_pair_column": pair[1].name}  # type: ignore[union-attr]
+    text = table.column(
+        "text_column",
+        "the text",
+        names=_TEXT_NAMES,
+        fits=lambda each: each.is_text,
+        rank=by_length,
+        taken=taken,
+    )
+    pair_column = table.given.get("text_pair_column")
+    return {"text_column": text} | ({"text_pair_column": pair_column} if pair_column else {})
+
+
+def by_length(column: ColumnSketch) -> float:
+    """The rank of columns of which the longest is meant."""
+    return -column.characters

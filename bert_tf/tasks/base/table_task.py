@@ -1,0 +1,388 @@
+"""Base of the tasks whose rows are a text or a pair of texts with a label: a sequence per row."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
+from bert_tf.config.sections.scoring import given_columns
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.rejects import reasons_first
+from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.heads import BertClassifier
+from bert_tf.serving.graphs.table import TableModule
+from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.host_task import (
+    TableHost,
+    added_fields,
+    fields_as_settings,
+    fields_from_settings,
+)
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.table_options import TableTaskConfig
+from bert_tf.tasks.base.task import Task, TaskData, TaskReport, TaskResults
+from bert_tf.training.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory
+
+_READING = {
+    HEAD: "texts are cut at {} tokens",
+    HEAD_TAIL: "of texts longer than {} tokens, the first quarter of these and the rest from their "
+    "end is read; other libraries read the beginning",
+    WINDOWS: "texts longer than {} tokens are read in overlapping windows, whose logits are "
+    "averaged; other libraries read the first window",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableTask(Task):
+    """Base of tasks that predict from logits of the pooled output of a text or a pair of texts.
+
+    Each field that a subclass adds is an option of the same name, or `learned` from the training
+    rows; `task.json` keeps it. One with an ordinary default may be missing there.
+
+    Attributes:
+        title: heading of model cards.
+        google_script, metric_types: see `TaskCard`.
+        has_label_lists: whether a cell of the label column may hold a list, or nothing.
+        text_column, text_pair_column, label_column: of a table; no pairs are None.
+        long_texts: how longer texts are read; of windows, the logits are averaged.
+    """
+
+    declaration: ClassVar[TaskDeclaration]
+    title: ClassVar[str]
+    google_script: ClassVar[str | None] = None
+    metric_types: ClassVar[Mapping[str, str]] = {}
+    has_label_lists: ClassVar[bool] = False
+
+    text_column: str
+    text_pair_column: str | None
+    label_column: str
+    max_seq_length: int
+    long_texts: str = HEAD
+
+    # What a subclass declares.
+
+    @property
+    @abc.abstractmethod
+    def num_logits(self) -> int:
+        """Number of logits per row."""
+
+    @abc.abstractmethod
+    def targets(self, table: Table) -> dict[str, np.ndarray]:
+        """Makes arrays [rows, …], which `loss_parts` finds in a batch under the same names."""
+
+    @abc.abstractmethod
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Computes as `Task.loss_parts` from `outputs["logits"]`, float32 [rows, num_logits]."""
+
+    @abc.abstractmethod
+    def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Predicts inside an exported graph: float32 [rows, num_logits] to tensors [rows, …].
+
+        Returns the declared predictions, and others for callers of the exported model only.
+        """
+
+    @abc.abstractmethod
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """Predicts the same in NumPy, for evaluation and to check an exported graph.
+
+        It shares no code with `served_predictions`, so that each shows mistakes of the other.
+        """
+
+    @abc.abstractmethod
+    def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Measures labeled rows and columns of `predictions`, or of an exported model."""
+
+    # What a subclass may add to.
+
+    def usable(self, table: Table, console: Console) -> Table:
+        """Rejects training or evaluation rows whose label cannot be used.
+
+        On training rows, fields that are `learned` still have their first value.
+        """
+        return table
+
+    def learn(self, table: Table, console: Console) -> Self:
+        """Returns the task with its `learned` fields set from the usable training rows.
+
+        Raises:
+            InputError: nothing can be learned from them.
+        """
+        return self
+
+    def columns_of_labels(self) -> tuple[str, ...]:
+        """Returns the columns that `usable` makes `label_column` of."""
+        return (self.label_column,)
+
+    def training_columns(self) -> tuple[str, ...]:
+        """Returns the columns of training rows besides texts and label."""
+        return ()
+
+    def row_weights(self, table: Table) -> np.ndarray:
+        """Returns the weight of each training row, float32 [rows]; evaluation rows count alike."""
+        return np.ones(len(table), np.float32)
+
+    def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
+        """Computes `TaskData.chance_loss` from targets and weights."""
+        return None
+
+    def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
+        """Reports more than the metrics; arguments as of `metrics`."""
+        return TaskReport()
+
+    def classes(self, table: Table) -> Sequence[str] | None:
+        """Returns the classes that held-out rows are stratified by, if any."""
+        return None
+
+    def gold(self, table: Table) -> Sequence[Any] | np.ndarray:
+        """Returns the labels as predictions.jsonl shows them: texts, or an array of numbers."""
+        return table.columns[self.label_column]
+
+    def served_constants(self) -> dict[str, tf.Tensor]:
+        """Returns outputs of an exported model that do not depend on the rows."""
+        return {}
+
+    def card_facts(self) -> Iterator[str]:
+        """Yields facts of the model card besides columns and length."""
+        return iter(())
+
+    # What every task of this kind does.
+
+    @classmethod
+    def of_weights(cls, directory: ModelDirectory, **added: Any) -> Self:
+        """Makes the task of another library's weights, with default columns and length.
+
+        Args:
+            directory: the weights.
+            added: the fields that a subclass adds.
+        """
+        defaults = cls.declaration.options
+        assert issubclass(defaults, TableTaskConfig)
+        longest = directory.config.max_position_embeddings
+        return cls(
+            text_column=defaults.text_column,
+            text_pair_column=defaults.text_pair_column,
+            label_column=TableTaskConfig.label_column,
+            max_seq_length=min(defaults.default_sequence_length, longest),
+            **added,
+        )
+
+    @classmethod
+    def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
+        task = cls(**{**cls.options_of(config), "max_seq_length": config.sequence_length})
+        table = task.read(
+            config.train,
+            console,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+            more_columns=task.training_columns(),
+        )
+        with reasons_first(table):
+            return task.learn(table, console), table
+
+    @classmethod
+    def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
+        """Returns the fields that are options, by name."""
+        names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
+        return {name: getattr(config, name) for name in names}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        columns = settings["columns"]
+        return cls(
+            text_column=columns[cls.declaration.inputs[0]],
+            text_pair_column=next((columns[name] for name in cls.declaration.inputs[1:]), None),
+            label_column=columns["label"],
+            max_seq_length=settings["max_seq_length"],
+            long_texts=settings.get("long_texts", HEAD),
+            **fields_from_settings(added_fields(cls, TableTask), settings),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "task": self.declaration.name,
+            **fields_as_settings(added_fields(type(self), TableTask), self),
+            "columns": {
+                **dict(zip(self.declaration.inputs, self._text_columns(), strict=False)),
+                "label": self.label_column,
+            },
+            "max_seq_length": self.max_seq_length,
+            **({} if self.long_texts == HEAD else {"long_texts": self.long_texts}),
+        }
+
+    def inputs(self) -> tuple[str, ...]:
+        """Returns the declared names of the texts of a row, the second one only of pairs."""
+        return self.declaration.inputs[: 1 if self.text_pair_column is None else 2]
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        given = given_columns(
+            config,
+            (*self.inputs(), "label"),
+            lists=("label",) if self.has_label_lists else (),
+        )
+        fields = dict(
+            zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
+            label="label_column",
+        )
+        return dataclasses.replace(self, **{fields[name]: given[name] for name in given})
+
+    def read(
+        self,
+        path: str,
+        console: Console,
+        *,
+        dialect: TableDialect = PLAIN,
+        max_rows: int = 0,
+        more_columns: Sequence[str] = (),
+    ) -> Table:
+        """Reads texts and labels.
+
+        Args:
+            path: the file.
+            console: where lines for the user go.
+            dialect: how the file is written.
+            max_rows: read only the first rows (0: all).
+            more_columns: of values, besides the label.
+
+        Raises:
+            InputError: no row can be used.
+        """
+        label = self.columns_of_labels()
+        table = read_table(
+            path,
+            dialect=dialect,
+            text_columns=tuple(filter(None, self._text_columns())),
+            value_columns=(*(() if self.has_label_lists else label), *more_columns),
+            list_columns=label if self.has_label_lists else (),
+            max_rows=max_rows,
+            console=console,
+        )
+        return self.usable(table, console)
+
+    def read_unlabeled(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN
+    ) -> Table:
+        """Reads only texts."""
+        columns = tuple(filter(None, self._text_columns()))
+        return read_table(path, dialect=dialect, text_columns=columns, console=console)
+
+    def texts(self, source: Table) -> dict[str, list[str]]:
+        columns = filter(None, self._text_columns())
+        return {
+            name: source.columns[column]
+            for name, column in zip(self.inputs(), columns, strict=True)
+        }
+
+    def groups(self, source: Table) -> RowGroups:
+        keys = map("\0".join, zip(*self.texts(source).values(), strict=True))
+        return RowGroups(keys=list(keys), classes=self.classes(source))
+
+    def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Tokenizes the texts and makes targets of the labels.
+
+        Each window of a text has its targets, and an equal part of its weight.
+        """
+        targets = self.targets(source)
+        weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
+        chance_loss = self.chance_loss(targets, weights)
+        rows = self.model_input(tokenizer, self.texts(source))
+        if rows.owners is not None:
+            targets = {name: values[rows.owners] for name, values in targets.items()}
+            weights = (weights / np.bincount(rows.owners))[rows.owners].astype(np.float32)
+        return TaskData(
+            source=source,
+            rows=rows,
+            targets=targets,
+            weights=weights,
+            owners=rows.owners,
+            averages_outputs=True,
+            chance_loss=chance_loss,
+        )
+
+    def model_input(
+        self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
+    ) -> EncodedRows:
+        """Turns texts into rows of tokens; several windows of a text are a row each."""
+        first, *pair = (texts[name] for name in self.inputs())
+        if pair:
+            return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)
+        return encode_long_texts(
+            tokenizer, first, method=self.long_texts, max_seq_length=self.max_seq_length
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> Any:
+        return BertClassifier(
+            config, num_labels=self.num_logits, dtype=policy, name=self.declaration.name
+        )
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        return self.predictions(reduced["logits"])
+
+    def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
+        cells = prediction_rows(self.declaration.predictions, predicted)
+        gold = self.gold(source)
+        labels = gold.tolist() if isinstance(gold, np.ndarray) else gold
+        return TaskResults(
+            metrics=self.metrics(source, predicted),
+            predictions=[
+                {"line": line, "label": label, **row}
+                for line, label, row in zip(source.lines, labels, cells, strict=True)
+            ],
+            report=self.report(source, predicted),
+        )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:
+        return TableModule(self, model, tokenizer)
+
+    def host(self) -> TableHost:
+        return _HostOfTask(
+            input_names=self.inputs(),
+            max_seq_length=self.max_seq_length,
+            long_texts=self.long_texts,
+            task=self,
+        )
+
+    def card(self) -> TaskCard:
+        pair = self.text_pair_column
+        texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
+        return TaskCard(
+            title=self.title,
+            facts=(
+                f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
+                _READING[self.long_texts].format(self.max_seq_length),
+                *self.card_facts(),
+            ),
+            example=dict(zip(self.inputs(), ("some text", "another text"), strict=False)),
+            signature_output=self.declaration.predictions[0].name,
+            transformers_class="AutoModelForSequenceClassification",
+            pipeline_tag="text-classification",
+            metric_types=self.metric_types,
+            keras_hub_class="BertTextClassifier",
+            google_script=self.google_script,
+        )
+
+    def _text_columns(self) -> tuple[str, str | None]:
+        return self.text_column, self.text_pair_column
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _HostOfTask(TableHost):
+    """The steps around the graph of a task that need not have a `HostTask` of its own."""
+
+    task: TableTask
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        return self.task.predictions(logits)

@@ -1,0 +1,132 @@
+"""What is said of labels before training."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.tasks.base.labels import (
+    LabelRows,
+    label_table,
+    rarest_labels,
+    sorted_labels,
+    suspicious_labels,
+    unknown_labels,
+)
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import finetune_config
+
+
+def rows_of(*labels: str) -> LabelRows:
+    return LabelRows("a.csv", labels, range(2, len(labels) + 2))
+
+
+def test_labels_are_a_table_with_their_rows():
+    training = rows_of(*["Sports"] * 1200, *["sports "] * 3, "a b")
+    assert list(label_table(["Sports", "a b", "sports "], training, rows_of("a b", "a b"))) == [
+        "  label        training  evaluation",
+        "  Sports          1,200           0",
+        "  a b                 1           2",
+        "  'sports '           3           0",
+    ]
+
+
+def test_of_many_labels_the_most_frequent_are_shown():
+    labels = [f"label {n}" for n in range(30)]
+    training = rows_of(*(label for n, label in enumerate(labels) for _ in range(n + 1)))
+    lines = list(label_table(labels, training, None))
+    assert len(lines) == 22
+    assert lines[0].split() == ["label", "training"]
+    assert lines[1].split() == ["label", "29", "30"]
+    assert lines[-1] == "  and 10 less frequent labels"
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        *[("sports ", "Sports"), ("1", "1.0"), ("True", "true"), ("a  b", "a b"), ("0", "-0.0")],
+        *[("1e2", "100"), ("caf\u00e9", "cafe\u0301"), ("\uff11", "1"), ("a\u00a0b", "a b")],
+    ],
+)
+def test_labels_that_differ_in_spelling_alone_are_named(pair):
+    (line,) = suspicious_labels(rows_of("x", "x", *pair, *pair))
+    first, second = pair
+    assert f"a.csv: {first!r} (2 rows, first at line 4) and {second!r} (2 rows, " in line
+    assert "differ only in spelling" in line
+
+
+@pytest.mark.parametrize("pair", [("1", "11"), ("a-b", "ab"), ("1_0", "10"), ("nan", "inf")])
+def test_other_labels_are_not(pair):
+    lines = [line for line in suspicious_labels(rows_of(*pair, *pair)) if "spelling" in line]
+    assert lines == []
+
+
+@pytest.mark.parametrize("label", ["N/A", "nan", "NULL", "None", " - ", "#N/A", "?"])
+def test_labels_that_look_like_missing_values_are_named(label):
+    (line,) = suspicious_labels(rows_of("x", "x", label, label))
+    assert f"{label!r} (2 rows, first at line 4) is a label, though it looks like a missing" in line
+
+
+def test_a_class_of_one_row_is_named_with_its_line():
+    (line,) = suspicious_labels(rows_of("x", "x", "y", "y", "once"))
+    assert (
+        line
+        == "a.csv: 'once' (1 row, line 6) is the only row of its label, too few to learn it from"
+    )
+
+
+def test_many_faults_of_a_kind_are_cut():
+    lines = list(suspicious_labels(rows_of(*(f"label {n}" for n in range(9)))))
+    assert len(lines) == 6
+    assert lines[-1] == "  and 4 more labels like these"
+
+
+def test_unknown_labels_come_with_the_likely_ones():
+    lines = list(unknown_labels(rows_of("sports ", "sports ", "weather"), ["News", "Sports"]))
+    assert lines == [
+        "a.csv: 'sports ' (2 rows, first at line 2) is not a label of the model (likely 'Sports'), "
+        "which knows 'News', 'Sports'; such rows are rejected",
+        "a.csv: 'weather' (1 row, line 4) is not a label of the model, which knows 'News', "
+        "'Sports'; such rows are rejected",
+    ]
+
+
+def test_a_task_reports_it_all_when_it_reads(tmp_path):
+    train, evaluation = tmp_path / "train.csv", tmp_path / "eval.csv"
+    train.write_text("text,label\n" + "a,Sports\nb,News\n" * 3 + "c,sports \nd, sports\n")
+    evaluation.write_text("text,label\na,News\nb,Weather\n")
+    values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
+    log = io.StringIO()
+    task, table = ClassificationTask.from_training(finetune_config(values), Console(log))
+    assert f"warning: {train}: 'Sports' (3 rows, first at line 2) and 'sports' " in log.getvalue()
+    read = task.read(str(evaluation), Console(log))
+    assert f"warning: {evaluation}: 'Weather' (1 row, line 3) is not a label" in log.getvalue()
+    assert [reject.reason for reject in read.rejects] == ["label is not one the model knows"]
+    assert list(task.describe(table, read))[1:] == [
+        "  News             3           1",
+        "  Sports           3           0",
+        "  sports           2           0",
+    ]
+
+
+def test_one_label_left_by_rejects_reports_it(tmp_path):
+    train = tmp_path / "train.csv"
+    train.write_bytes("text,label\na,good\nb,good\nc,mélo\n".encode("latin-1"))
+    values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
+    with pytest.raises(
+        InputError, match=r"1 of 3 rows rejected: 1 × invalid UTF-8.*cp1252; of .*two labels"
+    ):
+        ClassificationTask.from_training(finetune_config(values), Console())
+
+
+def test_labels_are_sorted_by_number_or_as_text():
+    assert sorted_labels({"10", "9", "-1"}) == ("-1", "9", "10")
+    assert sorted_labels({"10", "9", "x"}) == ("10", "9", "x")
+
+
+def test_the_rarest_label_of_each_row():
+    rows = [["a", "b"], ["a"], [], ["c", "b"], ["b", "a"]]
+    assert rarest_labels(rows) == ["a", "a", "", "c", "b"]
