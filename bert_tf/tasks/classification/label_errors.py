@@ -36,8 +36,8 @@ def find_label_errors(
     Args:
         config: rows, how to fine-tune, and how many folds there are.
         console: shows what is read and how training progresses.
-        check: may refuse the rows that were read.
-        folder: keeps what is done meanwhile; an interrupted job resumes from it.
+        check: may reject the rows that were read.
+        folder: keeps the folds; an interrupted job resumes from them.
 
     Raises:
         InputError, UsageError, StoppedEarly: as `bert_tf.tasks.running.finetuning.finetune`.
@@ -79,10 +79,7 @@ class _Fold:
         self._folder = folder
 
     def probabilities(self, console: Console) -> tuple[np.ndarray, np.ndarray]:
-        """Float32 [rows, labels], and which labels the model knows, bool [labels].
-
-        Rows with another label have no probabilities: they are 0.
-        """
+        """Returns float32 [rows, labels], 0 for rows of unknown labels, and which are known."""
         done, note = (self._folder.with_suffix(suffix) for suffix in (".npz", ".json"))
         if finished_sha256(note, done) is None:
             found, known = self._predicted(console)
@@ -188,7 +185,7 @@ _ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities wit
 
 
 def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """For each class the mean probability of it over the rows that have its label (section 3.1).
+    """Averages the probability of each class over the rows with its label (section 3.1).
 
     A class without rows has the threshold 2, which no probability reaches.
 
@@ -208,18 +205,16 @@ def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.nd
 
 
 def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """The probability of each row's own label, float64 [rows]."""
+    """Returns the probability of each row's own label, float64 [rows]."""
     return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
 def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """The rows off the diagonal of the confident joint, the least self-confident first.
+    """Finds the rows off the diagonal of the confident joint, the least self-confident first.
 
     A row is confidently of a class if its probability reaches the class's threshold; of several
     such classes it is the likeliest. Rows whose likeliest class is their label are not doubted.
-
-    Args:
-        labels, probabilities: as of `confident_thresholds`.
+    Follows cleanlab's `find_label_issues(filter_by="confident_learning")` (Northcutt et al. 2021).
 
     Returns:
         int64 row numbers.

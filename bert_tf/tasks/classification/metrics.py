@@ -30,12 +30,12 @@ class ClassificationHost(TableHost):
 def label_predictions(
     logits: np.ndarray, labels: Sequence[str], temperature: float
 ) -> dict[str, Any]:
-    """The likeliest label, its probability, and those of all labels.
+    """Predicts the likeliest label, its probability, and those of all labels.
 
     Args:
         logits: float [rows, labels].
         labels: in the order of the logits.
-        temperature: what logits are divided by.
+        temperature: divides the logits.
     """
     probabilities = np.exp(log_softmax(logits / temperature))
     return {
@@ -77,9 +77,7 @@ def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str,
 
 
 class LabelReport:
-    """Precision, recall and F1 of each label, and the confusion of labels.
-
-    Averages are over the labels that occur in gold or predictions, as `macro_f1` is.
+    """Measures each label, and counts confusions of labels.
 
     Args:
         gold, predicted: int [rows], at least one row.
@@ -100,10 +98,7 @@ class LabelReport:
         )
 
     def details(self) -> dict[str, Any]:
-        """Entries of metrics.json.
-
-        `confusion` has the rows by gold label and predicted label; pairs without rows are left out.
-        """
+        """Returns entries of metrics.json; `confusion` has gold label, then predicted label."""
         return {
             **self._measures.details(),
             "confusion": {
@@ -117,11 +112,9 @@ class LabelReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """A table for the console; none where there are too many labels to look at."""
         return self._measures.lines()
 
     def warnings(self) -> Iterator[str]:
-        """Lines on labels that rows have and that are never predicted."""
         return self._measures.warnings()
 
 
@@ -132,17 +125,17 @@ _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log probabilities: float [rows, classes] to float64 [rows, classes]."""
+    """Computes log probabilities: float [rows, classes] to float64 [rows, classes]."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """The divisor of logits with the lowest negative log likelihood of the labels (section 4.2).
+    """Finds the divisor of logits with the lowest negative log likelihood (section 4.2).
 
-    Rows that are all predicted right have none, since lower is always better; neither do rows on
-    which the logits say nothing. They get one of the bounds.
+    Rows that are all predicted right, and rows on which the logits say nothing, have no minimum and
+    get a bound of the search.
 
     Args:
         logits: float [rows, classes].
@@ -160,12 +153,12 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def negative_log_likelihood(log_probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean over the rows, in nats: float [rows, classes], int [rows]."""
+    """Averages over the rows, in nats: float [rows, classes], int [rows]."""
     return float(-log_probabilities[np.arange(len(labels)), labels].mean())
 
 
 def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str, float]]:
-    """The bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
+    """Returns the bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
 
     Args:
         confidence: float [rows], the probability of the predicted label.
@@ -186,13 +179,13 @@ def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str
 
 
 def expected_calibration_error(bins: list[dict[str, float]]) -> float:
-    """Mean distance of confidence and accuracy over the rows of `reliability_bins`."""
+    """Averages |confidence - accuracy| over the rows of `reliability_bins`."""
     distances = [bin_["rows"] * abs(bin_["accuracy"] - bin_["confidence"]) for bin_ in bins]
     return sum(distances) / sum(bin_["rows"] for bin_ in bins)
 
 
 class CalibrationReport:
-    """How well the probabilities of rows are calibrated, and how well without the temperature.
+    """Measures the calibration of probabilities, with and without the temperature.
 
     Args:
         probabilities: float [rows, classes], of logits divided by the temperature.
@@ -208,12 +201,11 @@ class CalibrationReport:
         self._uncalibrated = _measures(log_softmax(logs * temperature), labels)
 
     def details(self) -> dict[str, Any]:
-        """The entry of metrics.json; what it was without the temperature, where there is one."""
+        """Returns the entry of metrics.json, with that of no temperature if there is one."""
         before = {} if self._temperature == 1.0 else {"uncalibrated": self._uncalibrated}
         return {"temperature": self._temperature, **self._calibrated, **before}
 
     def line(self) -> str:
-        """A line for the console."""
         before, after = (
             measures["expected_calibration_error"]
             for measures in (self._uncalibrated, self._calibrated)
@@ -224,7 +216,6 @@ class CalibrationReport:
         )
 
     def warnings(self) -> Iterator[str]:
-        """A line where the temperature is a bound of the search."""
         if self._temperature in (LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE):
             yield (
                 f"calibration: the temperature {self._temperature:g} is a bound, so the evaluation "

@@ -223,10 +223,11 @@ class ClassificationTask(LabelTask):
 def smoothed_cross_entropy(
     logits: tf.Tensor, labels: tf.Tensor, *, class_weights: Sequence[float], smoothing: float
 ) -> tf.Tensor:
-    """The loss of each row: float32 [rows, classes], int32 [rows] to [rows].
+    """Computes the loss of each row: float32 [rows, classes], int32 [rows] to [rows].
 
-    Smoothing moves that fraction of the target to all classes alike (Szegedy et al. 2016), where
-    each weighs as its class does. A mean over rows divides by the sum of `weights_of_labels`.
+    As PyTorch's `CrossEntropyLoss`: smoothing moves that fraction of the target to all classes
+    alike (Szegedy et al. 2016), where each weighs as its class does. A mean over rows divides by
+    the sum of `weights_of_labels`.
 
     Args:
         logits, labels: of the rows.
@@ -244,7 +245,7 @@ def smoothed_cross_entropy(
 
 
 def weights_of_labels(labels: tf.Tensor, class_weights: Sequence[float]) -> tf.Tensor:
-    """The weight of each row's class: int32 [rows] to float32 [rows]."""
+    """Returns the weight of each row's class: int32 [rows] to float32 [rows]."""
     if not class_weights:
         return tf.ones_like(labels, tf.float32)
     return tf.gather(tf.constant(class_weights, tf.float32), labels)
@@ -258,9 +259,7 @@ def loss_without_texts(
     class_weights: Sequence[float],
     smoothing: float,
 ) -> float:
-    """The lowest mean loss of one prediction for all rows: the entropy of their targets.
-
-    Of labels that are equally frequent that is ln(classes).
+    """Computes the lowest mean loss of one prediction for all rows: the entropy of their targets.
 
     Args:
         labels: int [rows], at least one with a weight.
@@ -302,7 +301,7 @@ def _is_weight(text: str) -> bool:
 def class_weights(
     asked: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
 ) -> tuple[float, ...]:
-    """The weight of each label; () where all weigh 1.
+    """Returns the weight of each label; () where all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
     weights for counts (scikit-learn, `compute_class_weight`). A label without rows, since all of
@@ -311,8 +310,7 @@ def class_weights(
     Args:
         asked: as `parse_class_weights` takes it; labels that it does not name weigh 1.
         labels: of the model, in its order.
-        rows: the label of each training row.
-        row_weights: the weight of each training row.
+        rows, row_weights: label and weight of each training row.
 
     Raises:
         InputError: `balanced`, and the rows of a label weigh 0 in all.

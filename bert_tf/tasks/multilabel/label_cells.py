@@ -37,7 +37,7 @@ _SEPARATORS = (",", ";", "|", "/", "#")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelForm:
-    """How a table writes the labels of its rows.
+    """The way a table writes the labels of its rows.
 
     Attributes:
         column: of the labels.
@@ -166,10 +166,7 @@ def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
-    """What probably separates labels that were read as one.
-
-    Args:
-        sets: the labels of each row.
+    """Guesses the separator of labels that were read as one, from the labels of each row.
 
     Returns:
         The separator, the number of rows with such labels, and one of these; None where other rows

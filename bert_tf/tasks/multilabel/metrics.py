@@ -33,12 +33,12 @@ class MultiLabelHost(TableHost):
 def label_set_predictions(
     logits: np.ndarray, labels: Sequence[str], thresholds: Sequence[float]
 ) -> dict[str, Any]:
-    """The labels that each row has and their probabilities, as lists, and those of all labels.
+    """Predicts the labels of each row and their probabilities, as lists, and those of all labels.
 
     Args:
         logits: float [rows, labels].
         labels: in the order of the logits.
-        thresholds: from which probability on a row has a label: one for all, or one each.
+        thresholds: least probability of a label: one for all, or one each.
     """
     probabilities = sigmoid(logits)
     is_there = probabilities >= np.array(thresholds)
@@ -54,7 +54,7 @@ def label_set_predictions(
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Probabilities, float64, without overflow."""
+    """Computes probabilities, float64, without overflow."""
     return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
@@ -132,7 +132,7 @@ DEFAULT_THRESHOLD = 0.5
 
 
 def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
-    """The threshold with the highest F1, midway between the probabilities it separates.
+    """Returns the threshold with the highest F1, midway between the probabilities it separates.
 
     Of several, the one nearest to 0.5. None where F1 is 0 for all, as there is no such label.
 
@@ -154,20 +154,19 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
 
 
 def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
-    """The threshold of all labels with the highest micro F1; 0.5 where no row has a label.
+    """Returns that of all labels with the highest micro F1; 0.5 where no row has a label.
 
     Args:
-        probabilities: float [rows, labels].
-        gold: bool [rows, labels].
+        probabilities, gold: float and bool [rows, labels].
     """
     found = best_threshold(probabilities.ravel(), gold.ravel())
     return DEFAULT_THRESHOLD if found is None else found
 
 
 def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
-    """The threshold of each label with its highest F1 (SCut of Yang 2001).
+    """Returns the threshold of each label with its highest F1 (SCut of Yang 2001).
 
-    A label that no row has gets that of all labels; arguments as of `global_threshold`.
+    A label that no row has gets that of all labels.
     """
     shared = global_threshold(probabilities, gold)
     found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))

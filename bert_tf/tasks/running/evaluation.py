@@ -41,16 +41,15 @@ def evaluate(
     Args:
         config: model and rows.
         console: where lines for the user go.
-        check: may refuse the rows that were read.
+        check: may reject the rows that were read.
 
     Returns:
-        The model's task; the rows; metrics, with the mean loss among them where it is known, and
-        predictions.
+        The model's task; the rows; metrics, with the mean loss if it is known, and predictions.
 
     Raises:
         InputError: no row can be used.
-        UsageError: the model is not fine-tuned, weights of its head are missing, a file or column
-            is missing, or a column is named that the model has no use for.
+        UsageError: the model is not fine-tuned or lacks weights of its head, a file or column is
+            missing, or a column is named that the model has no use for.
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
@@ -65,13 +64,7 @@ def evaluate(
 def predict_rows(
     path: str, source: LabeledRows, console: Console, *, batch_tokens: int = _BATCH_TOKENS
 ) -> dict[str, Any]:
-    """Runs a model, in float32, over labeled rows that are read; returns its predictions.
-
-    Args:
-        path: run or model directory.
-        source: rows as the model's task reads them.
-        console: shows progress.
-        batch_tokens: tokens per batch, padding included.
+    """Predicts labeled rows by the model of a run or model directory, in float32.
 
     Raises:
         UsageError: the model is not fine-tuned, or weights of its head are missing.
@@ -86,9 +79,10 @@ def predict_rows(
 def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, TaskResults]:
     """Fits the task of a run's best model, see `Task.fitted`, and measures it, in float32.
 
-    Training computes in the precision that is fastest, while `evaluate` and exported models compute
-    in float32: what is fitted on logits has to be fitted on theirs. The model's `task.json` is
-    replaced if that changes it.
+    Training computes in the fastest precision, while `evaluate` and exported models compute in
+    float32: thresholds and the like have to be fitted on their logits. Replaces the model's
+        `task.json` if that
+    changes it.
 
     Args:
         path: run directory.
@@ -138,16 +132,16 @@ def _float32_evaluator(
 
 
 class EpochEvaluation:
-    """What the loop calls after every epoch: the metrics on the evaluation rows, the best kept.
+    """Measures the evaluation rows after every epoch, and keeps the best model.
 
     Args:
         config: names the run directory and the metric that chooses the best model.
-        model: what is trained.
+        model: the one in training.
         task: as learned from the training rows.
         init: has the vocabulary, which is also written next to the checkpoints.
         evaluator: None without evaluation rows; the last model is the best then.
         writes: False for workers that are not the chief.
-        restore: puts back what the model was built without.
+        restore: puts back the parts that the model was built without.
     """
 
     def __init__(
@@ -177,7 +171,6 @@ class EpochEvaluation:
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
         task, metrics = self._task, dict[str, float]()
         if self._evaluator is not None:
             task, results = self._evaluator.fit_and_run()

@@ -290,7 +290,7 @@ def _loop_settings(
 
 
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
-    """What decides in how many parts a batch is computed; none where the loss needs it whole."""
+    """Returns how a batch may be computed in parts; none where the loss needs it whole."""
     if config.compares_rows:
         return []
     accumulated = config.gradient_accumulation_steps
@@ -315,7 +315,7 @@ def _warn_of_few_steps(
 
 
 def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
-    """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
+    """Returns a multiple for padded lengths, of which XLA compiles only a few."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
@@ -325,16 +325,14 @@ _FEW, _ENOUGH = 20, 100
 
 
 def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
-    """A warning about a run with fewer than 20 steps; None of any other.
+    """Warns of a run with fewer than 20 steps; returns None for others.
 
-    Files of a few dozen rows have such runs by default: within so few steps, and the first of
-    them with a learning rate that still rises, a new head stays close to chance. A hundred steps
-    are what the smallest sets of GLUE have (RTE: 234 at batch size 32).
+    Files of a few dozen rows have such runs by default; with warm-up among them, a new head stays
+    close to chance. The smallest sets of GLUE have a few hundred steps (RTE: 234 at batch size 32).
 
     Args:
         rows, batch_size: of an epoch.
-        epochs: of the run.
-        steps: of the run.
+        epochs, steps: of the run.
     """
     if steps >= _FEW:
         return None
@@ -350,10 +348,11 @@ _NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from 
 
 
 def learning_doubts(result: FinetuningResult) -> Iterator[str]:
-    """A warning if the training loss, and that of evaluation if there is one, stayed at chance.
+    """Warns if the training loss, and that of evaluation if there is one, stayed at chance.
 
-    Training loss alone is averaged over the last steps, which of a short run are all of them: such
-    a model may have learned something by its end, as its evaluation shows.
+    The training loss is averaged over the last steps, in a short run over all of them: such a model
+        may
+    have learned something by its end, as its evaluation shows.
     """
     chance = result.train.chance_loss
     loss = result.training.train.get("loss")

@@ -29,7 +29,7 @@ _FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than tho
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningRows:
-    """What a model is trained and evaluated on.
+    """Rows to train and evaluate on.
 
     Attributes:
         train, evaluation: the rows; there may be none for evaluation.
@@ -44,11 +44,11 @@ class FinetuningRows:
 
     @property
     def all(self) -> list[TaskData]:
-        """Those for training, and those for evaluation if there are any."""
+        """The rows for training, and those for evaluation if there are any."""
         return [data for data in (self.train, self.evaluation) if data is not None]
 
     def renumbered(self, subset: VocabularySubset) -> Self:
-        """The same rows with the ids of a subset of the vocabulary."""
+        """Replaces ids by those of a subset of the vocabulary."""
         return dataclasses.replace(
             self,
             train=self.train.renumbered(subset.numbers),
@@ -109,14 +109,10 @@ def read_rows(
 
 
 def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
-    """Rows with the texts of an earlier row, and the first rows of texts that have several classes.
-
-    Args:
-        task: says what the texts and, if rows have one, the class of a row are.
-        source: its rows.
+    """Counts rows with the texts of an earlier one, and finds texts that have several classes.
 
     Returns:
-        The number of the former, and indices of the latter in order.
+        The number of the former, and the first row of each of the latter, in order.
     """
     classes = task.groups(source).classes
     first: dict[int, int] = {}
@@ -279,7 +275,7 @@ class Truncation:
 
     @classmethod
     def of(cls, data: TaskData) -> Self:
-        """Counts those of what was encoded."""
+        """Counts the tokens that encoded rows lost."""
         lost = data.rows.lost_tokens
         if lost is None:
             lost = np.zeros(len(data.rows), np.int64)
@@ -299,13 +295,7 @@ class Truncation:
         )
 
     def log(self, console: Console, source: str, remedy: str) -> None:
-        """Shows what is lost, if anything is; a warning if many rows are cut.
-
-        Args:
-            console: where the line goes.
-            source: the file.
-            remedy: what a user can do.
-        """
+        """Shows the loss, if any, with a remedy for the user; warns if many rows are cut."""
         if self.rows_cut > MANY_CUT * self.rows:
             console.warn(f"{source}: {self}; {remedy}")
         elif self.rows_cut:

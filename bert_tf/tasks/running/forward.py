@@ -19,7 +19,7 @@ from bert_tf.training.protocols import Batch
 
 
 class ForwardPass:
-    """A function of batches over all rows of a data set; traced once, run any number of times.
+    """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
     Args:
         compute: from a batch of `TaskData.batch` to tensors.
@@ -72,7 +72,7 @@ class ForwardPass:
         )
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
-        """The rows of a batch, int [n], and what `compute` made of it."""
+        """Yields the rows of a batch, int [n], and the result of `compute`."""
         done = 0
         unread = np.bincount(self._owners, minlength=self._rows)
         at_once = operations_at_once()
@@ -84,7 +84,7 @@ class ForwardPass:
             self._console.progress(forward_progress(self._action, done, len(unread)))
 
     def in_row_order(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Arrays [rows, …] of those of all batches, in the order in which they were yielded."""
+        """Joins arrays of all batches, in the order they were yielded, to [rows, …]."""
         order = np.concatenate(self._batches)
         joined = {}
         for name in parts[0]:
@@ -119,9 +119,7 @@ class Evaluator:
     Every process runs the whole data set on one device, so all workers know the same metrics.
 
     Args:
-        task: the task.
-        model: its built Keras model.
-        data: the rows.
+        task, model, data: what is measured, and the rows.
         pad_id: id of [PAD].
         batch_tokens: tokens per batch, padding included.
         max_rows: rows of the biggest batch; None for no limit.
@@ -155,18 +153,18 @@ class Evaluator:
         )
 
     def run(self) -> TaskResults:
-        """The task's metrics and predictions, with the mean loss as the metric `loss`.
+        """Returns the task's metrics and predictions, with the mean loss as the metric `loss`.
 
         There is no loss where no row has a target: answers whose place is not given, for example.
         """
         return self._measured(self._task, *self._forward_all())
 
     def predict(self) -> dict[str, Any]:
-        """The task's predictions for the rows of the file, see `Task.predict`."""
+        """Predicts the rows of the file, see `Task.predict`."""
         return self._task.predict(self._data, self._forward_all()[0])
 
     def fit_and_run(self) -> tuple[Task, TaskResults]:
-        """As `run`, by the task as these rows fit it, see `Task.fitted`; returns that task too."""
+        """Fits the task to these rows, see `Task.fitted`, and measures it."""
         reduced, loss = self._forward_all()
         fitted = self._task.fitted(*self._data.averaged(reduced))
         return fitted, self._measured(fitted, reduced, loss)

@@ -19,10 +19,9 @@ class DoubtedRow:
 
     Attributes:
         line: where it starts in the file, counted from 1.
-        label: as the file has it.
-        label_probability: what models that have not seen the row give it.
-        suggested_label: the label that they give most.
-        suggested_probability: and how much.
+        label, label_probability: as the file has it, and its probability by models that have not
+            seen the row.
+        suggested_label, suggested_probability: the likeliest label.
         texts: of the row, by input name.
     """
 
@@ -36,15 +35,14 @@ class DoubtedRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """What a search for wrong labels found.
+    """The result of a search for wrong labels.
 
     Attributes:
         source: the rows that were read.
         inputs: names of their texts.
         doubted: the most doubtful row first.
         unchecked: usable rows whose label no model could learn, since no other row has it.
-        results: metrics and predictions of the rows that were checked, each by a model that has
-            not seen it.
+        results: of the rows that were checked, each by a model that has not seen it.
     """
 
     source: LabeledRows
@@ -55,13 +53,7 @@ class LabelErrors:
 
 
 def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:
-    """Writes a CSV with a line per row: `line`, the labels with their probabilities, and the texts.
-
-    Args:
-        path: the file.
-        rows: in the order of the file.
-        inputs: names of the texts.
-    """
+    """Writes a CSV with a line per row: `line`, labels, their probabilities and the texts."""
     names = [field.name for field in dataclasses.fields(DoubtedRow) if field.name != "texts"]
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")

@@ -42,18 +42,18 @@ class _Rows(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSurvey:
-    """What a file of labeled rows holds.
+    """The content of a file of labeled rows.
 
     Attributes:
-        rows: usable ones.
-        rejects: those that cannot be used.
+        rows: number of usable ones.
+        rejects: the others.
         duplicates: rows whose texts occur in an earlier row.
         conflicting: texts that have several labels.
         details: lines of the task about its rows.
         lengths: tokens of the sequences of a sample, [CLS] and [SEP] included, int64 [sequences].
         in_windows: whether a row may have several sequences.
         sequences_per_row: of the sample.
-        cut: what the model's longest sequence cuts off; None for nothing.
+        cut: the loss by the model's longest sequence, in words; None without any.
     """
 
     rows: int

@@ -14,15 +14,13 @@ from bert_tf.tasks.base.task import TaskData
 
 
 class FinetuningInputs:
-    """A `bert_tf.training.protocols.TrainingInputs`: batches of similar lengths, or of any
-    where the loss compares rows.
+    """Training batches of similar lengths, or of any where the loss compares rows.
 
     Args:
         data: the rows.
-        batch_size: rows per step; the last batch of an epoch is filled up with rows of
-            weight 0.
+        batch_size: rows per step; the last batch of an epoch is filled up with rows of weight 0.
         row_multiple: batches are filled up to a multiple of this (replicas x micro-batches).
-        length_multiple: what padded lengths are multiples of.
+        length_multiple: padded lengths are multiples of it.
         max_seq_length: tokens of the longest padded row.
         pad_id: id of [PAD].
         seed: any whole number.
@@ -54,7 +52,7 @@ class FinetuningInputs:
         self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches from step `first_step` on: int32 [rows, length] and targets."""
+        """Yields endless batches from a step on: int32 [rows, length] and targets."""
         example = self._batch(np.zeros(1, np.int64))
         signature = {
             name: tf.TensorSpec(
@@ -67,7 +65,7 @@ class FinetuningInputs:
         )
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Epoch and batch where a step starts; number and checksum of the rows."""
+        """Returns epoch and batch where a step starts; number and checksum of the rows."""
         epoch, batch = divmod(first_step, self.steps_per_epoch)
         return {
             "epoch": epoch,
