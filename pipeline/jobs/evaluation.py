@@ -18,7 +18,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
-from bert_tf.engines.registry import AUTO, ENGINES, FLOAT32, is_exported
+from bert_tf.engines.registry import ENGINES, is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
