@@ -52,6 +52,21 @@ def prediction_rows(
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
+def labeled_rows(
+    fields: Sequence[PredictionField],
+    lines: Sequence[int],
+    labels: Sequence[Any] | np.ndarray,
+    predicted: Mapping[str, Iterable[Any]],
+) -> list[dict[str, Any]]:
+    """Puts line and label of each row before its cells of `prediction_rows`."""
+    return [
+        {"line": line, "label": label, **row}
+        for line, label, row in zip(
+            lines, _plain(labels), prediction_rows(fields, predicted), strict=True
+        )
+    ]
+
+
 def equal_predictions(
     fields: Sequence[PredictionField],
     one: Mapping[str, Iterable[Any]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import tensorflow as tf
@@ -31,7 +31,7 @@ from bert_tf.tasks.base.host_task import (
     fields_as_settings,
     fields_from_settings,
 )
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import labeled_rows
 from bert_tf.tasks.base.table_options import TableTaskConfig
 from bert_tf.tasks.base.task import Task, TaskData, TaskReport, TaskResults
 from bert_tf.training.protocols import Batch, LossParts
@@ -95,12 +95,13 @@ class TableTask(Task):
         Returns the declared predictions, and others for callers of the exported model only.
         """
 
-    @abc.abstractmethod
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """Predicts the same in NumPy, for evaluation and to check an exported graph.
 
-        It shares no code with `served_predictions`, so that each shows mistakes of the other.
+        It shares no code with `served_predictions`, so that each shows mistakes of the other. A
+        task without a declared host predicts here.
         """
+        return self.host().predictions(logits)
 
     @abc.abstractmethod
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
@@ -332,15 +333,11 @@ class TableTask(Task):
         return self.predictions(reduced["logits"])
 
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
-        cells = prediction_rows(self.declaration.predictions, predicted)
-        gold = self.gold(source)
-        labels = gold.tolist() if isinstance(gold, np.ndarray) else gold
         return TaskResults(
             metrics=self.metrics(source, predicted),
-            predictions=[
-                {"line": line, "label": label, **row}
-                for line, label, row in zip(source.lines, labels, cells, strict=True)
-            ],
+            predictions=labeled_rows(
+                self.declaration.predictions, source.lines, self.gold(source), predicted
+            ),
             report=self.report(source, predicted),
         )
 
@@ -348,6 +345,8 @@ class TableTask(Task):
         return TableModule(self, model, tokenizer)
 
     def host(self) -> TableHost:
+        if self.declaration.host is not None:
+            return cast("TableHost", super().host())
         return _HostOfTask(
             input_names=self.inputs(),
             max_seq_length=self.max_seq_length,
@@ -380,7 +379,7 @@ class TableTask(Task):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _HostOfTask(TableHost):
-    """The steps around the graph of a task that need not have a `HostTask` of its own."""
+    """The host of a task that declares none."""
 
     task: TableTask
 

@@ -17,7 +17,7 @@ from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.holdout import stratified_folds
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import labeled_rows
 from bert_tf.tasks.base.task import RowsCheck, TaskReport, TaskResults
 from bert_tf.tasks.classification.metrics import LabelReport, classification_metrics
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
@@ -134,7 +134,6 @@ def _judged(
         "predicted_label": [task.labels[number] for number in likeliest],
         "predicted_score": found.max(axis=1),
     }
-    cells = prediction_rows(task.declaration.predictions, predicted)
     report = LabelReport(labels, likeliest, task.labels)
     return LabelErrors(
         source=table,
@@ -143,10 +142,9 @@ def _judged(
         unchecked=len(table) - len(rows),
         results=TaskResults(
             metrics=classification_metrics(labels, likeliest),
-            predictions=[
-                {"line": line, "label": label, **row}
-                for line, label, row in zip(rows.lines, task.gold(rows), cells, strict=True)
-            ],
+            predictions=labeled_rows(
+                task.declaration.predictions, rows.lines, task.gold(rows), predicted
+            ),
             report=TaskReport(
                 details=report.details(),
                 lines=tuple(report.lines()),

@@ -1,4 +1,4 @@
-"""Measures of a classifier, by the definitions of scikit-learn and GLUE, as fractions of 1."""
+"""Predicted labels and their measures, in NumPy, by the definitions of scikit-learn and GLUE."""
 
 from __future__ import annotations
 
@@ -24,25 +24,12 @@ class ClassificationHost(TableHost):
     temperature: float = 1.0
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        return label_predictions(logits, self.labels, self.temperature)
-
-
-def label_predictions(
-    logits: np.ndarray, labels: Sequence[str], temperature: float
-) -> dict[str, Any]:
-    """Predicts the likeliest label, its probability, and those of all labels.
-
-    Args:
-        logits: float [rows, labels].
-        labels: in the order of the logits.
-        temperature: divides the logits.
-    """
-    probabilities = np.exp(log_softmax(logits / temperature))
-    return {
-        "predicted_label": [labels[choice] for choice in logits.argmax(axis=1)],
-        "predicted_score": probabilities.max(axis=1),
-        "probabilities": probabilities,
-    }
+        probabilities = np.exp(log_softmax(logits / self.temperature))
+        return {
+            "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
+            "predicted_score": probabilities.max(axis=1),
+            "probabilities": probabilities,
+        }
 
 
 def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -76,7 +63,7 @@ def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str,
     }
 
 
-class LabelReport:
+class LabelReport(LabelMeasures):
     """Measures each label, and counts confusions of labels.
 
     Args:
@@ -87,9 +74,8 @@ class LabelReport:
     def __init__(self, gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]):
         size = len(labels)
         cells = np.bincount(gold * size + predicted, minlength=size * size)
-        self._labels = labels
         self._confusion = cells.reshape(size, size)
-        self._measures = LabelMeasures(
+        super().__init__(
             np.diag(self._confusion),
             self._confusion.sum(axis=0),
             self._confusion.sum(axis=1),
@@ -100,7 +86,7 @@ class LabelReport:
     def details(self) -> dict[str, Any]:
         """Returns entries of metrics.json; `confusion` has gold label, then predicted label."""
         return {
-            **self._measures.details(),
+            **super().details(),
             "confusion": {
                 label: {
                     self._labels[predicted]: int(self._confusion[gold, predicted])
@@ -110,12 +96,6 @@ class LabelReport:
                 if self._confusion[gold].any()
             },
         }
-
-    def lines(self) -> Iterator[str]:
-        return self._measures.lines()
-
-    def warnings(self) -> Iterator[str]:
-        return self._measures.warnings()
 
 
 BINS = 15  # as in the paper

@@ -37,7 +37,6 @@ from bert_tf.tasks.classification.metrics import (
     LabelReport,
     classification_metrics,
     fit_temperature,
-    label_predictions,
 )
 from bert_tf.tasks.classification.options import (
     BALANCED,
@@ -188,9 +187,6 @@ class ClassificationTask(LabelTask):
             "predicted_score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }
-
-    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        return label_predictions(logits, self.labels, self.temperature)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self.gold(table), predicted["predicted_label"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,31 +25,17 @@ class MultiLabelHost(TableHost):
     decision_thresholds: tuple[float, ...] = ()
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        thresholds = self.decision_thresholds or (DEFAULT_THRESHOLD,)
-        return label_set_predictions(logits, self.labels, thresholds)
-
-
-def label_set_predictions(
-    logits: np.ndarray, labels: Sequence[str], thresholds: Sequence[float]
-) -> dict[str, Any]:
-    """Predicts the labels of each row and their probabilities, as lists, and those of all labels.
-
-    Args:
-        logits: float [rows, labels].
-        labels: in the order of the logits.
-        thresholds: least probability of a label: one for all, or one each.
-    """
-    probabilities = sigmoid(logits)
-    is_there = probabilities >= np.array(thresholds)
-    chosen = [np.flatnonzero(row).tolist() for row in is_there]
-    return {
-        "predicted_labels": [[labels[number] for number in row] for row in chosen],
-        "predicted_scores": [
-            scores[row].round(SCORE_DIGITS).tolist()
-            for scores, row in zip(probabilities, chosen, strict=True)
-        ],
-        "probabilities": probabilities,
-    }
+        probabilities = sigmoid(logits)
+        is_there = probabilities >= np.array(self.decision_thresholds or (DEFAULT_THRESHOLD,))
+        chosen = [np.flatnonzero(row).tolist() for row in is_there]
+        return {
+            "predicted_labels": [[self.labels[number] for number in row] for row in chosen],
+            "predicted_scores": [
+                scores[row].round(SCORE_DIGITS).tolist()
+                for scores, row in zip(probabilities, chosen, strict=True)
+            ],
+            "probabilities": probabilities,
+        }
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:

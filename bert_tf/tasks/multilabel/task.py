@@ -40,7 +40,6 @@ from bert_tf.tasks.multilabel.metrics import (
     SCORE_DIGITS,
     global_threshold,
     label_set_metrics,
-    label_set_predictions,
     ranking_metrics,
     sigmoid,
     thresholds_by_label,
@@ -242,9 +241,6 @@ class MultiLabelTask(LabelTask):
             "predicted_scores": _json_arrays(scores, is_there),
             "probabilities": probabilities,
         }
-
-    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        return label_set_predictions(logits, self.labels, self._thresholds())
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         if self.thresholds == FIXED:

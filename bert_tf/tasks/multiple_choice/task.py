@@ -20,7 +20,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import LabelRows, label_table
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import labeled_rows
 from bert_tf.tasks.base.task import (
     ROW_WEIGHTS,
     Task,
@@ -185,7 +185,6 @@ class MultipleChoiceTask(Task):
 
     def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
         """Accuracy and mean reciprocal rank; line, right and predicted choice of each row."""
-        cells = prediction_rows(self.declaration.predictions, predicted)
         return TaskResults(
             metrics=choice_metrics(
                 source.right,
@@ -193,10 +192,9 @@ class MultipleChoiceTask(Task):
                 predicted["probabilities"],
                 source.counts,
             ),
-            predictions=[
-                {"line": line, "label": label, **row}
-                for line, label, row in zip(source.lines, source.right.tolist(), cells, strict=True)
-            ],
+            predictions=labeled_rows(
+                self.declaration.predictions, source.lines, source.right, predicted
+            ),
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> ChoiceModule:

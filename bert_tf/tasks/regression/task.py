@@ -129,9 +129,6 @@ class RegressionTask(TableTask, Student):
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"predicted_value": logits[:, 0]}
 
-    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        return {"predicted_value": logits[:, 0]}
-
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         return regression_metrics(self.gold(table), np.asarray(predicted["predicted_value"]))
 
