@@ -22,8 +22,8 @@ from bert_tf.engines.registry import ENGINES, is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
+from bert_tf.tasks.running.batches import evaluation_progress
 from bert_tf.tasks.running.evaluation import evaluate
-from bert_tf.tasks.running.forward import evaluation_progress
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     best_model_of,

@@ -20,7 +20,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.engines.engine import encoded_lists, encoded_texts
 from bert_tf.tasks.base.task import Task, TaskResults
 from bert_tf.tasks.registry import TASKS, task_from_settings
-from bert_tf.tasks.running.forward import Evaluator
+from bert_tf.tasks.running.batches import Evaluator
 from pipeline.report.page import evaluation_page
 
 

@@ -21,7 +21,7 @@ from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import FinetuningLoss, Student, TaskData, as_student
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.running.forward import ForwardPass, forward_progress
+from bert_tf.tasks.running.batches import ForwardPass, forward_progress
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import (
     ModelDirectory,

@@ -19,8 +19,8 @@ from bert_tf.tasks.base.task import (
     accept_any_rows,
 )
 from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.running.batches import Evaluator, evaluation_progress
 from bert_tf.tasks.running.finetuning_rows import Truncation
-from bert_tf.tasks.running.forward import Evaluator, evaluation_progress
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import (
     ModelDirectory,

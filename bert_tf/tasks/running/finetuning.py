@@ -27,11 +27,10 @@ from bert_tf.tasks.base.task import (
     accept_any_rows,
     as_student,
 )
+from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
-from bert_tf.tasks.running.forward import Evaluator
-from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.training.arithmetic import (
     BatchRows,
     PrecisionPolicy,

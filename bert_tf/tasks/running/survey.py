@@ -14,6 +14,7 @@ from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
+from bert_tf.tasks.running.batches import FinetuningInputs
 from bert_tf.tasks.running.finetuning import (
     batch_rows,
     build_model,
@@ -21,7 +22,6 @@ from bert_tf.tasks.running.finetuning import (
     make_inputs,
 )
 from bert_tf.tasks.running.finetuning_rows import Truncation, repeated_texts
-from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.training.arithmetic import Arithmetic, settle_arithmetic
 from bert_tf.training.distribution import distributed_iterator, make_strategy
 from bert_tf.training.step import TrainingStep

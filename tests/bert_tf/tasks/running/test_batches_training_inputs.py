@@ -8,7 +8,7 @@ import pytest
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.tasks.base.task import TaskData
-from bert_tf.tasks.running.training_inputs import FinetuningInputs
+from bert_tf.tasks.running.batches import FinetuningInputs
 
 
 def make_inputs(*, batch_size: int = 5, compares_rows: bool = False) -> FinetuningInputs:
