@@ -1,7 +1,4 @@
-"""`SHA256SUMS`: the checksums of the files of a folder, in the format of `sha256sum --check`.
-
-It travels with a folder that is copied or downloaded, as a manifest beside it would not.
-"""
+"""`SHA256SUMS`: checksums in a folder that travel with it, in the format of `sha256sum --check`."""
 
 from __future__ import annotations
 
@@ -55,11 +52,7 @@ def withdraw_sums(folder: Path) -> None:
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """SHA-256 by relative path from `SHA256SUMS`; {} where there is no such file.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """SHA-256 by relative path, {} without a `SHA256SUMS`; raise InputError if it is damaged."""
     path = folder / SUMS
     try:
         text = path.read_bytes().decode("utf-8", errors="replace")

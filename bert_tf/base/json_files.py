@@ -15,11 +15,7 @@ LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entrie
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object.
-
-    Raises:
-        UsageError, InputError: as `read_json`; it is no object.
-    """
+    """Read a file that holds a JSON object; errors as of `read_json`."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise InputError(f"{path}: damaged; expected a JSON object")
@@ -62,12 +58,7 @@ def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read what `sealed` wrote, without the checksum, which old files lack.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is damaged.
-    """
+    """Read what `sealed` wrote, without its checksum, if any; raise ValueError for damage."""
     return unsealed(path.read_bytes())
 
 

@@ -114,7 +114,7 @@ def map_ahead(
 
     Args:
         function: called in a thread.
-        items: what it is called with.
+        items: its arguments.
         threads: items mapped at once; None for one per core.
         depth: items mapped, or waiting for the consumer; None for two per thread.
     """

@@ -89,7 +89,7 @@ def window_rows(
         windows: from `context_windows`.
         questions, contexts: tokens of each, questions already cut.
         context_index: int [questions], the context of each question.
-        cls_id, sep_id: ids of [CLS] and [SEP].
+        cls_id, sep_id: ids of the specials.
     """
     question_lengths = questions.lengths[windows.question]
     offsets = offsets_of(question_lengths + windows.length + 3)

@@ -85,11 +85,7 @@ def cell_fault(
 ) -> tuple[str, str] | None:
     """Reason and detail why a row cannot be used for a needed column; None if it can.
 
-    Args:
-        row: values by column.
-        name: of the needed column.
-        kind: what the column holds.
-        allow_empty: whether empty cells and null are none; of lists they always are.
+    Empty cells and null are faults unless `allow_empty`, of lists never.
     """
     value = row.get(name)
     allow_empty = allow_empty or kind == "list"
@@ -225,11 +221,7 @@ def check_columns(
 ) -> None:
     """Raise UsageError if a table lacks a column, naming those it has and the likely one.
 
-    Args:
-        path: the table.
-        header: None of JSON lines and Parquet.
-        columns: what the table has.
-        needed: what it must have.
+    The header is None of JSON lines and Parquet.
     """
     for name in needed:
         if name not in columns:

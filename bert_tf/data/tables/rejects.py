@@ -203,14 +203,7 @@ def nothing_usable(
     noun: str = "row",
     advice: str = "",
 ) -> InputError:
-    """Make the error for a file without a usable row.
-
-    Args:
-        source: the file.
-        rejects: all its rows.
-        noun: what a row is called.
-        advice: what to do, if the reasons do not say it.
-    """
+    """Make the error for a file whose rows are all rejects, with `advice` on what to do."""
     tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
     if not tally.total:
         return InputError(f"{source}: has no {noun}s; add some")

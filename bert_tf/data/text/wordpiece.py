@@ -1,6 +1,5 @@
-"""The text layer: WordPiece ids with byte offsets, and packing of one or two texts into a row.
+"""WordPiece ids with byte offsets for pretraining, fine-tuning and graphs; rows of texts in graphs.
 
-The same graph-safe functions serve pretraining data, fine-tuning and the exported SavedModel.
 Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenization.md.
 """
 
