@@ -19,11 +19,8 @@ class Advance:
     """Progress of some work."""
 
     text: str  # in words, as a log shows it
-    # of the work that is done, 0 to 1; None where that cannot be known
-    fraction: float | None = None
-    # whether the text says how long the rest takes. Where it does not, a terminal adds an estimate
-    # from the speed of the last half minute.
-    says_time_left: bool = False
+    fraction: float | None = None  # of the work that is done, 0 to 1; None if unknown
+    says_time_left: bool = False  # if not, a terminal adds an estimate by recent speed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

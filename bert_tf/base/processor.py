@@ -29,8 +29,7 @@ class CoreTimes:
     """The time so far, for measuring how busy others keep the cores that this process may use."""
 
     now: float  # seconds of a clock
-    # seconds that these cores worked or were taken away; None where that is not known
-    busy: float | None
+    busy: float | None  # seconds that these cores worked or were taken away; None if unknown
     own: float  # seconds of it for this process
 
     @classmethod

@@ -23,13 +23,10 @@ class MaskingRules:
     max_ngram_size: int  # words of the longest n-gram
     by_words: bool  # whether the tokens of a word are masked together
     mask_id: int  # id of [MASK]
-    # bool [vocabulary], true for tokens that are no target ([CLS], [SEP], [PAD])
-    never_masked: np.ndarray
-    # bool [vocabulary], false for tokens that belong to the word before them
-    begins_word: np.ndarray
+    never_masked: np.ndarray  # bool [vocabulary], true for [CLS], [SEP] and [PAD]
+    begins_word: np.ndarray  # bool [vocabulary], false for tokens that continue a word
     replacements: np.ndarray  # int32 ids that a target may be replaced with: all but the specials
-    # int64 [replacements], running sums of their weights; empty where all weigh the same
-    replacement_totals: np.ndarray
+    replacement_totals: np.ndarray  # int64 [replacements], summed weights; empty if equal
     predictions: np.ndarray  # int32 [row length + 1], targets of a row of each length
 
 

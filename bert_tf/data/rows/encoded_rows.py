@@ -16,15 +16,9 @@ class EncodedRows:
 
     ids: np.ndarray  # int32 [tokens of all rows], specials included
     offsets: np.ndarray  # int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`
-    # int32 [rows]; where in its row the second segment (type 1) begins, the row's length if there
-    # is none
-    second_starts: np.ndarray
-    # int64 [rows]; tokens of its texts that a row lacks because it would be too long; None where
-    # nothing is cut
-    lost_tokens: np.ndarray | None = None
-    # int64 [rows], the text that each is a part of, ascending; None where each row is one text or
-    # pair
-    owners: np.ndarray | None = None
+    second_starts: np.ndarray  # int32 [rows], begin of the second segment, or length
+    lost_tokens: np.ndarray | None = None  # int64 [rows], cut off; None if nothing is
+    owners: np.ndarray | None = None  # int64 [rows], ascending; None if a row is a text
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -103,8 +97,7 @@ class EncodedRows:
 class GroupedRows(EncodedRows):
     """Rows of one or more sequences, which `ids`, `offsets` and `second_starts` are of."""
 
-    # int64 [rows + 1]; row i has the sequences `group_offsets[i]` to `group_offsets[i + 1] - 1`
-    group_offsets: np.ndarray
+    group_offsets: np.ndarray  # int64 [rows + 1]; sequences of row i: `[i]` to `[i + 1] - 1`
 
     def __len__(self) -> int:
         return len(self.group_offsets) - 1

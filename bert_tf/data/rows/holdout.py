@@ -18,8 +18,7 @@ class RowGroups:
     """Keys and classes by which labeled rows are separated."""
 
     keys: Sequence[str]  # of each row; rows with equal keys stay together
-    # of each row, what should be present on both sides; None where rows have no classes
-    classes: Sequence[str] | None = None
+    classes: Sequence[str] | None = None  # of each row, to be on both sides; None without
 
 
 def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.ndarray:

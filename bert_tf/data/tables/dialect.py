@@ -56,11 +56,9 @@ class TableDialect:
     """What has to be known to read a table."""
 
     encoding: str = "utf-8"  # of the file, as Python names it
-    # whether the first line of CSV and TSV names the columns; without it they are named `1`, `2`, …
-    has_header: bool = True
+    has_header: bool = True  # whether CSV and TSV name the columns; if not, they are `1`, `2`, …
     max_row_characters: int = RowSection.max_row_characters  # longer rows are rejected
-    # memory that the rows of a file may take where it is read whole
-    max_table_megabytes: float = TableSection.max_table_megabytes
+    max_table_megabytes: float = TableSection.max_table_megabytes  # of a file read whole
 
     @classmethod
     def of(cls, config: RowSection) -> TableDialect:
@@ -86,11 +84,6 @@ class TableDialect:
 
 
 PLAIN = TableDialect()
-
-
-def numbered_columns(count: int) -> tuple[str, ...]:
-    """The names of the columns of a table without a header."""
-    return tuple(str(number) for number in range(1, count + 1))
 
 
 _ROW_BYTES = 100  # line number, places in lists; a reject takes about twice that

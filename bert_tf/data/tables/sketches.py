@@ -33,8 +33,7 @@ class ColumnSketch:
     binary: bool  # whether all are 0 or 1
     characters: float  # means over the filled cells
     words: float  # means over the filled cells
-    # what separates the labels of a cell, if its texts look like lists of labels
-    separator: str | None
+    separator: str | None  # of labels in a cell, if its texts look like lists of them
     example: str  # the first filled cell
 
     @property

@@ -45,13 +45,9 @@ _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for
 class TableBlock:
     """Some rows of a table in file order."""
 
-    # names of the columns and what separates them; None of JSON lines and Parquet
-    header: TableHeader | None
-    # names of the columns; of JSON lines the keys in the file's first 8,192 rows
-    columns: tuple[str, ...]
-    # one mapping a usable row from column to value: text in CSV and TSV, any JSON value in JSON
-    # lines, where keys may be absent
-    rows: list[dict[str, Any]]
+    header: TableHeader | None  # None of JSON lines and Parquet
+    columns: tuple[str, ...]  # of JSON lines the keys in the file's first 8,192 rows
+    rows: list[dict[str, Any]]  # usable ones: text in CSV and TSV, else JSON values
     raw_rows: list[str]  # the same rows as in the file, without their line ends; of Parquet as JSON
     lines: list[int]  # the line each row starts on, counted from 1
     rejects: list[Reject]  # rows of this range of the file that cannot be used

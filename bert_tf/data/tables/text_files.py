@@ -113,9 +113,7 @@ class _Utf8Stream(io.RawIOBase):
 class Utf8File:
     """A text as UTF-8, whatever its encoding."""
 
-    # the next bytes, at most so many or a few times that; none at the end. What is not text of the
-    # encoding is not UTF-8 either.
-    read: Callable[[int], bytes]
+    read: Callable[[int], bytes]  # next bytes, about so many, none at the end
     has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes
 
 

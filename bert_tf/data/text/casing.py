@@ -35,9 +35,7 @@ class Casing:
     """Evidence of a vocabulary's entries on the case of its text."""
 
     is_cased: bool  # whether texts keep their capital letters
-    # whether entries hold marks that BERT's lower-casing strips, so that no lower-cased text has
-    # them
-    has_accents: bool
+    has_accents: bool  # whether entries hold marks that lower-casing strips
     reason: str  # the evidence for `is_cased`, for the user
 
 

@@ -30,8 +30,7 @@ _CURE = "the model can be used only if you change that, and accept the differenc
 class TokenizerFile:
     vocab: list[str]  # entries by id
     lowercase: Lowercase  # whether texts are lower-cased, and accents stripped
-    # ids of the tokens besides BERT's specials that are matched before words are split
-    added: dict[str, int]
+    added: dict[str, int]  # ids of added tokens besides BERT's specials
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:

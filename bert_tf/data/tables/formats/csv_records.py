@@ -27,8 +27,7 @@ FAULT_REASONS = {
 class Records:
     """The records of some bytes; blank lines are none."""
 
-    # int64 [records + 1]; record r has the fields from `offsets[r]` on; a broken record has none
-    offsets: np.ndarray
+    offsets: np.ndarray  # int64 [records + 1] into fields; a broken record has none
     lines: np.ndarray  # int64 [records], where each begins, from 1
     starts: np.ndarray  # int64 [records], the byte where each begins
     # int64 [records], the byte after each, before its line end; of a broken record with a quote
@@ -40,8 +39,7 @@ class Records:
     blank_lines: int  # how many lines were blank
     end: int  # the byte where the first record begins that is not among these
     end_line: int  # the line of that byte
-    # whether the line that begins there is too long and does not end in these bytes
-    is_cut_off: bool
+    is_cut_off: bool  # whether the line there is too long and does not end in the bytes
 
 
 def find_records(

@@ -22,7 +22,7 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError
 from bert_tf.base.kernels import take_ranges
-from bert_tf.data.tables.dialect import TableDialect, numbered_columns
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.csv_records import (
     FAULT_REASONS,
     LONG_RECORD,
@@ -57,18 +57,13 @@ ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 class TableHeader:
     """Names of columns and separators of a delimited file."""
 
-    # the names in file order, without empty ones at the end; numbers from 1 where there is no
-    # header
-    columns: tuple[str, ...]
-    # the header as in the file, without byte-order mark and line end; None where there is no header
-    raw: str | None
+    columns: tuple[str, ...]  # in file order, without empty ones at the end, or numbers from 1
+    raw: str | None  # as in the file, without mark and line end; None without a header
     delimiter: str  # what separates two cells
     has_mark: bool  # whether the file begins with a byte-order mark
     has_quotes: bool = True  # whether cells may be quoted
     empty_columns: int = 0  # how many empty names there are at the end
-    # where the header begins, or without one the line before the rows: 0, or that of a named
-    # delimiter
-    line: int = 0
+    line: int = 0  # of the header; without one of the line before the rows
 
 
 def read_delimited_rows(
@@ -151,7 +146,7 @@ def _read_header(
             "correct its quotes"
         )
     cells = first_cells(data, records)
-    raw, columns = None, numbered_columns(len(cells))
+    raw, columns = None, tuple(map(str, range(1, len(cells) + 1)))
     if dialect.has_header:
         named = len(cells)
         while named > 1 and not cells[named - 1]:

@@ -134,15 +134,11 @@ class RecordStream:
         self._data = np.zeros(0, np.uint8)
         self._start = 0
         self._line = 1
-        self._is_end = False
-
-    @property
-    def is_end(self) -> bool:
-        return self._is_end
+        self.is_end = False
 
     def peek(self) -> np.ndarray:
         """uint8: the bytes from the next record on, with all of it unless it is too long."""
-        while not self._is_end:
+        while not self.is_end:
             records = self._find(ord(","), 1)
             if len(records.lines) or records.is_cut_off:
                 break
@@ -171,7 +167,7 @@ class RecordStream:
                 yield LongLine(self._line)
                 self._skip_line()
                 self._line += 1
-            elif self._is_end:
+            elif self.is_end:
                 return
             else:
                 self._fill()
@@ -193,20 +189,20 @@ class RecordStream:
             start=self._start,
             longest=self._longest,
             most_records=most_records,
-            is_end=self._is_end,
+            is_end=self.is_end,
         )
 
     def _fill(self) -> None:
         rest = self._data[self._start :]
         more = self._read(max(_CHUNK_BYTES, len(rest)))
-        self._is_end = not more
+        self.is_end = not more
         self._data = np.concatenate([rest, np.frombuffer(more, np.uint8)])
         self._start = 0
 
     def _skip_line(self) -> None:
         """Drop what is left of the line, which does not end in the bytes read so far."""
         self._start = len(self._data)
-        while not self._is_end:
+        while not self.is_end:
             self._fill()
             is_line_end = self._data == ord("\n")
             if self.has_quotes:

@@ -38,8 +38,7 @@ class SquadEntry(NamedTuple):
     line: int  # where it begins, counted from 1
     context: Any  # the paragraph's text; any JSON value
     question: Any  # the question's object; any JSON value
-    # why there is no question here, and what `here` is; None where there is one
-    fault: tuple[str, str] | None
+    fault: tuple[str, str] | None  # why there is no question here, and what `here` is
 
 
 def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
