@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, name_without_compression
 from bert_tf.data.tables.formats.delimited import ParsedRow
 from bert_tf.data.tables.rejects import Reject
@@ -77,8 +77,7 @@ def read_squad_entries(
             `dialect.max_table_megabytes`.
         UsageError: it cannot be read, or was said to have no header.
     """
-    if not dialect.has_header:
-        raise UsageError(f"{path}: --no-header is for CSV and TSV; this is SQuAD JSON")
+    dialect.check_has_names(path, "this is SQuAD JSON")
     megabytes = dialect.max_table_megabytes / _JSON_GROWTH
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         text = stream.read(int(megabytes * 1e6) + 1)
