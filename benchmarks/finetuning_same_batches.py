@@ -100,7 +100,7 @@ def our_run(
     from bert_tf.config.sections.pretraining import TrainConfig
     from bert_tf.models.heads import BertClassifier, BertTokenClassifier
     from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
-    from bert_tf.training.optimizers.make import make_optimizer
+    from bert_tf.training.optimizers import make_optimizer
     from bert_tf.training.step import TrainingStep
     from bert_tf.weights.model_directory import load_weights, read_model_directory
 

@@ -18,7 +18,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import dynamic_masking
 from bert_tf.training.arithmetic import Arithmetic, choose_precision
 from bert_tf.training.distribution import distributed_iterator
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
 
 

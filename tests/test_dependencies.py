@@ -16,11 +16,11 @@ import pytest
 import tensorflow as tf
 from packaging.requirements import Requirement
 
-from bert_tf.training.optimizers.base import StepOptimizer
+from bert_tf.training.optimizers import StepOptimizer
 
 ROOT = Path(__file__).parents[1]
 CAPPED = ("keras", "keras-hub")
-# Names of keras.optimizers.Optimizer that bert_tf/training/optimizers/base.py overrides or calls,
+# Names of keras.optimizers.Optimizer that bert_tf/training/optimizers.py overrides or calls,
 # and the parameters it counts on.
 OPTIMIZER_NAMES = {
     "_distributed_tf_update_step": ["self", "distribution", "grads_and_vars", "learning_rate"],
@@ -76,7 +76,7 @@ def test_packages_with_private_names_in_use_are_capped(name):
 @pytest.mark.parametrize("name", OPTIMIZER_NAMES)
 def test_keras_has_the_names_that_the_optimizer_overrides(name):
     found = getattr(keras.optimizers.Optimizer, name, None)
-    what = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/optimizers/base.py)"
+    what = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/optimizers.py)"
     assert found is not None, f"{what} is gone"
     assert list(inspect.signature(found).parameters) == OPTIMIZER_NAMES[name], f"{what} has changed"
 
@@ -111,7 +111,7 @@ def test_keras_calls_what_the_optimizer_overrides():
     } - optimizer.called  # fmt: skip
     assert not missing, (
         f"Keras {version('keras')} no longer calls Optimizer.{', '.join(sorted(missing))}, so "
-        "bert_tf/training/optimizers/base.py updates nothing as it means to"
+        "bert_tf/training/optimizers.py updates nothing as it means to"
     )
 
 

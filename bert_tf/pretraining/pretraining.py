@@ -26,7 +26,7 @@ from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunMirror
 from bert_tf.training.timeline import LoopSettings, phase_ends, phase_of

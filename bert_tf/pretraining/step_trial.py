@@ -46,7 +46,7 @@ from bert_tf.training.arithmetic import (
 )
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.memory import is_out_of_memory, peak_bytes
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
 
 # Operations of a run for which a trial pays, about a minute of it: half an hour at 300 GFLOP/s.

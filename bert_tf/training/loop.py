@@ -46,13 +46,13 @@ from bert_tf.training.distribution import (
     is_chief,
     naming_lost_worker,
 )
-from bert_tf.training.optimizers.base import StepOptimizer
-from bert_tf.training.optimizers.weight_average import WeightAverages
+from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.progress import ProgressLog, RunState
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.run_files import RunFiles, RunMirror, variables_by_name
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
+from bert_tf.training.weight_average import WeightAverages
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 

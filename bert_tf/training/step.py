@@ -22,9 +22,9 @@ import tensorflow as tf
 from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.switch import is_available
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
-from bert_tf.training.optimizers.base import StepOptimizer
-from bert_tf.training.optimizers.weight_average import WeightAverages
+from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
+from bert_tf.training.weight_average import WeightAverages
 
 if TYPE_CHECKING:
     from bert_tf.cpu.backend import CpuBackend

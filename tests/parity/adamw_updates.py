@@ -1,4 +1,4 @@
-"""Writes updates of PyTorch's AdamW, for tests/bert_tf/training/optimizers/test_make.py.
+"""Writes updates of PyTorch's AdamW, for tests/bert_tf/training/test_optimizers.py.
 
     python tests/parity/adamw_updates.py OUTPUT.npz
 

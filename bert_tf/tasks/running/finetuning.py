@@ -42,7 +42,7 @@ from bert_tf.training.arithmetic import (
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 from bert_tf.weights.model_directory import (
     ModelDirectory,

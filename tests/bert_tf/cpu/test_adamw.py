@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from bert_tf.cpu.backend import global_norm, joined, summed
 from bert_tf.cpu.kernels import workers
-from bert_tf.training.optimizers.adamw import AdamW
-from bert_tf.training.optimizers.lamb import Lamb
+from bert_tf.training.optimizers import AdamW, Lamb
 
 RATE = 0.01
 # No whole number of the kernel's blocks, and large enough for it.

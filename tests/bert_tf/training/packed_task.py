@@ -20,7 +20,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import Evaluate, TrainingLoop
 from bert_tf.training.metrics_log import read_metrics
-from bert_tf.training.optimizers.adamw import AdamW
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 
 LENGTH, PREDICTIONS, VOCAB = 24, 4, 40

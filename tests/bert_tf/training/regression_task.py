@@ -12,8 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import TrainingLoop
-from bert_tf.training.optimizers.adamw import AdamW
-from bert_tf.training.optimizers.lamb import Lamb
+from bert_tf.training.optimizers import AdamW, Lamb
 from bert_tf.training.protocols import LossParts
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 

@@ -12,7 +12,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 

@@ -14,7 +14,7 @@ from bert_tf.models.heads import BertClassifier, BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
-from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import LossParts
 from bert_tf.training.step import TrainingStep
 

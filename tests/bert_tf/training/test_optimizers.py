@@ -7,13 +7,10 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.models.heads import BertPretrainingModel
-from bert_tf.training.optimizers.adamw import AdamW
-from bert_tf.training.optimizers.base import decays
-from bert_tf.training.optimizers.lamb import Lamb
-from bert_tf.training.optimizers.make import layer_rate_factor
+from bert_tf.training.optimizers import AdamW, Lamb, decays, layer_rate_factor
 
 RATE = 0.01
-GOLDEN = Path(__file__).parents[3] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def variables():

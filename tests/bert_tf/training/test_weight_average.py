@@ -5,7 +5,7 @@ import tensorflow as tf
 from loop_runs import losses, run_until
 from regression_task import make_loop
 
-from bert_tf.training.optimizers.weight_average import WeightAverages
+from bert_tf.training.weight_average import WeightAverages
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.99])

@@ -39,8 +39,8 @@ class WeightAverages:
         """Moves the averages; called by every replica after each step.
 
         Args:
-            step: int32 [], step number, from 0.
-            applied: float32 [], 0 leaves them as they are.
+            step: int32 [], from 0.
+            applied: float32 [], 0 leaves them unchanged.
         """
         number = tf.cast(step, tf.float32)
         decay = tf.minimum(self._decay, (1.0 + number) / (10.0 + number))

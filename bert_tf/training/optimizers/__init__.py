@@ -1,1 +1,0 @@
-"""Optimizers of the training step, and the average of weights."""
