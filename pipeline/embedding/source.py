@@ -21,7 +21,7 @@ class VectorSource:
     # all that decides the vectors: the model, and the files by which a folder of
     # sentence-transformers states its recipe
     folder: str
-    directory: ModelDirectory  # the model
+    directory: ModelDirectory
     recipe: EmbeddingRecipe  # how its vectors are made
     settings: EmbedderSettings  # the same, for the engine
     text_column: str  # column of the texts

@@ -22,7 +22,7 @@ from pipeline.outputs.manifest import check_files, read_manifest
 class TextVectors:
     """Vectors of texts."""
 
-    source: str  # the file
+    source: str
     vectors: np.ndarray  # float32 [texts, dimensions]
     texts: pa.ChunkedArray | None  # the texts, None where the file has none
     # model and settings, None where the file has no manifest that states them

@@ -181,9 +181,9 @@ class SeriesRun:
     """A finished run of a series."""
 
     settings: dict[str, Any]  # values of the grid by key
-    seed: int  # its seed
-    path: Path  # its folder
-    manifest: dict[str, Any]  # its manifest
+    seed: int
+    path: Path
+    manifest: dict[str, Any]
 
     @property
     def metrics(self) -> dict[str, float]:
