@@ -139,39 +139,45 @@ def _search(
     if options.overwrite:
         remove(work)
     work.mkdir(parents=True, exist_ok=True)
-    rejects_file = rejects_path(config.output)
+    made: list[str] = []
     rejected: Counter[str] = Counter()
-    with (
-        record.stage("vectors"),
-        replacing_file(rejects_file) as aside,
-        aside.open("wb") as rejects,
-    ):
 
-        def vectors_of(name: str, path: str, kind: str) -> TextVectors:
-            prompt_name = None if source is None else source.recipe.prompt_name(kind)
-            if holds_vectors(path):
-                vectors = read_vectors(path, text_column=config.text_column)
-                if source is not None:
-                    _check_prompt(vectors, source.recipe.prompt(prompt_name), record.console)
-                return vectors
-            made = str(work / f"{name}.parquet")
-            record.console.info(f"{name}: making vectors of {path}")
-            manifest = embedding.run(
-                _embed_config(config, path, made, prompt_name),
-                runner,
-                RunOptions(console=record.console, is_part=True),
-            )
-            rejects.write(rejects_path(made).read_bytes())
-            rejected.update(manifest["counts"]["rejected"])
-            return read_vectors(made, text_column=None)
+    def vectors_of(name: str, path: str, kind: str) -> TextVectors:
+        prompt_name = None if source is None else source.recipe.prompt_name(kind)
+        if holds_vectors(path):
+            vectors = read_vectors(path, text_column=config.text_column)
+            if source is not None:
+                _check_prompt(vectors, source.recipe.prompt(prompt_name), record.console)
+            return vectors
+        made.append(str(work / f"{name}.parquet"))
+        record.console.info(f"{name}: making vectors of {path}")
+        manifest = embedding.run(
+            _embed_config(config, path, made[-1], prompt_name),
+            runner,
+            RunOptions(console=record.console, is_part=True),
+        )
+        rejected.update(manifest["counts"]["rejected"])
+        return read_vectors(made[-1], text_column=None)
 
+    with record.stage("vectors"):
         queries = vectors_of("queries", config.queries, QUERY)
         corpus = vectors_of("corpus", config.corpus, DOCUMENT)
+    rejects_file = rejects_path(config.output)
+    with replacing_file(rejects_file) as aside:
+        aside.write_bytes(b"".join(rejects_path(path).read_bytes() for path in made))
     check_comparable(queries, corpus)
     if rejected:
         record.console.warn(
             f"rejected rows ({rejects_file}) are not counted in query_row and corpus_row"
         )
+    _write_neighbors(config, queries, corpus, record)
+    record.counts["rejected"] = dict(rejected)
+    record.list_rejects(rejects_file, rejected.total())
+
+
+def _write_neighbors(
+    config: SearchConfig, queries: TextVectors, corpus: TextVectors, record: JobRecord
+) -> None:
     k = min(config.top_k, len(corpus.vectors))
     with record.stage("search"):
         found, index, facts = _neighbors(config, queries.vectors, corpus.vectors, k, record.console)
@@ -181,7 +187,6 @@ def _search(
         "queries": len(queries.vectors),
         "corpus": len(corpus.vectors),
         "rows_out": rows,
-        "rejected": dict(rejected),
     }
     speed = len(queries.vectors) / max(record.timings["search"], 1e-3)
     record.metrics = {**facts, "queries_per_second": round(speed, 1)}
@@ -193,7 +198,6 @@ def _search(
             f"{quantity(len(queries.vectors), 'query', 'queries')}",
         )
     ]
-    record.list_rejects(rejects_file, rejected.total())
 
 
 def _neighbors(
