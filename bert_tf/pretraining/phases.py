@@ -23,44 +23,6 @@ from bert_tf.training.arithmetic import BatchRows
 from bert_tf.training.timeline import PhaseSettings
 
 
-def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
-    """Returns how the records are to be masked; None where they are masked already.
-
-    A row gets as many targets as `masked_lm_prob` asks for.
-
-    Raises:
-        UsageError: masks are set for records that have theirs, or the vocabulary has specials only.
-        InputError: the token counts of the corpus are missing.
-    """
-    if not data.is_dynamic:
-        _check_masks_are_unset(config, data)
-        return None
-    vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
-    rules = masking_rules(
-        vocab,
-        max_seq_length=data.max_seq_length,
-        max_predictions_per_seq=data.max_seq_length,
-        masked_lm_prob=config.masked_lm_prob,
-        whole_word_mask=config.whole_word_mask,
-        masking=config.masking,
-        max_ngram_size=config.max_ngram_size,
-        token_counts=read_token_counts(data.directory, data.vocab_size)
-        if config.random_tokens == "unigram"
-        else None,
-    )
-    return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"))
-
-
-def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
-    defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    changed = [name for name in MASKING_KEYS if getattr(config, name) != defaults[name]]
-    if changed:
-        raise UsageError(
-            f"train.{changed[0]}: the records in {data.directory} are masked already; leave it "
-            "out, or preprocess with --set preprocess.masking=dynamic"
-        )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPhase:
     """A phase with everything that its config leaves to the run filled in.
@@ -191,3 +153,41 @@ def pretraining_phases(
             )
         )
     return phases
+
+
+def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
+    """Returns how the records are to be masked; None where they are masked already.
+
+    A row gets as many targets as `masked_lm_prob` asks for.
+
+    Raises:
+        UsageError: masks are set for records that have theirs, or the vocabulary has specials only.
+        InputError: the token counts of the corpus are missing.
+    """
+    if not data.is_dynamic:
+        _check_masks_are_unset(config, data)
+        return None
+    vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
+    rules = masking_rules(
+        vocab,
+        max_seq_length=data.max_seq_length,
+        max_predictions_per_seq=data.max_seq_length,
+        masked_lm_prob=config.masked_lm_prob,
+        whole_word_mask=config.whole_word_mask,
+        masking=config.masking,
+        max_ngram_size=config.max_ngram_size,
+        token_counts=read_token_counts(data.directory, data.vocab_size)
+        if config.random_tokens == "unigram"
+        else None,
+    )
+    return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"))
+
+
+def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(config)}
+    changed = [name for name in MASKING_KEYS if getattr(config, name) != defaults[name]]
+    if changed:
+        raise UsageError(
+            f"train.{changed[0]}: the records in {data.directory} are masked already; leave it "
+            "out, or preprocess with --set preprocess.masking=dynamic"
+        )

@@ -69,12 +69,6 @@ RUN_MODELS = frozenset(
 )
 
 
-def explain_system_error(error: OSError) -> str:
-    """File, reason and, where it is known, the cure."""
-    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
-
-
 class LazyGroup(click.Group):
     """Imports a command's module only when that command is asked for."""
 
@@ -230,3 +224,9 @@ def _known_cause(error: BaseException) -> BaseException | None:
             return seen
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def explain_system_error(error: OSError) -> str:
+    """File, reason and, where it is known, the cure."""
+    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason

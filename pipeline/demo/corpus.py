@@ -37,6 +37,102 @@ _LEFT_OUT_FOLDERS = frozenset(
 _FEWEST_SENTENCES = 1000
 
 
+def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
+    """Writes `directory/*.txt`: one sentence per line, a blank line between documents.
+
+    The sources are Python's language reference, the docstrings of the standard library and of
+    required packages (read, never imported; a module is a document), and the texts, without labels
+    or answers, that the demo later fine-tunes on. Each sentence is kept once, in the order of
+    paths, so the same installation gives the same bytes. The folder appears whole or not at all.
+
+    Returns:
+        The number of sentences by file name.
+
+    Raises:
+        InputError: the installation has no documentation (stripped of docstrings or sources).
+    """
+    sources: dict[str, Iterable[str]] = {
+        "python-reference.txt": _language_reference(),
+        "python-library.txt": _docstrings_below(Path(sysconfig.get_paths()["stdlib"])),
+        **{
+            f"{name}.txt": _docstrings_below(Path(sysconfig.get_paths()["purelib"]) / name)
+            for name in _PACKAGES
+        },
+        "fine-tuning-texts.txt": _fine_tuning_texts(data),
+    }
+    seen: set[str] = set()
+    counts: dict[str, int] = {}
+    with replacing_directory(directory) as aside:
+        for name, texts in sources.items():
+            documents = [
+                sentences for text in texts if (sentences := _unseen_sentences(text, seen))
+            ]
+            counts[name] = sum(map(len, documents))
+            body = "\n\n".join("\n".join(sentences) for sentences in documents)
+            (aside / name).write_text(body + "\n", encoding="utf-8")
+        if sum(counts.values()) < _FEWEST_SENTENCES:
+            raise InputError(
+                f"only {sum(counts.values())} sentences of documentation found in "
+                f"{sysconfig.get_paths()['stdlib']}; the demo needs a Python installed with its "
+                "sources and docstrings"
+            )
+    return counts
+
+
+def read_docstrings(source: bytes) -> list[str]:
+    """All docstrings of a Python source, module, classes and functions in the order of the text;
+    none if it cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's sources
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found: list[tuple[int, str]] = []
+    to_visit: list[ast.AST] = [tree]
+    while to_visit:
+        node = to_visit.pop()
+        if isinstance(node, documented) and (text := ast.get_docstring(node)):
+            found.append((getattr(node, "lineno", 0), text))
+        to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return [text for _, text in sorted(found)]
+
+
+def _unseen_sentences(text: str, seen: set[str]) -> list[str]:
+    new = [
+        sentence for sentence in dict.fromkeys(split_into_sentences(text)) if sentence not in seen
+    ]
+    seen.update(new)
+    return new
+
+
+def _language_reference() -> Iterator[str]:
+    path = Path(sysconfig.get_paths()["stdlib"]) / "pydoc_data" / "topics.py"
+    if not path.is_file():
+        return
+    for statement in ast.parse(path.read_bytes()).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+            topics: dict[str, str] = ast.literal_eval(statement.value)
+            yield from (topics[name] for name in sorted(topics))
+
+
+def _docstrings_below(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*.py")):
+        if path.name.endswith("_test.py"):
+            continue
+        if not _LEFT_OUT_FOLDERS.intersection(path.relative_to(folder).parts):
+            yield "\n\n".join(read_docstrings(path.read_bytes()))
+
+
+def _fine_tuning_texts(data: Path) -> Iterator[str]:
+    with (data / "complaints-train.csv").open(encoding="utf-8", newline="") as stream:
+        yield from (row["text"] for row in csv.DictReader(stream))
+    document = json.loads((data / "cities-train.json").read_text(encoding="utf-8"))
+    for article in document["data"]:
+        yield "\n\n".join(paragraph["context"] for paragraph in article["paragraphs"])
+
+
 def split_into_sentences(text: str) -> list[str]:
     """Returns the prose sentences of a text of documentation, without mark-up, in their order.
 
@@ -138,99 +234,3 @@ def _cut_sentences(paragraph: str) -> list[str]:
     if paragraph[start:].strip():
         sentences.append(paragraph[start:].strip())
     return sentences
-
-
-def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
-    """Writes `directory/*.txt`: one sentence per line, a blank line between documents.
-
-    The sources are Python's language reference, the docstrings of the standard library and of
-    required packages (read, never imported; a module is a document), and the texts, without labels
-    or answers, that the demo later fine-tunes on. Each sentence is kept once, in the order of
-    paths, so the same installation gives the same bytes. The folder appears whole or not at all.
-
-    Returns:
-        The number of sentences by file name.
-
-    Raises:
-        InputError: the installation has no documentation (stripped of docstrings or sources).
-    """
-    sources: dict[str, Iterable[str]] = {
-        "python-reference.txt": _language_reference(),
-        "python-library.txt": _docstrings_below(Path(sysconfig.get_paths()["stdlib"])),
-        **{
-            f"{name}.txt": _docstrings_below(Path(sysconfig.get_paths()["purelib"]) / name)
-            for name in _PACKAGES
-        },
-        "fine-tuning-texts.txt": _fine_tuning_texts(data),
-    }
-    seen: set[str] = set()
-    counts: dict[str, int] = {}
-    with replacing_directory(directory) as aside:
-        for name, texts in sources.items():
-            documents = [
-                sentences for text in texts if (sentences := _unseen_sentences(text, seen))
-            ]
-            counts[name] = sum(map(len, documents))
-            body = "\n\n".join("\n".join(sentences) for sentences in documents)
-            (aside / name).write_text(body + "\n", encoding="utf-8")
-        if sum(counts.values()) < _FEWEST_SENTENCES:
-            raise InputError(
-                f"only {sum(counts.values())} sentences of documentation found in "
-                f"{sysconfig.get_paths()['stdlib']}; the demo needs a Python installed with its "
-                "sources and docstrings"
-            )
-    return counts
-
-
-def read_docstrings(source: bytes) -> list[str]:
-    """All docstrings of a Python source, module, classes and functions in the order of the text;
-    none if it cannot be parsed."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's sources
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found: list[tuple[int, str]] = []
-    to_visit: list[ast.AST] = [tree]
-    while to_visit:
-        node = to_visit.pop()
-        if isinstance(node, documented) and (text := ast.get_docstring(node)):
-            found.append((getattr(node, "lineno", 0), text))
-        to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
-    return [text for _, text in sorted(found)]
-
-
-def _unseen_sentences(text: str, seen: set[str]) -> list[str]:
-    new = [
-        sentence for sentence in dict.fromkeys(split_into_sentences(text)) if sentence not in seen
-    ]
-    seen.update(new)
-    return new
-
-
-def _language_reference() -> Iterator[str]:
-    path = Path(sysconfig.get_paths()["stdlib"]) / "pydoc_data" / "topics.py"
-    if not path.is_file():
-        return
-    for statement in ast.parse(path.read_bytes()).body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
-            topics: dict[str, str] = ast.literal_eval(statement.value)
-            yield from (topics[name] for name in sorted(topics))
-
-
-def _docstrings_below(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.rglob("*.py")):
-        if path.name.endswith("_test.py"):
-            continue
-        if not _LEFT_OUT_FOLDERS.intersection(path.relative_to(folder).parts):
-            yield "\n\n".join(read_docstrings(path.read_bytes()))
-
-
-def _fine_tuning_texts(data: Path) -> Iterator[str]:
-    with (data / "complaints-train.csv").open(encoding="utf-8", newline="") as stream:
-        yield from (row["text"] for row in csv.DictReader(stream))
-    document = json.loads((data / "cities-train.json").read_text(encoding="utf-8"))
-    for article in document["data"]:
-        yield "\n\n".join(paragraph["context"] for paragraph in article["paragraphs"])

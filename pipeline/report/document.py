@@ -71,6 +71,35 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--soft); }
 """
 
 
+def html_document(
+    title: str,
+    content: Iterable[Section | str],
+    *,
+    command: str,
+    style: str = "",
+    has_form: bool = False,
+) -> str:
+    """Renders a page.
+
+    Args:
+        title: its heading, as text.
+        content: sections, or HTML where there is no section for it.
+        command: the command that makes the page.
+        style: further CSS.
+        has_form: whether it is served and may send a form to where it comes from.
+    """
+    shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
+    policy = _POLICY + ("'self'" if has_form else "'none'")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'{GENERATOR} {command}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>"
+        f"<h1>{escape(title)}</h1>\n{shown}</main></body></html>\n"
+    )
+
+
 def section_html(section: Section, *, level: int = 2) -> str:
     """Renders a section below a heading of a level."""
     match section:
@@ -193,32 +222,3 @@ def scrolling(title: str, table: str) -> str:
 
 def _shortened(text: str, longest: int = _LONGEST_CELL) -> str:
     return escape(text if len(text) <= longest else f"{text[: longest - 1]}…")
-
-
-def html_document(
-    title: str,
-    content: Iterable[Section | str],
-    *,
-    command: str,
-    style: str = "",
-    has_form: bool = False,
-) -> str:
-    """Renders a page.
-
-    Args:
-        title: its heading, as text.
-        content: sections, or HTML where there is no section for it.
-        command: the command that makes the page.
-        style: further CSS.
-        has_form: whether it is served and may send a form to where it comes from.
-    """
-    shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
-    policy = _POLICY + ("'self'" if has_form else "'none'")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'{GENERATOR} {command}">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>"
-        f"<h1>{escape(title)}</h1>\n{shown}</main></body></html>\n"
-    )

@@ -53,69 +53,6 @@ _LEGEND = (
 )
 
 
-def evaluation_page(
-    task: Task,
-    source: Any,
-    results: TaskResults,
-    *,
-    model: str,
-    facts: Sequence[str] = (),
-    chosen_by: str | None = None,
-) -> str:
-    """Renders the evaluation of a model.
-
-    Args:
-        task: the model's, as it was fitted.
-        source: the rows that it read.
-        results: its predictions and metrics.
-        model: path of the model.
-        facts: sentences on model and rows, without their period.
-        chosen_by: the metric that chose the model of its run, if that is known.
-    """
-    title = f"{task.declaration.name}: {model} on {source.source}"
-    rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
-    lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
-    page = page_function(task.declaration.name)
-    made = () if page is None else page(task, source, results.predicted, results)
-    content: list[Section | str] = [
-        *(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead),
-        *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
-        _metrics(results.metrics, chosen_by) + "\n",
-        *(made or [_first_predictions(results.predictions)]),
-    ]
-    return html_document(title, content, command="evaluate")
-
-
-def _metrics(metrics: Mapping[str, float], chosen_by: str | None) -> str:
-    cells = "".join(
-        f"<div{_chosen(name, chosen_by)}><dt>{escape(name)}</dt><dd>{value:.4f}</dd></div>"
-        for name, value in metrics.items()
-    )
-    return f'<dl class="metrics">{cells}</dl>'
-
-
-def _chosen(name: str, chosen_by: str | None) -> str:
-    if name != chosen_by:
-        return ""
-    return ' class="chose" title="the metric that chose the model of the run"'
-
-
-def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
-    """The content for tasks without a page of their own."""
-    shown = predictions[:MOST_EXAMPLES]
-    names = list(dict.fromkeys(name for row in shown for name in row))
-    return TableSection(
-        title="First predictions",
-        columns=tuple((name, "text") for name in names),
-        rows=[[_as_text(row[name]) if name in row else None for name in names] for row in shown],
-        note="All are in predictions.jsonl.",
-    )
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def artifact_page(path: str, *, samples: int) -> str:
     """Renders what `inspect` describes, with plots; raises as `describe_artifact`."""
     if is_foreign_model(path):
@@ -227,3 +164,66 @@ def _token_html(token: ShownToken) -> str:
     kind = "mask" if token.text == "[MASK]" else "random"
     target = escape(token.target)
     return f'<span class="target {kind}">{text}<small> → {target}</small></span>'
+
+
+def evaluation_page(
+    task: Task,
+    source: Any,
+    results: TaskResults,
+    *,
+    model: str,
+    facts: Sequence[str] = (),
+    chosen_by: str | None = None,
+) -> str:
+    """Renders the evaluation of a model.
+
+    Args:
+        task: the model's, as it was fitted.
+        source: the rows that it read.
+        results: its predictions and metrics.
+        model: path of the model.
+        facts: sentences on model and rows, without their period.
+        chosen_by: the metric that chose the model of its run, if that is known.
+    """
+    title = f"{task.declaration.name}: {model} on {source.source}"
+    rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
+    lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
+    page = page_function(task.declaration.name)
+    made = () if page is None else page(task, source, results.predicted, results)
+    content: list[Section | str] = [
+        *(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead),
+        *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
+        _metrics(results.metrics, chosen_by) + "\n",
+        *(made or [_first_predictions(results.predictions)]),
+    ]
+    return html_document(title, content, command="evaluate")
+
+
+def _metrics(metrics: Mapping[str, float], chosen_by: str | None) -> str:
+    cells = "".join(
+        f"<div{_chosen(name, chosen_by)}><dt>{escape(name)}</dt><dd>{value:.4f}</dd></div>"
+        for name, value in metrics.items()
+    )
+    return f'<dl class="metrics">{cells}</dl>'
+
+
+def _chosen(name: str, chosen_by: str | None) -> str:
+    if name != chosen_by:
+        return ""
+    return ' class="chose" title="the metric that chose the model of the run"'
+
+
+def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
+    """The content for tasks without a page of their own."""
+    shown = predictions[:MOST_EXAMPLES]
+    names = list(dict.fromkeys(name for row in shown for name in row))
+    return TableSection(
+        title="First predictions",
+        columns=tuple((name, "text") for name in names),
+        rows=[[_as_text(row[name]) if name in row else None for name in names] for row in shown],
+        note="All are in predictions.jsonl.",
+    )
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

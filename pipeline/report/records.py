@@ -28,137 +28,6 @@ _SAID_OF_LABELS = {
 }
 
 
-def record_lines(summaries: list[SplitSummary]) -> list[str]:
-    """Facts, histograms, frequent tokens and examples of each split.
-
-    A masked token is shown as `[MASK→cat]`, one replaced at random as `[dog→cat]` and one to be
-    predicted but left as it is as `[cat]`; `##` tokens are joined to their words.
-    """
-    lines = []
-    for summary in summaries:
-        lines += [f"{summary.name}: {fact}" for fact in summary.facts]
-        for histogram in summary.histograms:
-            lines += histogram_lines(histogram, summary.name)
-        if summary.frequent:
-            tokens = (f"{token} {fraction:.1%}" for token, fraction in summary.frequent)
-            lines.append(f"{summary.name}: most frequent: {', '.join(tokens)}")
-        for example in summary.examples:
-            lines += _example_lines(example)
-    return lines
-
-
-def histogram_table(histogram: Histogram) -> TableSection:
-    """The fractions of records, as a table with bars."""
-    return TableSection(
-        title=histogram.title,
-        columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
-        rows=[list(bar) for bar in histogram.bars],
-    )
-
-
-def histogram_lines(histogram: Histogram, split: str) -> list[str]:
-    """A title, and a line with a bar for each range."""
-    lines = [f"{split}: {histogram.title}"]
-    for label, fraction in histogram.bars:
-        lines.append(
-            f"  {label:>10}: {fraction:6.1%} {'#' * round(fraction * _BAR_WIDTH)}".rstrip()
-        )
-    return lines
-
-
-def _example_lines(example: ShownExample) -> list[str]:
-    lines = [example.title]
-    for name, tokens in example.segments:
-        text = " ".join(map(_token_text, tokens)).replace(" ##", "")
-        lines.append(f"  {name + ':':8}{text}")
-    return lines
-
-
-def _token_text(token: ShownToken) -> str:
-    if token.target is None:
-        return token.text
-    if token.target == token.text:
-        return f"[{token.text}]"
-    shown = "MASK" if token.text == "[MASK]" else token.text
-    return f"[{shown}→{token.target}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class RecordSample:
-    """The first 10,000 records of a split.
-
-    Attributes:
-        shards: paths of all shards of the split.
-        features: by TF Model Garden's names, one row per record; unmasked ones have no predictions.
-    """
-
-    shards: list[str]
-    features: dict[str, np.ndarray]
-
-    @property
-    def bytes_per_shard(self) -> float:
-        """Mean size of the files."""
-        return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
-
-
-def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
-    """Reads the beginning of a split; None if it has no shards.
-
-    Raises:
-        UsageError: a shard is gone.
-        InputError: a shard is damaged.
-    """
-    shards = data.paths(split)
-    if not shards:
-        return None
-    is_masked = split == "eval" or not data.is_dynamic
-    try:
-        records = _first_records(shards, data.compression)
-        features = _masked(records, data) if is_masked else _unmasked(records, data, vocab)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError) as error:
-        raise InputError(
-            f"{data.directory}: damaged records ({str(error).splitlines()[0]}); "
-            "make the data again with --overwrite"
-        ) from None
-    return RecordSample(shards, features)
-
-
-def _first_records(shards: list[str], compression: str) -> list[bytes]:
-    """The first records of all shards in turn."""
-    missing = [shard for shard in shards if not Path(shard).is_file()]
-    if missing:
-        raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")
-    records: list[bytes] = []
-    for shard in shards:
-        dataset = tf.data.TFRecordDataset(
-            shard, compression_type="GZIP" if compression == "gzip" else ""
-        )
-        left = _RECORDS_READ - len(records)
-        records += itertools.islice(dataset.as_numpy_iterator(), left)
-    return records
-
-
-def _masked(records: list[bytes], data: PretrainingData) -> dict[str, np.ndarray]:
-    serialized = tf.constant(records, tf.string, shape=[len(records)])
-    return {name: rows.numpy() for name, rows in parse_records(serialized, data).items()}
-
-
-def _unmasked(
-    records: list[bytes], data: PretrainingData, vocab: list[str]
-) -> dict[str, np.ndarray]:
-    rows = parse_unmasked_records(records, data, sep_id=vocab.index("[SEP]"))
-    nothing = np.zeros((len(records), 0), np.int32)
-    return {
-        "input_word_ids": rows.ids,
-        "input_mask": rows.input_mask,
-        "input_type_ids": rows.input_type_ids,
-        "masked_lm_positions": nothing,
-        "masked_lm_ids": nothing,
-        "masked_lm_weights": nothing.astype(np.float32),
-        "next_sentence_labels": rows.labels,
-    }
-
-
 @dataclasses.dataclass(frozen=True)
 class Histogram:
     """Fractions of equal ranges, by label."""
@@ -300,3 +169,134 @@ def _show_example(
         f"{title}, {_SAID_OF_LABELS[data.pair_task][label]}",
         [("first", tokens[1 : border - 1]), ("second", tokens[border : length - 1])],
     )
+
+
+def record_lines(summaries: list[SplitSummary]) -> list[str]:
+    """Facts, histograms, frequent tokens and examples of each split.
+
+    A masked token is shown as `[MASK→cat]`, one replaced at random as `[dog→cat]` and one to be
+    predicted but left as it is as `[cat]`; `##` tokens are joined to their words.
+    """
+    lines = []
+    for summary in summaries:
+        lines += [f"{summary.name}: {fact}" for fact in summary.facts]
+        for histogram in summary.histograms:
+            lines += histogram_lines(histogram, summary.name)
+        if summary.frequent:
+            tokens = (f"{token} {fraction:.1%}" for token, fraction in summary.frequent)
+            lines.append(f"{summary.name}: most frequent: {', '.join(tokens)}")
+        for example in summary.examples:
+            lines += _example_lines(example)
+    return lines
+
+
+def histogram_table(histogram: Histogram) -> TableSection:
+    """The fractions of records, as a table with bars."""
+    return TableSection(
+        title=histogram.title,
+        columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
+        rows=[list(bar) for bar in histogram.bars],
+    )
+
+
+def histogram_lines(histogram: Histogram, split: str) -> list[str]:
+    """A title, and a line with a bar for each range."""
+    lines = [f"{split}: {histogram.title}"]
+    for label, fraction in histogram.bars:
+        lines.append(
+            f"  {label:>10}: {fraction:6.1%} {'#' * round(fraction * _BAR_WIDTH)}".rstrip()
+        )
+    return lines
+
+
+def _example_lines(example: ShownExample) -> list[str]:
+    lines = [example.title]
+    for name, tokens in example.segments:
+        text = " ".join(map(_token_text, tokens)).replace(" ##", "")
+        lines.append(f"  {name + ':':8}{text}")
+    return lines
+
+
+def _token_text(token: ShownToken) -> str:
+    if token.target is None:
+        return token.text
+    if token.target == token.text:
+        return f"[{token.text}]"
+    shown = "MASK" if token.text == "[MASK]" else token.text
+    return f"[{shown}→{token.target}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordSample:
+    """The first 10,000 records of a split.
+
+    Attributes:
+        shards: paths of all shards of the split.
+        features: by TF Model Garden's names, one row per record; unmasked ones have no predictions.
+    """
+
+    shards: list[str]
+    features: dict[str, np.ndarray]
+
+    @property
+    def bytes_per_shard(self) -> float:
+        """Mean size of the files."""
+        return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
+
+
+def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
+    """Reads the beginning of a split; None if it has no shards.
+
+    Raises:
+        UsageError: a shard is gone.
+        InputError: a shard is damaged.
+    """
+    shards = data.paths(split)
+    if not shards:
+        return None
+    is_masked = split == "eval" or not data.is_dynamic
+    try:
+        records = _first_records(shards, data.compression)
+        features = _masked(records, data) if is_masked else _unmasked(records, data, vocab)
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError) as error:
+        raise InputError(
+            f"{data.directory}: damaged records ({str(error).splitlines()[0]}); "
+            "make the data again with --overwrite"
+        ) from None
+    return RecordSample(shards, features)
+
+
+def _first_records(shards: list[str], compression: str) -> list[bytes]:
+    """The first records of all shards in turn."""
+    missing = [shard for shard in shards if not Path(shard).is_file()]
+    if missing:
+        raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")
+    records: list[bytes] = []
+    for shard in shards:
+        dataset = tf.data.TFRecordDataset(
+            shard, compression_type="GZIP" if compression == "gzip" else ""
+        )
+        left = _RECORDS_READ - len(records)
+        records += itertools.islice(dataset.as_numpy_iterator(), left)
+    return records
+
+
+def _masked(records: list[bytes], data: PretrainingData) -> dict[str, np.ndarray]:
+    serialized = tf.constant(records, tf.string, shape=[len(records)])
+    return {name: rows.numpy() for name, rows in parse_records(serialized, data).items()}
+
+
+def _unmasked(
+    records: list[bytes], data: PretrainingData, vocab: list[str]
+) -> dict[str, np.ndarray]:
+    rows = parse_unmasked_records(records, data, sep_id=vocab.index("[SEP]"))
+    nothing = np.zeros((len(records), 0), np.int32)
+    return {
+        "input_word_ids": rows.ids,
+        "input_mask": rows.input_mask,
+        "input_type_ids": rows.input_type_ids,
+        "masked_lm_positions": nothing,
+        "masked_lm_ids": nothing,
+        "masked_lm_weights": nothing.astype(np.float32),
+        "next_sentence_labels": rows.labels,
+    }

@@ -46,6 +46,53 @@ svg .mark { fill: var(--run); stroke: var(--ground); }
 """
 
 
+def plots_style(runs: int) -> str:
+    """The CSS of `plots_html`, and `--run` as the color of whatever is `of-N`."""
+    return _STYLE + "".join(map(_run_style, range(runs)))
+
+
+def plots_html(runs: Sequence[Run]) -> str:
+    """The key and a section for each group of metrics; nothing of no runs."""
+    if not runs:
+        return ""
+    groups = (_plots_html(group, plots) for group, plots in run_plots(runs).items())
+    return "".join([_key(runs), *groups])
+
+
+def _run_style(number: int) -> str:
+    light, dark = COLORS[number]
+    return (
+        f".of-{number} {{ --run: {light}; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
+        f"main:has(#run-{number}:not(:checked)) svg .of-{number} {{ display: none; }}\n"
+    )
+
+
+def _key(runs: Sequence[Run]) -> str:
+    labels = "".join(
+        f'<label class="of-{number}"><input type="checkbox" id="run-{number}" checked>'
+        f"{escape(run.name)}</label>"
+        for number, run in enumerate(runs)
+    )
+    has_level = any("unigram_entropy" in line for run in runs for line in run.lines)
+    level = "; dashed: what token frequencies alone reach" if has_level else ""
+    note = f'<p class="note">Thin: training; thick with points: evaluation{level}.</p>'
+    if len(runs) == 1:  # nothing to hide it from
+        return f"{note}\n"
+    return f'<fieldset class="key"><legend>Shown runs</legend>{labels}{note}</fieldset>\n'
+
+
+def _plots_html(title: str, plots: Sequence[Plot]) -> str:
+    drawn = "".join(
+        f"<div><h3>{escape(plot.name)}</h3>"
+        f"<figure>{line_plot(plot.name, 'step', plot.lines)}</figure>"
+        f"<details><summary>{escape(plot.table.title)}</summary>{table_html(plot.table)}"
+        "</details></div>"
+        for plot in plots
+    )
+    return f'<section><h2>{title}</h2><div class="plots">{drawn}</div></section>\n'
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plot:
     """A metric by step: its curves, and a table of their first, lowest, highest and last values."""
@@ -125,50 +172,3 @@ def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
             for line in lines
         ],
     )  # fmt: skip
-
-
-def plots_style(runs: int) -> str:
-    """The CSS of `plots_html`, and `--run` as the color of whatever is `of-N`."""
-    return _STYLE + "".join(map(_run_style, range(runs)))
-
-
-def plots_html(runs: Sequence[Run]) -> str:
-    """The key and a section for each group of metrics; nothing of no runs."""
-    if not runs:
-        return ""
-    groups = (_plots_html(group, plots) for group, plots in run_plots(runs).items())
-    return "".join([_key(runs), *groups])
-
-
-def _run_style(number: int) -> str:
-    light, dark = COLORS[number]
-    return (
-        f".of-{number} {{ --run: {light}; }}\n"
-        f"@media (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
-        f"main:has(#run-{number}:not(:checked)) svg .of-{number} {{ display: none; }}\n"
-    )
-
-
-def _key(runs: Sequence[Run]) -> str:
-    labels = "".join(
-        f'<label class="of-{number}"><input type="checkbox" id="run-{number}" checked>'
-        f"{escape(run.name)}</label>"
-        for number, run in enumerate(runs)
-    )
-    has_level = any("unigram_entropy" in line for run in runs for line in run.lines)
-    level = "; dashed: what token frequencies alone reach" if has_level else ""
-    note = f'<p class="note">Thin: training; thick with points: evaluation{level}.</p>'
-    if len(runs) == 1:  # nothing to hide it from
-        return f"{note}\n"
-    return f'<fieldset class="key"><legend>Shown runs</legend>{labels}{note}</fieldset>\n'
-
-
-def _plots_html(title: str, plots: Sequence[Plot]) -> str:
-    drawn = "".join(
-        f"<div><h3>{escape(plot.name)}</h3>"
-        f"<figure>{line_plot(plot.name, 'step', plot.lines)}</figure>"
-        f"<details><summary>{escape(plot.table.title)}</summary>{table_html(plot.table)}"
-        "</details></div>"
-        for plot in plots
-    )
-    return f'<section><h2>{title}</h2><div class="plots">{drawn}</div></section>\n'

@@ -40,6 +40,92 @@ _STYLE = """
 """
 
 
+def runs_page(
+    runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Renders runs: a color for each, and a box in the key that hides its curves.
+
+    Args:
+        runs: to show.
+        texts: each shown as the model of every run reads it.
+        pairs: two texts each, read as one sequence.
+
+    Raises:
+        UsageError: a text is empty, or a run has kept no model to read it.
+        InputError: records or the page of an evaluation are damaged.
+    """
+    names = ", ".join(run.name for run in runs)
+    title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
+    noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
+    given = [*((text,) for text in texts), *pairs]
+    return html_document(
+        title,
+        [
+            *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
+            overview(runs),
+            settings(runs),
+            plots_html(runs),
+            data_facts(runs),
+            *_histograms(runs),
+            _evaluations(runs),
+            _texts(runs, given),
+        ],
+        command="report",
+        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if given else ""),
+    )
+
+
+def _histograms(runs: Sequence[Run]) -> list[TableSection]:
+    """Lengths and targets of the records of pretraining runs, each folder once."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        if run.is_pretraining:
+            folders.update({folder.resolve(): folder for folder in records_of(run)})
+    if not folders:
+        return []
+    from pipeline.report.records import histogram_table, summarize_records  # TensorFlow
+
+    tables = []
+    for folder in folders.values():
+        summary = summarize_records(folder, samples=0)[0]
+        tables += [
+            dataclasses.replace(
+                histogram_table(histogram),
+                title=f"{histogram.title[0].upper()}{histogram.title[1:]} of {folder.name}",
+                note=f"{summary.facts[-1][0].upper()}{summary.facts[-1][1:]}.",
+            )
+            for histogram in summary.histograms
+        ]
+    return tables
+
+
+def _evaluations(runs: Sequence[Run]) -> str:
+    """The evaluations of all runs, one below the other."""
+    found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
+    shown = "".join(
+        f'<details open class="evaluation of-{number}"><summary>{escape(run.name)}</summary>'
+        + html.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+        + "</details>\n"
+        for number, run, html in found
+        if html is not None
+    )
+    return f"<h2>Evaluation</h2>\n{shown}" if shown else ""
+
+
+def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
+    if not texts:
+        return ""
+    from pipeline.report.texts_reading import TextReader  # Keras, to run models
+
+    readings: list[list[tuple[int, str, Reading]]] = [[] for _ in texts]
+    for number, run in enumerate(runs):
+        reader = TextReader(run.path)  # one model in memory at a time
+        for place, text in enumerate(texts):
+            reading = reader.read(*text, most=MOST_WORDS, first=MOST_SHOWN)
+            readings[place].append((number, run.name, reading))
+    return "".join(map(text_html, texts, readings))
+
+
 def overview(runs: Sequence[Run]) -> TableSection:
     """Kind, progress and best metrics of each run."""
     return _side_by_side("Runs", runs, _about_run)
@@ -201,89 +287,3 @@ def _side_by_side(
 
 def _columns(first: str, runs: Sequence[Run]) -> Any:
     return ((first, "text"), *((run.name, "text") for run in runs))
-
-
-def runs_page(
-    runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
-) -> str:
-    """Renders runs: a color for each, and a box in the key that hides its curves.
-
-    Args:
-        runs: to show.
-        texts: each shown as the model of every run reads it.
-        pairs: two texts each, read as one sequence.
-
-    Raises:
-        UsageError: a text is empty, or a run has kept no model to read it.
-        InputError: records or the page of an evaluation are damaged.
-    """
-    names = ", ".join(run.name for run in runs)
-    title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
-    noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
-    given = [*((text,) for text in texts), *pairs]
-    return html_document(
-        title,
-        [
-            *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
-            overview(runs),
-            settings(runs),
-            plots_html(runs),
-            data_facts(runs),
-            *_histograms(runs),
-            _evaluations(runs),
-            _texts(runs, given),
-        ],
-        command="report",
-        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if given else ""),
-    )
-
-
-def _histograms(runs: Sequence[Run]) -> list[TableSection]:
-    """Lengths and targets of the records of pretraining runs, each folder once."""
-    folders: dict[Path, Path] = {}
-    for run in runs:
-        if run.is_pretraining:
-            folders.update({folder.resolve(): folder for folder in records_of(run)})
-    if not folders:
-        return []
-    from pipeline.report.records import histogram_table, summarize_records  # TensorFlow
-
-    tables = []
-    for folder in folders.values():
-        summary = summarize_records(folder, samples=0)[0]
-        tables += [
-            dataclasses.replace(
-                histogram_table(histogram),
-                title=f"{histogram.title[0].upper()}{histogram.title[1:]} of {folder.name}",
-                note=f"{summary.facts[-1][0].upper()}{summary.facts[-1][1:]}.",
-            )
-            for histogram in summary.histograms
-        ]
-    return tables
-
-
-def _evaluations(runs: Sequence[Run]) -> str:
-    """The evaluations of all runs, one below the other."""
-    found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
-    shown = "".join(
-        f'<details open class="evaluation of-{number}"><summary>{escape(run.name)}</summary>'
-        + html.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
-        + "</details>\n"
-        for number, run, html in found
-        if html is not None
-    )
-    return f"<h2>Evaluation</h2>\n{shown}" if shown else ""
-
-
-def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
-    if not texts:
-        return ""
-    from pipeline.report.texts_reading import TextReader  # Keras, to run models
-
-    readings: list[list[tuple[int, str, Reading]]] = [[] for _ in texts]
-    for number, run in enumerate(runs):
-        reader = TextReader(run.path)  # one model in memory at a time
-        for place, text in enumerate(texts):
-            reading = reader.read(*text, most=MOST_WORDS, first=MOST_SHOWN)
-            readings[place].append((number, run.name, reading))
-    return "".join(map(text_html, texts, readings))

@@ -48,6 +48,74 @@ button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 6
 """
 
 
+class TryPage:
+    """Everything that the server shows."""
+
+    def __init__(self, model: TriedModel):
+        self._model = model
+
+    def blank(self) -> str:
+        """The empty form."""
+        return self._page({}, "")
+
+    def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
+        """The form with a line that says what was wrong, and the texts that were typed."""
+        return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
+
+    def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
+        """The form with predictions or an error under it, and whether there are predictions."""
+        began = time.perf_counter()
+        try:
+            tried = self._model.predict(texts)
+        except BertPipelineError as error:
+            return self.refused(" ".join(str(error).splitlines()), texts), False
+        seconds = time.perf_counter() - began
+        return self._page(texts, self._result(tried, seconds)), True
+
+    def _result(self, tried: Tried, seconds: float) -> str:
+        declared = self._model.predictor.declared
+        noun = "" if declared.probabilities is None else declared.probabilities.noun
+        lost = ""
+        if tried.lost_tokens:
+            lost = (
+                f'<p class="warning">the model does not read '
+                f"{quantity(tried.lost_tokens, 'token')} of this: it is too long</p>"
+            )
+        shown = predictions_html(declared.predictions, tried, noun=noun)
+        return f'{lost}{shown}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
+
+    def _page(self, texts: Mapping[str, str], result: str) -> str:
+        predictor = self._model.predictor
+        typed = {each: texts.get(each.name, "") for each in self._model.inputs}
+        first_to_type = min(typed, key=lambda each: bool(typed[each].strip()))
+        areas = "".join(
+            _area(each, text, has_focus=each == first_to_type) for each, text in typed.items()
+        )
+        return html_document(
+            self._model.name,
+            f'<p class="note">{escape(predictor.declared.name)}: '
+            f"{escape(predictor.declared.summary)}. Engine: {escape(predictor.engine_name)}.</p>"
+            f'<form method="post" accept-charset="utf-8">{areas}'
+            f'<button type="submit">Predict</button></form>\n{result}',
+            command="try",
+            style=_STYLE + STYLE,
+            has_form=True,
+        )
+
+
+def _area(shown: ShownInput, text: str, *, has_focus: bool) -> str:
+    facts = [f"column {shown.column}"] if shown.column != shown.name else []
+    facts += ["one per line"] if shown.is_list else []
+    more = f" <span>({escape(', '.join(facts))})</span>" if facts else ""
+    name = escape(shown.name)
+    focus = " autofocus" if has_focus else ""
+    # A browser leaves out the line end right after the tag, and no other.
+    return (
+        f'<label for="{name}">{name.replace("_", " ")}{more}</label>'
+        f'<textarea id="{name}" name="{name}" dir="auto"{focus}>\n{escape(text)}</textarea>'
+    )
+
+
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
     """Renders predictions of a row: numbers, bars, marks in the texts, tables.
 
@@ -216,71 +284,3 @@ def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
 def _words(name: str) -> str:
     """A column's name for people: `predicted_null_odds` is "null odds"."""
     return name.removeprefix("predicted_").replace("_", " ")
-
-
-class TryPage:
-    """Everything that the server shows."""
-
-    def __init__(self, model: TriedModel):
-        self._model = model
-
-    def blank(self) -> str:
-        """The empty form."""
-        return self._page({}, "")
-
-    def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
-        """The form with a line that says what was wrong, and the texts that were typed."""
-        return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
-
-    def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
-        """The form with predictions or an error under it, and whether there are predictions."""
-        began = time.perf_counter()
-        try:
-            tried = self._model.predict(texts)
-        except BertPipelineError as error:
-            return self.refused(" ".join(str(error).splitlines()), texts), False
-        seconds = time.perf_counter() - began
-        return self._page(texts, self._result(tried, seconds)), True
-
-    def _result(self, tried: Tried, seconds: float) -> str:
-        declared = self._model.predictor.declared
-        noun = "" if declared.probabilities is None else declared.probabilities.noun
-        lost = ""
-        if tried.lost_tokens:
-            lost = (
-                f'<p class="warning">the model does not read '
-                f"{quantity(tried.lost_tokens, 'token')} of this: it is too long</p>"
-            )
-        shown = predictions_html(declared.predictions, tried, noun=noun)
-        return f'{lost}{shown}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
-
-    def _page(self, texts: Mapping[str, str], result: str) -> str:
-        predictor = self._model.predictor
-        typed = {each: texts.get(each.name, "") for each in self._model.inputs}
-        first_to_type = min(typed, key=lambda each: bool(typed[each].strip()))
-        areas = "".join(
-            _area(each, text, has_focus=each == first_to_type) for each, text in typed.items()
-        )
-        return html_document(
-            self._model.name,
-            f'<p class="note">{escape(predictor.declared.name)}: '
-            f"{escape(predictor.declared.summary)}. Engine: {escape(predictor.engine_name)}.</p>"
-            f'<form method="post" accept-charset="utf-8">{areas}'
-            f'<button type="submit">Predict</button></form>\n{result}',
-            command="try",
-            style=_STYLE + STYLE,
-            has_form=True,
-        )
-
-
-def _area(shown: ShownInput, text: str, *, has_focus: bool) -> str:
-    facts = [f"column {shown.column}"] if shown.column != shown.name else []
-    facts += ["one per line"] if shown.is_list else []
-    more = f" <span>({escape(', '.join(facts))})</span>" if facts else ""
-    name = escape(shown.name)
-    focus = " autofocus" if has_focus else ""
-    # A browser leaves out the line end right after the tag, and no other.
-    return (
-        f'<label for="{name}">{name.replace("_", " ")}{more}</label>'
-        f'<textarea id="{name}" name="{name}" dir="auto"{focus}>\n{escape(text)}</textarea>'
-    )

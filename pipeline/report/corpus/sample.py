@@ -21,28 +21,6 @@ _BLOCK_BYTES = 2_000_000
 _LEAST_BLOCK_BYTES = 64_000
 
 
-def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
-    """Estimates the text of a corpus over that of a sample, 1 or more.
-
-    A file that was read in part has as much text for each byte before compression as that part (of
-    a Parquet file each byte of the text column, whose sizes are in its metadata); files that were
-    not read have as much for each stored byte as the others.
-    """
-    read = sum(each.text_bytes for each in sample.files)
-    total = sum(_text_bytes(config, each) for each in sample.files)
-    stored = sum(each.file.bytes for each in sample.files)
-    total *= sum(file.bytes for file in files) / max(stored, 1)
-    return max(total / max(read, 1), 1.0)
-
-
-def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
-    if sampled.is_whole or not sampled.size:
-        return sampled.text_bytes
-    path = sampled.file.path
-    reader = make_reader(path, config).resolved(path)
-    return sampled.text_bytes * reader.whole_size(path, sampled.file.bytes) / sampled.size
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledFile:
     """A file that was read.
@@ -150,3 +128,25 @@ def _first_blocks(reader: Reader, path: str, share: int) -> tuple[list[RawBlock]
             found.append(block)
             done += block.texts.data.nbytes
     return found, True
+
+
+def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
+    """Estimates the text of a corpus over that of a sample, 1 or more.
+
+    A file that was read in part has as much text for each byte before compression as that part (of
+    a Parquet file each byte of the text column, whose sizes are in its metadata); files that were
+    not read have as much for each stored byte as the others.
+    """
+    read = sum(each.text_bytes for each in sample.files)
+    total = sum(_text_bytes(config, each) for each in sample.files)
+    stored = sum(each.file.bytes for each in sample.files)
+    total *= sum(file.bytes for file in files) / max(stored, 1)
+    return max(total / max(read, 1), 1.0)
+
+
+def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
+    if sampled.is_whole or not sampled.size:
+        return sampled.text_bytes
+    path = sampled.file.path
+    reader = make_reader(path, config).resolved(path)
+    return sampled.text_bytes * reader.whole_size(path, sampled.file.bytes) / sampled.size
