@@ -1,4 +1,4 @@
-"""What config keys choose from: engines, formats, trackers and tasks of rooms above this one.
+"""Choices of config keys that other rooms implement: engines, formats, trackers, tasks.
 
 `bert_tf/__init__.py` fills the tables before any section is imported. An entry names a module,
 which is imported when it is chosen.

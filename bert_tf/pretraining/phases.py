@@ -1,4 +1,4 @@
-"""The phases of a pretraining run: their data, batches and learning rates."""
+"""The phases of a pretraining run: their data, masks, batches and learning rates."""
 
 from __future__ import annotations
 

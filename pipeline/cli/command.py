@@ -1,4 +1,4 @@
-"""A click command from config sections and a job."""
+"""A command of config sections and a job, for click and `pipeline.api`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what other libraries write to stderr apart from our own lines, to drop the noise in it."""
+"""Before a command runs: memory of TensorFlow, signals, and a filter for the output of libraries."""
 
 from __future__ import annotations
 

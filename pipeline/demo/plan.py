@@ -1,4 +1,4 @@
-"""The demo's configs of every job, sized so that two slow cores finish in minutes."""
+"""The demo's configs, data files and weights, sized so that two slow cores finish in minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bert-pipeline demo`: the whole path on one machine, each stage with the command that does it."""
+"""`bert-pipeline demo`: every stage on one machine, with the command that does it, and a report."""
 
 from __future__ import annotations
 

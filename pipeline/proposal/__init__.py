@@ -1,1 +1,1 @@
-"""From labeled rows or a corpus to a config: what they hold, and which settings suit them."""
+"""Settings that suit labeled rows or a corpus, and the config with them."""

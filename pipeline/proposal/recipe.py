@@ -1,4 +1,4 @@
-"""Length, batch, learning rate and epochs for a model and the rows it is to be fine-tuned on."""
+"""Columns, length, batch, learning rate and epochs for fine-tuning a model on rows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Artifacts described for a person: what they are, what is in them, how good they are."""
+"""Artifacts, runs and corpora described for people, as text and as pages."""

@@ -1,4 +1,4 @@
-"""The inputs of an artifact, step by step back to files that no job made."""
+"""The inputs of an artifact back to files that no job made, as lines and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An artifact as one HTML page that needs nothing beside it."""
+"""The pages of evaluations, artifacts and corpora."""
 
 from __future__ import annotations
 

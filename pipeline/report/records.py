@@ -1,4 +1,4 @@
-"""Summaries of pretraining records: statistics, and examples with their masks and labels."""
+"""Pretraining records, read and summarized: statistics, and examples with masks and labels."""
 
 from __future__ import annotations
 

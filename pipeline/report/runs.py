@@ -1,4 +1,4 @@
-"""A run directory as the page reads it: finished, or as far as it is."""
+"""Run directories as pages read them: finished, or as far as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`report`: runs side by side as one page."""
+"""The page of runs side by side: settings, curves, data, evaluations, texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a model over a text, or a pair of texts, and keeps what can be looked at."""
+"""Reads texts with a model: attention, nearest words, guesses and predictions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A model tried by hand: what one types on a page of this machine, and what it predicts."""
+"""Models tried by hand on a page of this machine."""

@@ -1,4 +1,4 @@
-"""The model that is tried: an export, or a run's, and what it predicts of one row."""
+"""The model to try, an export or a run's, and its predictions of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: a form for a row, and under it what the model predicts. It needs no script."""
+"""The page: a form for a row, and predictions under it. It needs no script."""
 
 from __future__ import annotations
 

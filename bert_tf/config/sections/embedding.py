@@ -1,4 +1,4 @@
-"""The section of `embed`."""
+"""The sections of `embed`, `search` and `summarize`."""
 
 from __future__ import annotations
 

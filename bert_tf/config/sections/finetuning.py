@@ -1,4 +1,4 @@
-"""The common keys of `finetune`; each task adds keys of its own."""
+"""The common keys of `finetune`, to which each task adds its own, and those of `label-errors`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A file per command, imported by its name when the command is asked for; each holds `command`."""
+"""A file with `command` per command, imported when it is asked for; `jobs` describes the others."""

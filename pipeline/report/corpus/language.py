@@ -1,4 +1,4 @@
-"""The language of a text, where its script or its small words tell it."""
+"""How a corpus will be read, and the language of texts by scripts and small words."""
 
 from __future__ import annotations
 

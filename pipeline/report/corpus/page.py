@@ -1,4 +1,4 @@
-"""The corpus on the page of its records, or as a page of its own: what is in it, in sections."""
+"""The sections of a corpus, on the page of its records or on its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a corpus that its page is about: bounded, whatever the size of the corpus."""
+"""A bounded sample of a corpus, and how much text the whole has."""
 
 from __future__ import annotations
 
