@@ -1,4 +1,4 @@
-"""Before a command runs: memory of TensorFlow, signals, and a filter for the output of libraries."""
+"""Before a command runs: TensorFlow's memory, signals, and a filter for the output of libraries."""
 
 from __future__ import annotations
 
