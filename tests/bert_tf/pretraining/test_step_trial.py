@@ -18,7 +18,7 @@ from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 
 BERT = sized_config("tiny", 100).replace(num_hidden_layers=1)
 SHAPE = StepShape(rows=4, length=16, predictions=2)
-DIVIDED = Arithmetic(precision=PrecisionPolicy("mixed_bfloat16", False), shards=2)
+DIVIDED = Arithmetic(precision=PrecisionPolicy("float32", False), shards=2)
 WHOLE = Arithmetic(precision=PrecisionPolicy("float32", True), shards=1)
 
 

@@ -23,6 +23,7 @@ ROWS = BatchRows(batch=32, micro_batches=1, is_filled_up=False)
 def machine(monkeypatch):
     """Sets cores and instructions of the machine; TensorFlow's threads stay as they are."""
     monkeypatch.setattr(arithmetic, "divide_cores_among_parts", lambda: None)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)  # of the machine that runs the tests
 
     def set_machine(usable_cores, flags):
         monkeypatch.setattr(cores, "usable_cores", lambda: usable_cores)
