@@ -12,8 +12,8 @@ import onnx
 from bert_tf.base.console import Console
 from bert_tf.base.files import replacing_file
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.huggingface import HuggingFaceFormat
 from bert_tf.export.int8 import quantized_openvino, write_quantized_onnx
+from bert_tf.export.libraries import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 from bert_tf.tasks.base.declaration import TaskCard

@@ -104,7 +104,7 @@ FORMATS: dict[str, FormatEntry] = {
         ),
         FormatEntry(
             name="keras-hub",
-            implementation="bert_tf.export.checkpoints:KerasHubFormat",
+            implementation="bert_tf.export.libraries:KerasHubFormat",
             title="KerasHub preset",
             model_file="model.weights.h5",
             library_name="keras-hub",
@@ -113,7 +113,7 @@ FORMATS: dict[str, FormatEntry] = {
         ),
         FormatEntry(
             name="sentence-transformers",
-            implementation="bert_tf.export.huggingface:SentenceTransformersFormat",
+            implementation="bert_tf.export.libraries:SentenceTransformersFormat",
             title="sentence-transformers folder",
             model_file="modules.json",
             has_pooling=True,
@@ -124,14 +124,14 @@ FORMATS: dict[str, FormatEntry] = {
         ),
         FormatEntry(
             name="huggingface",
-            implementation="bert_tf.export.huggingface:HuggingFaceFormat",
+            implementation="bert_tf.export.libraries:HuggingFaceFormat",
             title="HuggingFace folder",
             model_file="model.safetensors",
             library_name="transformers",
         ),
         FormatEntry(
             name="google-tf1",
-            implementation="bert_tf.export.checkpoints:GoogleFormat",
+            implementation="bert_tf.export.libraries:GoogleFormat",
             title="checkpoint of google-research/bert (TensorFlow 1)",
             config_file="bert_config.json",
             model_file="bert_model.ckpt.index",

@@ -26,7 +26,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.engines.registry import SERVING_VERSION
 from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
-from bert_tf.export.huggingface import HuggingFaceFormat, write_folder
+from bert_tf.export.libraries import HuggingFaceFormat, write_folder
 from bert_tf.export.loading import TrainedModel
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.serving import signatures
