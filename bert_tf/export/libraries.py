@@ -1,4 +1,4 @@
-"""Folders that other libraries load: transformers, sentence-transformers, KerasHub, Google's BERT."""
+"""Folders for other libraries: transformers, sentence-transformers, KerasHub and Google's BERT."""
 
 from __future__ import annotations
 
