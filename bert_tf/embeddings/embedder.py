@@ -35,6 +35,7 @@ from bert_tf.weights.model_directory import load_all_weights, read_model_directo
 
 _SPECIALS = 2  # [CLS] and [SEP]
 _BATCH_TEXTS = 4096
+_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,9 +93,6 @@ def _tokenize(
         for values in (starts, ends)
     )
     return ids.flat_values.numpy()[chosen], first, last, lengths
-
-
-_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 class Embedder:

@@ -13,6 +13,9 @@ from bert_tf.base.processor import map_ahead
 from bert_tf.data.rows.encoded_rows import budgeted_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 
+ROWS_PER_CALL = 256
+_BYTES_PER_CALL = 1 << 20
+
 
 class EngineLoader(Protocol):
     """An engine as a job knows it before it is loaded.
@@ -122,10 +125,6 @@ class CallingEngine:
             dealt_among=self.dealt_among,
             calls_at_once=self.calls_at_once,
         )
-
-
-ROWS_PER_CALL = 256
-_BYTES_PER_CALL = 1 << 20
 
 
 def predict_in_calls(

@@ -29,6 +29,10 @@ from bert_tf.serving.signatures import (
 )
 from bert_tf.training.arithmetic import has_accelerator
 
+_TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
+_CALLS_AT_ONCE = 2
+SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
+
 
 def lay_out_weights_once() -> None:
     """Has TensorFlow's matrix products lay out their weights once if they are declared frozen.
@@ -41,11 +45,6 @@ def lay_out_weights_once() -> None:
     """
     if os.environ.get(FROZEN_WEIGHTS):
         os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
-
-
-_TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
-_CALLS_AT_ONCE = 2
-SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
 class SavedModelEngine(CallingEngine):

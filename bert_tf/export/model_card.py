@@ -48,6 +48,20 @@ _CARDS = {
     BertPretrainingModel: _PRETRAINED,
     BertMaskedLM: dataclasses.replace(_PRETRAINED, transformers_class="AutoModelForMaskedLM"),
 }
+# Of another card, what stays true when the same weights are written in another format.
+_KEPT_KEYS = ("language", "license", "license_name", "license_link", "base_model", "datasets")
+_KEYS = (
+    *("language", "license", "license_name", "license_link", "library_name", "pipeline_tag"),
+    *("base_model", "tags", "datasets", "model-index"),
+)
+_TAGS = ("bert", "bert-pipeline")
+# By what the `datasets` library loads files of each format with.
+_LOADERS = {"csv": "csv", "tsv": "csv", "jsonl": "json", "parquet": "parquet"}
+_NOT_MEASURES = ("step", "loss")
+_DIGITS = 6
+_FRONT_MATTER = re.compile(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", re.DOTALL)
+# Where the Hub's client keeps what it downloads: https://hf.co/docs/huggingface_hub/guides/manage-cache
+_CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
@@ -216,22 +230,6 @@ def _seeds(metrics: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     )
     seeds = manifest["config"]["seeds"]
     return ["", f"Mean over {seeds} seeds, ± standard deviation: {shown}."]
-
-
-# Of another card, what stays true when the same weights are written in another format.
-_KEPT_KEYS = ("language", "license", "license_name", "license_link", "base_model", "datasets")
-_KEYS = (
-    *("language", "license", "license_name", "license_link", "library_name", "pipeline_tag"),
-    *("base_model", "tags", "datasets", "model-index"),
-)
-_TAGS = ("bert", "bert-pipeline")
-# By what the `datasets` library loads files of each format with.
-_LOADERS = {"csv": "csv", "tsv": "csv", "jsonl": "json", "parquet": "parquet"}
-_NOT_MEASURES = ("step", "loss")
-_DIGITS = 6
-_FRONT_MATTER = re.compile(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", re.DOTALL)
-# Where the Hub's client keeps what it downloads: https://hf.co/docs/huggingface_hub/guides/manage-cache
-_CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def front_matter(metadata: Mapping[str, Any]) -> str:

@@ -139,7 +139,6 @@ FORMATS: dict[str, FormatEntry] = {
         ),
     )
 }
-DEFAULT_FORMAT = next(iter(FORMATS))
 
 
 def recognize_format(folder: str | Path) -> FormatEntry | None:

@@ -35,6 +35,19 @@ from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import TaskCard, same_text
 
+TOLERANCE = 1e-4
+_TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
+_TRIAL_LENGTHS = (7, 2, 5)
+_LOWEST = -1e4
+# An address of TensorFlow Serving that its image has by default.
+_SERVER = "http://localhost:8501/v1/models/bert:predict"
+# The first release of TensorFlow Serving whose binaries have each: 2.10 was built with TF Text 2.7,
+# 2.12 with 2.12 (`org_tensorflow_text` in its workspace.bzl; tensorflow/serving issue 2064).
+_FIRST_SERVING = {
+    "FastWordpieceTokenizeWithOffsets": (2, 10),
+    "FastBertNormalize": (2, 12),
+}
+
 
 class TextEmbedder(TextModule):
     """Maps `text` to vectors.
@@ -133,14 +146,6 @@ def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, 
     module = TextEmbedder(trained.encoder, trained.tokenizer, max_seq_length=longest, recipe=recipe)
     outputs = module.head_outputs(batch)
     return {name: np.asarray(value) for name, value in outputs.items() if name != "sequence_output"}
-
-
-TOLERANCE = 1e-4
-_TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
-_TRIAL_LENGTHS = (7, 2, 5)
-_LOWEST = -1e4
-# An address of TensorFlow Serving that its image has by default.
-_SERVER = "http://localhost:8501/v1/models/bert:predict"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -340,14 +345,6 @@ def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
     return float(
         np.max([np.abs(one.clip(_LOWEST) - two.clip(_LOWEST)).max() for one, two in pairs])
     )
-
-
-# The first release of TensorFlow Serving whose binaries have each: 2.10 was built with TF Text 2.7,
-# 2.12 with 2.12 (`org_tensorflow_text` in its workspace.bzl; tensorflow/serving issue 2064).
-_FIRST_SERVING = {
-    "FastWordpieceTokenizeWithOffsets": (2, 10),
-    "FastBertNormalize": (2, 12),
-}
 
 
 def text_operations(saved_model: Path) -> list[str]:

@@ -21,6 +21,13 @@ from bert_tf.training.protocols import Batch
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _BFLOAT16_CAPABILITY = (8, 0)
+ARITHMETIC_FILE = "arithmetic.json"
+# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
+_CLEARLY = 0.95
+WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
+_SECONDS = 0.3
+_SIZES = {"CPU": 1024, "GPU": 8192}
+BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,11 +118,6 @@ def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
         details = tf.config.experimental.get_device_details(gpus[0])
         return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
     return "CPU", has_bfloat16()
-
-
-ARITHMETIC_FILE = "arithmetic.json"
-# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
-_CLEARLY = 0.95
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -242,12 +244,6 @@ def _fastest(
     chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
     console.info(f"chosen: {chosen}")
     return chosen
-
-
-WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
-_SECONDS = 0.3
-_SIZES = {"CPU": 1024, "GPU": 8192}
-BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:

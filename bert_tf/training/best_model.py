@@ -12,6 +12,9 @@ from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
 _PERFECT = (1.0, 100.0)  # the latter of answers to questions
+IMPROVED = "improved_at"
+"""The note of the step of the last improvement, where that is not the step of the best model."""
+_NOTE = "evaluations_since_best"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -170,12 +173,6 @@ def _ranked(value: float) -> float:
 
 def _is_lower_better(metric: str) -> bool:
     return metric.endswith("loss")
-
-
-IMPROVED = "improved_at"
-"""The note of the step of the last improvement, where that is not the step of the best model."""
-
-_NOTE = "evaluations_since_best"
 
 
 class EarlyStop:

@@ -17,6 +17,14 @@ from bert_tf.base.wording import quantity
 from bert_tf.training.protocols import Batch
 from bert_tf.training.timeline import StepTimer
 
+# What the others see of a worker that is gone.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
 
 def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.distribute.Strategy:
     """Builds the strategy before any variable is made.
@@ -134,15 +142,6 @@ _BUILDERS = {
     "multi-worker": _multi_worker,
     "tpu": _tpu,
 }
-
-
-# What the others see of a worker that is gone.
-_LOST = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 RateFactor = Callable[[keras.Variable], float]
+_BLOCK = re.compile(r"/block_(\d+)/")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -301,7 +302,6 @@ def _matrices_in(variable: keras.Variable) -> int:
 
 
 _OPTIMIZERS: dict[str, type[AdamW] | type[Lamb]] = {"adamw": AdamW, "lamb": Lamb}
-_BLOCK = re.compile(r"/block_(\d+)/")
 
 
 def make_optimizer(config: LoopSection, *, num_hidden_layers: int) -> StepOptimizer:

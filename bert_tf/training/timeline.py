@@ -16,6 +16,17 @@ from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
 
+Schedule = Callable[[np.ndarray], np.ndarray]
+POLYNOMIAL_POWER = 0.5
+_DECAYS: dict[str, Schedule] = {
+    "linear": lambda done: np.clip(1.0 - done, 0.0, 1.0),
+    "constant": lambda done: np.ones_like(done),
+    "cosine": lambda done: 0.5 * (1.0 + np.cos(np.pi * np.clip(done, 0.0, 1.0))),
+    "polynomial": lambda done: np.clip(1.0 - done, 0.0, 1.0) ** POLYNOMIAL_POWER,
+}
+SECONDS_PER_CALL = 1.0
+MAX_STEPS_PER_CALL = 100
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseSettings:
@@ -214,11 +225,6 @@ def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
     return spans
 
 
-Schedule = Callable[[np.ndarray], np.ndarray]
-
-POLYNOMIAL_POWER = 0.5
-
-
 def make_schedule(
     name: str, *, peak: float, warmup_fraction: float, cooldown_fraction: float = 0.0
 ) -> Schedule:
@@ -258,18 +264,6 @@ def _trapezoid(cooldown: float) -> Schedule:
     if cooldown == 0.0:
         return _DECAYS["constant"]
     return lambda done: np.clip((1.0 - done) / min(cooldown, 1.0), 0.0, 1.0)
-
-
-_DECAYS: dict[str, Schedule] = {
-    "linear": lambda done: np.clip(1.0 - done, 0.0, 1.0),
-    "constant": lambda done: np.ones_like(done),
-    "cosine": lambda done: 0.5 * (1.0 + np.cos(np.pi * np.clip(done, 0.0, 1.0))),
-    "polynomial": lambda done: np.clip(1.0 - done, 0.0, 1.0) ** POLYNOMIAL_POWER,
-}
-
-
-SECONDS_PER_CALL = 1.0
-MAX_STEPS_PER_CALL = 100
 
 
 class StepTimer:

@@ -19,31 +19,12 @@ from bert_tf.config.bert import BertConfig
 
 POOLER = "bert.pooler.dense"
 _LAYER_NORM_EPS = 1e-12
-
-
-def departures(config: BertConfig, library: str) -> list[str]:
-    """How the original BERT of a library differs from the model, a sentence per difference."""
-    found = []
-    if config.hidden_act == "gelu":
-        found.append(
-            f"the model has the exact GELU, {library} its tanh approximation; "
-            "outputs will differ slightly"
-        )
-    if config.layer_norm_eps != _LAYER_NORM_EPS:
-        found.append(
-            f"the model's layer_norm_eps is {config.layer_norm_eps:g}, {library} has "
-            f"{_LAYER_NORM_EPS:g}; outputs will differ slightly"
-        )
-    return found
-
-
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _NUMBERED = re.compile(
     r"(?:(?:model|encoder)/)*(?:layer_with_weights-0/)?layer_with_weights-(\d+)/(.+)"
 )
 _CALLED = re.compile(r"(?:model/)?(?:encoder/)?(_transformer_layers/\d+|_\w+_layer)/(.+)")
-
 _BLOCK = {
     "_attention_layer/_query_dense": "attention.self.query",
     "_attention_layer/_key_dense": "attention.self.key",
@@ -69,6 +50,22 @@ _HEAD_VARIABLES = {
     "masked_lm/bias": "cls.predictions.bias",
     "masked_lm/embedding_table": "bert.embeddings.word_embeddings.weight",
 }
+
+
+def departures(config: BertConfig, library: str) -> list[str]:
+    """How the original BERT of a library differs from the model, a sentence per difference."""
+    found = []
+    if config.hidden_act == "gelu":
+        found.append(
+            f"the model has the exact GELU, {library} its tanh approximation; "
+            "outputs will differ slightly"
+        )
+    if config.layer_norm_eps != _LAYER_NORM_EPS:
+        found.append(
+            f"the model's layer_norm_eps is {config.layer_norm_eps:g}, {library} has "
+            f"{_LAYER_NORM_EPS:g}; outputs will differ slightly"
+        )
+    return found
 
 
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:

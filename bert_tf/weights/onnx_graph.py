@@ -21,6 +21,7 @@ _MASKED_SCORE = -1e9
 _LOWEST = float(np.finfo(np.float32).min)
 
 Tensors = Mapping[str, np.ndarray]
+_Outputs = dict[str, tuple[str, list[str | int]]]
 
 
 def onnx_model(
@@ -241,9 +242,6 @@ class _Graph:
             ir_version=_IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )
-
-
-_Outputs = dict[str, tuple[str, list[str | int]]]
 
 
 def _labels_of_text(graph: _Graph) -> _Outputs:

@@ -30,6 +30,39 @@ _VARIABLE = re.compile(
 )
 _EMBEDDINGS = re.compile(r"_embeddings/(embeddings|weight)$")
 _ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
+SAFETENSORS = "model.safetensors"
+SHARD_INDEX = "model.safetensors.index.json"
+PYTORCH, PYTORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+TENSORFLOW = "tf_model.h5"
+WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+_MASKED_LM_HEAD = "cls.predictions."
+_DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
+_SAVE = "model.save_pretrained(NEW_FOLDER)"
+_FOLDERS_NAMED, _FILES_NAMED = 3, 5
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
+_SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
+# File, or end of a file's name; what it is; the next step.
+_KNOWN = (
+    (
+        "adapter_config.json",
+        "a LoRA adapter without its model",
+        "load both with peft, then save model.merge_and_unload() with save_pretrained",
+    ),
+    (
+        "flax_model.msgpack",
+        "weights of Flax",
+        "load them with transformers 4 (from_flax=True) and save them with " + _SAVE,
+    ),
+    (
+        ".ckpt",
+        "a checkpoint of PyTorch Lightning",
+        "load it into its LightningModule and save the model inside with " + _SAVE,
+    ),
+    (".pt", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
+    (".pth", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
+    (".onnx", "an ONNX graph", "take the folder that it was exported from"),
+    (".gguf", "weights in GGUF", "take the folder that they were converted from"),
+)
 
 
 class TensorFlowFile:
@@ -91,15 +124,6 @@ def huggingface_name(place: str) -> str | None:
     path = _EMBEDDINGS.sub("_embeddings/weight", found[1].replace("_._", "/"))
     *scope, last = path.split("/")
     return ".".join([*scope, _ENDINGS.get(last, last)])
-
-
-SAFETENSORS = "model.safetensors"
-SHARD_INDEX = "model.safetensors.index.json"
-PYTORCH, PYTORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
-TENSORFLOW = "tf_model.h5"
-WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
-_MASKED_LM_HEAD = "cls.predictions."
-_DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
 
 
 class FolderTensors(Mapping[str, np.ndarray]):
@@ -205,34 +229,6 @@ def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
         readable_as_usual = aside.stat().st_mode  # the package makes files for their owner alone
         safetensors.numpy.save_file(contiguous, aside, metadata={"format": "pt"})
         aside.chmod(readable_as_usual)
-
-
-_SAVE = "model.save_pretrained(NEW_FOLDER)"
-_FOLDERS_NAMED, _FILES_NAMED = 3, 5
-_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
-_SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
-# File, or end of a file's name; what it is; the next step.
-_KNOWN = (
-    (
-        "adapter_config.json",
-        "a LoRA adapter without its model",
-        "load both with peft, then save model.merge_and_unload() with save_pretrained",
-    ),
-    (
-        "flax_model.msgpack",
-        "weights of Flax",
-        "load them with transformers 4 (from_flax=True) and save them with " + _SAVE,
-    ),
-    (
-        ".ckpt",
-        "a checkpoint of PyTorch Lightning",
-        "load it into its LightningModule and save the model inside with " + _SAVE,
-    ),
-    (".pt", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
-    (".pth", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
-    (".onnx", "an ONNX graph", "take the folder that it was exported from"),
-    (".gguf", "weights in GGUF", "take the folder that they were converted from"),
-)
 
 
 def describe_folder(folder: Path) -> str:

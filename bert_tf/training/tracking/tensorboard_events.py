@@ -12,6 +12,11 @@ from bert_tf.base.files import naming_file, replacing_file
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, numbers
 
 Scalar = tuple[int, str]
+# `tf.summary.scalar` needs the tensorboard package; what it writes does not.
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
+    data_class="DATA_CLASS_SCALAR",
+)
 
 
 def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
@@ -51,13 +56,6 @@ def _read_events(path: Path) -> tuple[list[tf.compat.v1.Event], bool]:
 
 def _scalars(event: tf.compat.v1.Event) -> list[str]:
     return [value.tag for value in event.summary.value]
-
-
-# `tf.summary.scalar` needs the tensorboard package; what it writes does not.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
-    data_class="DATA_CLASS_SCALAR",
-)
 
 
 class EventFiles:

@@ -19,6 +19,9 @@ from bert_tf.base.wording import quantity
 FOLDER = "tracking"
 SPLITS = ("train", "eval")
 _NOT_NUMBERS = ("step", "split", "time")
+_RETRY_SECONDS = 60.0
+_CLOSING_SECONDS = 30.0
+Line = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,12 +84,6 @@ def numbers(line: Mapping[str, Any]) -> dict[str, float]:
 def named_by_split(line: Mapping[str, Any]) -> dict[str, float]:
     """Measurements as `train/loss`, `eval/loss`, for trackers that keep splits apart by names."""
     return {f"{line['split']}/{name}": value for name, value in numbers(line).items()}
-
-
-_RETRY_SECONDS = 60.0
-_CLOSING_SECONDS = 30.0
-
-Line = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
