@@ -1,7 +1,7 @@
 """Kernels in TensorFlow graphs on processors, with their gradients.
 
-Each computes what a chain of Keras' operations elsewhere in `bert_tf.layers` does, in bfloat16 or
-float32. Second derivatives are not defined.
+Each computes in bfloat16 or float32 what a chain of operations in `bert_tf.layers` does. Second
+derivatives are not defined.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.cpu.kernels.gelu import gelu_entry, gelu_gradient_entry, tanh_gelu_entry
+from bert_tf.cpu.kernels.elements import (
+    gelu_entry,
+    gelu_gradient_entry,
+    keep_elements_entry,
+    tanh_gelu_entry,
+)
 from bert_tf.cpu.kernels.heads import heads_entry, heads_gradient_entry
-from bert_tf.cpu.kernels.keep_elements import keep_elements_entry
 from bert_tf.cpu.kernels.operation import kind_of, like, results_of, sums_like
 from bert_tf.cpu.kernels.softmax import softmax_entry, softmax_gradient_entry
 from bert_tf.cpu.kernels.sum_norm import sum_norm_entry, sum_norm_gradient_entry
@@ -32,7 +36,8 @@ def biased_heads(
         projected: bfloat16 or float32 [batch, length, width], or [1, tokens, width] of a row
             without padding; queries first, then keys and values.
         bias: of their dtype, [width].
-        numbers: see above; None for padded rows.
+        numbers: int32 [batch, length], of each token in the row without padding, -1 for padding
+            that it lacks, see `bert_tf.cpu.unpadding`; None for padded rows.
         parts: how many of queries, keys and values there are.
         num_heads: of each.
 

@@ -55,14 +55,7 @@ def take_heads_gradient(
     projected_gradient: np.ndarray,
     bias_gradient: np.ndarray,
 ) -> None:
-    """The gradients of `take_heads`' arguments.
-
-    Args:
-        upstream: of the outputs, like them.
-        numbers, part: as of `take_heads`.
-        projected_gradient: like `projected`, whose part is written to.
-        bias_gradient: float32 [heads, size], written to.
-    """
+    """Writes the part's gradients of `projected` and of the bias, float32 [heads, size]."""
     batch, heads, length, size = upstream.shape
     bias_gradient[:] = np.float32(0.0)
     is_padded = numbers.size == 0
@@ -82,12 +75,7 @@ def take_heads_gradient(
 
 @functools.cache
 def heads_entry(kind: Any, parts: int) -> Any:
-    """Of projected, bias, numbers; the parts.
-
-    Args:
-        kind: NumPy's type of their numbers, uint16 for bfloat16.
-        parts: how many of queries, keys and values there are.
-    """
+    """Of projected, bias, numbers; the parts; `kind` is NumPy's type, uint16 for bfloat16."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -135,8 +123,7 @@ def heads_gradient_entry(kind: Any, parts: int) -> Any:
 
 @numba.njit(**FUNCTION)
 def _fit(data: Any, dims: Any, number: int, tokens: int, places: int) -> bool:
-    """Whether a tensor numbers the places of padded rows by tokens there are, or is empty where all
-    places are tokens."""
+    """Whether a tensor numbers places by tokens that exist, or is empty where all are tokens."""
     numbers = vector(data, dims, number, np.int32)
     if numbers.size == 0:
         return tokens == places

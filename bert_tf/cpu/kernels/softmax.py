@@ -29,7 +29,7 @@ def softmax(
     outputs: np.ndarray,
     probabilities: np.ndarray,
 ) -> None:
-    """Softmax over keys of scaled scores plus bias, then dropout.
+    """Computes the softmax over keys of scaled scores plus bias, then dropout.
 
     Args:
         scores: float32, or bfloat16 as uint16, [batch, heads, queries, keys].
@@ -99,13 +99,7 @@ def softmax_gradient(
     keep_scale: np.float32,
     scores_gradient: np.ndarray,
 ) -> None:
-    """The gradient of scores.
-
-    Args:
-        upstream: of the outputs, like `scores` of `softmax`.
-        probabilities, keep, scale, keep_scale: as of `softmax`.
-        scores_gradient: like `upstream`, written to.
-    """
+    """Writes the gradient of the scores; arguments as of `softmax`."""
     batch, heads, queries, keys = upstream.shape
     drops = keep.size > 0
     given = np.empty(keys, np.float32)
@@ -131,11 +125,7 @@ def softmax_gradient(
 
 @functools.cache
 def softmax_entry(kind: Any) -> Any:
-    """Of scores, bias, keep, and scale with keep_scale; outputs, probabilities.
-
-    Args:
-        kind: NumPy's type of scores and results, uint16 for bfloat16.
-    """
+    """Of scores, bias, keep, and scale with keep_scale; outputs, probabilities."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:

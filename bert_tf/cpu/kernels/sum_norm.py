@@ -28,7 +28,7 @@ def sum_norm(
     epsilon: np.float32,
     outputs: np.ndarray,
 ) -> None:
-    """LayerNorm of `hidden` plus what dropout leaves of `change` plus `bias`.
+    """Normalizes `hidden` plus what dropout leaves of `change` plus `bias`.
 
     Args:
         hidden, change: float32, or bfloat16 as uint16, [rows, width].
@@ -65,13 +65,9 @@ def sum_norm_gradient(
     gamma_gradient: np.ndarray,
     beta_gradient: np.ndarray,
 ) -> None:
-    """The gradients of `sum_norm`'s arguments, which normalizes them again.
+    """Writes the gradients of `sum_norm`'s arguments, which it normalizes again.
 
-    Args:
-        upstream: of the outputs, like `hidden`.
-        hidden, change, bias, keep, gamma, keep_scale, epsilon: as of `sum_norm`.
-        hidden_gradient, change_gradient: like `hidden`, written to.
-        bias_gradient, gamma_gradient, beta_gradient: float32 [width], written to.
+    Those of bias, gamma and beta are float32 [width]; arguments as of `sum_norm`.
     """
     rows, width = hidden.shape
     drops = keep.size > 0
@@ -157,11 +153,7 @@ def _widened(numbers: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def sum_norm_entry(kind: Any) -> Any:
-    """Of hidden, change, bias, keep, gamma, beta, and keep_scale with epsilon; outputs.
-
-    Args:
-        kind: NumPy's type of hidden, change, bias and outputs, uint16 for bfloat16.
-    """
+    """Of hidden, change, bias, keep, gamma, beta, and keep_scale with epsilon; outputs."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
