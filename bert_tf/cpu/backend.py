@@ -29,6 +29,8 @@ ComputeGradients: TypeAlias = Callable[
 class CpuBackend:
     """Computes gradients in parts of a batch side by side, and updates large variables in one pass.
 
+    Methods as of `bert_tf.training.step.PlainBackend`; gradients may have any form of `Gradient`.
+
     Args:
         compute: gradients of the plain step.
         model: a built Keras model.
@@ -64,12 +66,10 @@ class CpuBackend:
         )
 
     def running(self) -> AbstractContextManager[None]:
-        """The context that steps run in."""
         return without_graph_rewrites()
 
     @tf.function(autograph=False)
     def take_variables(self) -> None:
-        """Prepares for steps after anything else has read or assigned model and optimizer."""
         if self._in_place is not None:
             self._in_place.take_memory()
         self._copies.refresh()
@@ -77,7 +77,6 @@ class CpuBackend:
     def gradients(
         self, batch: _Batch, weights: _Numbers, scale: tf.Tensor, key: tf.Tensor
     ) -> tuple[list[Gradient], _Numbers]:
-        """See `ComputeGradients`; gradients may have any form of `Gradient`."""
         if self._shards == 1:
             parts = [self._gradients_of(batch, weights, scale, key)]
         else:
@@ -100,15 +99,12 @@ class CpuBackend:
         )
 
     def total(self, gradient: Gradient) -> tf.Tensor:
-        """See `summed`."""
         return summed(gradient)
 
     def norm(self, gradients: Sequence[Gradient]) -> tf.Tensor:
-        """See `global_norm`."""
         return global_norm(gradients)
 
     def apply(self, gradients: Sequence[Gradient]) -> None:
-        """Has the optimizer apply gradients, and keeps the copies up to date."""
         self._optimizer.apply(
             [
                 gradient if self._is_in_place(index) else summed(gradient)
@@ -206,7 +202,7 @@ def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
 
 
 def summed(gradient: Gradient) -> tf.Tensor:
-    """As one tensor; parts in bfloat16 are converted and added in one pass over memory."""
+    """A gradient as one tensor; parts in bfloat16 are converted and added in one pass."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.convert_to_tensor(gradient)
     if not isinstance(gradient, tuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
@@ -16,7 +16,47 @@ from bert_tf.layers.encoder_inputs import EncoderInputs
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import gather_positions, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
-from bert_tf.models.bert_model import BertModel
+
+
+class BertModel(keras.Model):
+    """Base of the models: made from a `BertConfig`, built without data.
+
+    Args:
+        config: shape and regularization.
+        dtype: Keras policy or its name; None for the global one. It holds for all layers.
+
+    Attributes:
+        config: as given.
+        huggingface_class: the class of HuggingFace's library with the same weights; a model whose
+            head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
+        reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
+            first and the masked ones only.
+    """
+
+    own_arguments: ClassVar[tuple[str, ...]] = ()
+    huggingface_class: ClassVar[str]
+    reads_all_tokens: ClassVar[bool] = True
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build_weights(self) -> None:
+        """Creates all variables; the config decides their shapes."""
+        if not self.built:
+            self.build(None)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in self.own_arguments}
+        policy = keras.dtype_policies.serialize(self.dtype_policy)
+        return {"config": self.config.fields(), **own, "name": self.name, "dtype": policy}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        policy = config["dtype"]
+        if isinstance(policy, dict):
+            policy = keras.dtype_policies.deserialize(policy)
+        return cls(**{**config, "config": BertConfig(**config["config"]), "dtype": policy})
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")

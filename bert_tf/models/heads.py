@@ -17,8 +17,7 @@ from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS
-from bert_tf.models.bert_model import BertModel
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.encoder import BertEncoder, BertModel
 
 _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids", "position_ids")
 
@@ -40,12 +39,8 @@ class ModelWithHead(BertModel):
         training: whether dropout is on.
         dropout_key: int32[2] that decides the dropout masks; None draws one.
 
-    Args:
-        config: shape and regularization.
-        dtype: Keras policy or its name; None for the global one.
-
     Attributes:
-        has_pooler: whether the encoder has the pooler; set by a subclass.
+        has_pooler: whether the encoder has the pooler.
     """
 
     has_pooler: ClassVar[bool] = False
@@ -92,7 +87,6 @@ class BertMaskedLM(ModelWithHead):
 
         Args:
             inputs: also `masked_lm_positions`: int [batch, predictions].
-            training, dropout_key: see `ModelWithHead`.
 
         Returns:
             float32 logits [batch, predictions, vocab].
@@ -142,7 +136,6 @@ class BertPretrainingModel(BertMaskedLM):
         Args:
             inputs: as of `BertMaskedLM`; for packed rows `sequence_ids` and `cls_positions`, see
                 `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
-            training, dropout_key: see `ModelWithHead`.
 
         Returns:
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
@@ -159,7 +152,6 @@ class LinearHeadModel(ModelWithHead):
     Args:
         config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
         outputs: of the linear layer.
-        dtype: Keras policy or its name; None for the global one.
     """
 
     def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
@@ -333,7 +325,6 @@ class BertMultipleChoice(LinearHeadModel):
 
         Args:
             inputs: see `ModelWithHead`; [batch, choices, length] or [sequences, length].
-            training, dropout_key: see `ModelWithHead`.
 
         Returns:
             float32 logits [batch, choices] or [sequences].
@@ -388,7 +379,6 @@ class BertSentenceEncoder(ModelWithHead):
 
         Args:
             inputs: see `ModelWithHead`; [batch, texts, length] or [sequences, length].
-            training, dropout_key: see `ModelWithHead`.
 
         Returns:
             float32 [batch, texts, hidden] or [sequences, hidden]; finite for sequences of padding
