@@ -14,8 +14,8 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.processor import CoreTimes, has_bfloat16
 from bert_tf.config.sections.loop import LoopSection
+from bert_tf.cpu.availability import is_available
 from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
-from bert_tf.cpu.switch import is_available
 from bert_tf.training.distribution import worker_count
 from bert_tf.training.protocols import Batch
 

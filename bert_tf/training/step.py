@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import int32_seed
-from bert_tf.cpu.switch import is_available
+from bert_tf.cpu.availability import is_available
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
 from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss

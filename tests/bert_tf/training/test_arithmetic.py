@@ -7,7 +7,7 @@ from bert_tf.base import processor
 from bert_tf.base.json_files import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.cpu import cores, switch
+from bert_tf.cpu import availability, cores
 from bert_tf.training import arithmetic
 from bert_tf.training.arithmetic import (
     ARITHMETIC_FILE,
@@ -106,8 +106,8 @@ def test_a_run_without_kernels_is_not_divided_and_one_that_began_with_them_goes_
 
 def test_a_run_where_kernels_cannot_be_loaded_says_so_once(tmp_path, console, machine, monkeypatch):
     machine(2, {"avx512_bf16"})
-    monkeypatch.setattr(switch, "why_not", lambda: "OSError: no such library")
-    monkeypatch.setattr(switch, "_WARNED", set())
+    monkeypatch.setattr(availability, "why_not", lambda: "OSError: no such library")
+    monkeypatch.setattr(availability, "_WARNED", set())
     for name in ("one", "two"):
         assert settle(tmp_path / name, console, ROWS) == ("mixed_bfloat16", False, 1)
     assert console.text.count("cannot be used (OSError: no such library)") == 1

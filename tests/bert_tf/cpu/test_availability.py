@@ -1,4 +1,4 @@
-"""The switch of the fast path: off by a key, and where it cannot be loaded."""
+"""The fast path is off by a key, and where it cannot be loaded."""
 
 import subprocess
 import sys
@@ -9,8 +9,9 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.cpu import switch
+from bert_tf.cpu import availability
 from bert_tf.cpu.backend import CpuBackend
+from bert_tf.cpu.switch import implementation
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
@@ -46,13 +47,13 @@ def backend_of_step(**arithmetic):
 
 @pytest.fixture
 def cannot_load(monkeypatch):
-    monkeypatch.setattr(switch, "why_not", lambda: "OSError: no such library")
-    monkeypatch.setattr(switch, "_WARNED", set())
+    monkeypatch.setattr(availability, "why_not", lambda: "OSError: no such library")
+    monkeypatch.setattr(availability, "_WARNED", set())
 
 
 def test_it_can_be_used_here():
-    assert switch.why_not() is None
-    assert switch.implementation() is None
+    assert availability.why_not() is None
+    assert implementation() is None
     backend, optimizer = backend_of_step(shards=2)
     assert isinstance(backend, CpuBackend)
     assert optimizer.in_place is not None
@@ -66,8 +67,8 @@ def test_off_is_plain_layers_and_a_plain_optimizer():
 
 def test_what_cannot_be_loaded_is_one_warning_and_the_plain_path(cannot_load):
     warnings = []
-    assert not switch.is_available(warnings.append)
-    assert not switch.is_available(warnings.append)
+    assert not availability.is_available(warnings.append)
+    assert not availability.is_available(warnings.append)
     (warning,) = warnings
     assert "cannot be used (OSError: no such library)" in warning
     assert "cpu_kernels: off" in warning
@@ -93,7 +94,9 @@ def run(program):
     [("import sys; sys.modules['numba'] = None", "numba"), (BROKEN, "OSError: /no/lib")],
 )
 def test_the_reason_is_said_where_a_library_is_missing(broken, reason):
-    assert reason in run(f"{broken}\nfrom bert_tf.cpu.switch import why_not\nprint(why_not())")
+    assert reason in run(
+        f"{broken}\nfrom bert_tf.cpu.availability import why_not\nprint(why_not())"
+    )
 
 
 @pytest.mark.slow
