@@ -8,8 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.tasks.question_answering.answers.metrics import answer_metrics, question_scores
-from bert_tf.tasks.question_answering.answers.null_threshold import SpanScores, best_threshold
+from bert_tf.tasks.question_answering.metrics import (
+    SpanScores,
+    answer_metrics,
+    best_threshold,
+    question_scores,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,7 @@ from bert_tf.export.libraries import HuggingFaceFormat, write_folder
 from bert_tf.export.loading import TrainedModel
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.serving import signatures
-from bert_tf.serving.row_batches import map_row_batches
-from bert_tf.serving.single_batch import single_batch
+from bert_tf.serving.row_batches import map_row_batches, single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import TaskCard, same_text
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, EncodedRows
 
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
@@ -99,3 +100,11 @@ def _dense(rows: tf.RaggedTensor, shape: tf.Tensor, fill: int) -> tf.Tensor:
     dense = rows.to_tensor(default_value=fill)
     missing = shape[1] - tf.shape(dense)[1]
     return tf.pad(dense, [[0, 0], [0, missing]], constant_values=fill)
+
+
+def single_batch(rows: EncodedRows, pad_id: int) -> dict[str, tf.Tensor]:
+    """Pads all rows into one batch: int32 [rows, longest row]."""
+    batch = rows.padded(
+        np.arange(len(rows)), length=int(rows.lengths.max(initial=2)), pad_id=pad_id
+    )
+    return {name: tf.constant(values) for name, values in batch.items()}

@@ -1,4 +1,8 @@
-"""Names of what an exported model is called by; engines read them without TensorFlow."""
+"""What exported graphs and the code around them agree on: names and rules, without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
 
 SERVING = "serving_default"
 BATCHED = "batched"
@@ -17,3 +21,51 @@ MANY_CUT = 0.05  # of the rows: then their results may suffer
 ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"
 # The same with products of 8-bit integers.
 ONNX_INT8_FILE, OPENVINO_INT8_FILE = "model_int8.onnx", "openvino_model_int8.xml"
+# Outputs of models that give vectors.
+EMBEDDING, PAIR_EMBEDDING = "embedding", "text_pair_embedding"
+# Logit of padding, and of a choice that a row does not have.
+FAR_BELOW = -1e9
+# Null odds of a context without a token, where there is no span to compare with.
+NO_SPAN_ODDS = 1e9
+# The end of a sentence inside a text, read alike by Python's `re` and by RE2: without lookaround,
+# `\w` and `\s`. A period ends a sentence only after three characters that are neither upper case
+# nor dots, so that neither initials nor titles (J. R., U.S., St., Mrs.) do, and if no lower case
+# and no digit follow (approx. 5).
+SENTENCE_END = (
+    r"(?:[^ \t\r\nA-Z.]{3}\.|[!?…])"  # the mark
+    r"[\"')\]”’»]*[ \t\r\n]+[^ \t\r\na-z0-9]"  # what closes, a blank, what begins
+    r"|[。！？]|\n[ \t\r]*\n"  # no blank follows; a paragraph
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnswerRules:
+    """How an answer is chosen from spans of a context and the null score.
+
+    Attributes:
+        may_be_unanswerable: whether a question may be left without an answer.
+        null_threshold: there is no answer if the null odds, the null score minus the best span's
+            score, exceed this.
+        sentence_margin: a span that runs over the end of a sentence yields to the best span within
+            a sentence whose score is lower by at most this; 0 for never.
+    """
+
+    may_be_unanswerable: bool
+    null_threshold: float
+    sentence_margin: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnswerLengths:
+    """How much is read and kept, in tokens; see `QuestionAnsweringConfig` of the task.
+
+    Attributes:
+        max_seq_length, doc_stride, max_query_length: of a row, between two windows, of a question.
+        max_answer_length, n_best_size: of an answer; spans that compete for it.
+    """
+
+    max_seq_length: int
+    doc_stride: int
+    max_query_length: int
+    max_answer_length: int
+    n_best_size: int

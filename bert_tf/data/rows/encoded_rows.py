@@ -99,6 +99,19 @@ class GroupedRows(EncodedRows):
 
     group_offsets: np.ndarray  # int64 [rows + 1]; sequences of row i: `[i]` to `[i + 1] - 1`
 
+    @classmethod
+    def of(cls, sequences: EncodedRows, sizes: np.ndarray) -> Self:
+        """Groups sequences that follow one another, `sizes` of them for each row, int64 [rows]."""
+        assert sequences.lost_tokens is not None
+        offsets = offsets_of(sizes)
+        return cls(
+            ids=sequences.ids,
+            offsets=sequences.offsets,
+            second_starts=sequences.second_starts,
+            lost_tokens=np.add.reduceat(sequences.lost_tokens, offsets[:-1]),
+            group_offsets=offsets,
+        )
+
     def __len__(self) -> int:
         return len(self.group_offsets) - 1
 

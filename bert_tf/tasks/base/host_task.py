@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 
+Columns = TypeVar("Columns")
 _LEARNED = "learned"
 _KEPT_IF_SET = "kept if set"
 
@@ -79,6 +80,18 @@ def fields_from_settings(
 
 def _is_required(field: dataclasses.Field) -> bool:
     return field.default is dataclasses.MISSING or _LEARNED in field.metadata
+
+
+def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
+    """Fills a dataclass of columns from the options of a config, or of its class for the defaults.
+
+    Args:
+        columns: the dataclass; its field `text` is the option `text_column`.
+        config: a section, or its class.
+        others: fields whose option has another name.
+    """
+    names = {field.name for field in dataclasses.fields(columns)} - others.keys()  # type: ignore[arg-type]
+    return columns(**{name: getattr(config, f"{name}_column") for name in names}, **others)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.single_batch import single_batch
+from bert_tf.serving.row_batches import single_batch
 from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.base.declaration import (
     ServedTaskDeclaration,
@@ -252,17 +252,14 @@ class ServedTask(abc.ABC):
             batch: `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
         """
 
-    def reference_outputs(
+    def host_predictions(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
-    ) -> dict[str, np.ndarray]:
-        """Predicts in NumPy what an exported model is compared with right after it was written.
+    ) -> dict[str, Any]:
+        """Predicts texts as `host` does, with the Keras model in the place of an exported graph.
 
         Args:
             model, tokenizer: as of `serving_module`.
             texts: of each row, by the names of the module's inputs.
-
-        Returns:
-            Those of the module's outputs that are numbers with a fraction.
         """
         host = self.host()
         rows = host.encode(HostTokenizer(tokenizer.vocab, lowercase=tokenizer.lowercase), texts)
@@ -272,9 +269,18 @@ class ServedTask(abc.ABC):
             name: values.numpy() for name, values in self.sequence_outputs(model, batch).items()
         }
         reduced = host.reduce(rows, np.arange(len(rows.sequences)), outputs)
+        return host.predict(rows, texts, reduced)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
+    ) -> dict[str, np.ndarray]:
+        """Returns what an exported model is compared with right after it was written.
+
+        These are those of `host_predictions` that are numbers with a fraction.
+        """
         return {
             name: values
-            for name, values in host.predict(rows, texts, reduced).items()
+            for name, values in self.host_predictions(model, tokenizer, texts).items()
             if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.floating)
         }
 

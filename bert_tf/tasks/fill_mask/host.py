@@ -27,7 +27,7 @@ class _Masks(NamedTuple):
     """The masks of all texts.
 
     Attributes:
-        parts: of each text what is before, between and after its masks.
+        parts: of each text, before, between and after its masks.
         owners: int64 [masks], the text of each, ascending.
         vocab: entries by id.
     """
@@ -50,10 +50,7 @@ class FillMaskHost(HostTask):
     top_k: int
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """See `HostTask.encode`: a sequence for each mask.
-
-        It has all tokens of its text if they fit, otherwise those around the mask.
-        """
+        """Makes a sequence for each mask: its text if it fits, else the tokens around it."""
         parts = [text.split(MASK) for text in columns["text"]]
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
         capacity = self.max_seq_length - 2
@@ -94,7 +91,6 @@ class FillMaskHost(HostTask):
         columns: Mapping[str, Sequence[Any]],
         reduced: dict[str, np.ndarray],
     ) -> dict[str, Any]:
-        """The text filled with the best tokens, their probability, and all candidates."""
         parts, owners, vocab = rows.details
         tokens = reduced["tokens"].tolist()
         scores = reduced["scores"].astype(np.float64).round(_SCORE_DIGITS).tolist()
@@ -130,15 +126,7 @@ class FillMaskHost(HostTask):
 
 
 def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
-    """The entries of the greatest values of each row, ascending; of equal ones the first.
-
-    Args:
-        values: [rows, entries], at least `number` of them.
-        number: entries to take.
-
-    Returns:
-        int64 [rows, number].
-    """
+    """The `number` entries of the greatest values of each row, ascending; of equals the first."""
     least = -np.partition(-values, number - 1, axis=1)[:, number - 1 : number]
     is_taken = values > least
     is_least = ~is_taken & ~(values < least)  # or not a number, like all of such a row
@@ -150,13 +138,9 @@ def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
 def _masked_tokens(
     tokenizer: HostTokenizer, parts: Sequence[Sequence[str]]
 ) -> tuple[Tokens, np.ndarray, np.ndarray]:
-    """Tokens of texts in which [MASK] is one.
+    """Tokens of texts, cut at their masks, in which [MASK] is one.
 
     The text around it is tokenized apart from it, so it survives lower-casing and splits words.
-
-    Args:
-        tokenizer: the model's.
-        parts: of each text what is before, between and after its masks.
 
     Returns:
         The tokens of each text; of each mask its place among those of all texts, int64 [masks],

@@ -12,6 +12,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMaskedLM
+from bert_tf.serving.graphs.fill_mask import MaskFiller
 from bert_tf.tasks.base.declaration import (
     PRETRAINING_METRIC_TYPES,
     PretrainedTaskDeclaration,
@@ -19,7 +20,6 @@ from bert_tf.tasks.base.declaration import (
 )
 from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
-from bert_tf.tasks.fill_mask.serving import MaskFiller
 from bert_tf.weights.model_directory import ModelDirectory
 
 _HEAD = "cls.predictions.transform.dense.weight"
@@ -67,7 +67,6 @@ class FillMaskTask(PretrainedTask):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The task of a model directory."""
         return cls(
             text_column=settings["columns"]["text"],
             max_seq_length=settings["max_seq_length"],
@@ -75,7 +74,6 @@ class FillMaskTask(PretrainedTask):
         )
 
     def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
         return {
             "task": self.declaration.name,
             "columns": {"text": self.text_column},
@@ -84,18 +82,15 @@ class FillMaskTask(PretrainedTask):
         }
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertMaskedLM:
-        """The encoder with the masked-LM head."""
         return BertMaskedLM(config, dtype=policy, name="fill_mask")
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> MaskFiller:
-        """Candidates for every mask, and the text filled with the best."""
         return MaskFiller(model, tokenizer, max_seq_length=self.max_seq_length, top_k=self.top_k)
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {"logits": model(batch, training=False)}
 
     def card(self) -> TaskCard:
-        """What comes out, and what it is a probability of."""
         return TaskCard(
             title="Masked language model",
             facts=(

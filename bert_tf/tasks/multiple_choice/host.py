@@ -10,11 +10,10 @@ import numpy as np
 
 from bert_tf.data.rows.host_rows import pack_host_pairs, selected_tokens
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
-
-NO_CHOICE = -1e9  # logit of a row that has fewer choices than others
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class MultipleChoiceHost(HostTask):
         choices = columns["choices"]
         row, number = rows.details.T
         shape = len(choices), max(map(len, choices), default=1)
-        logits = np.full(shape, NO_CHOICE, np.float32)
+        logits = np.full(shape, FAR_BELOW, np.float32)
         logits[row, number] = reduced["logits"]
         is_there = np.zeros(shape, bool)
         is_there[row, number] = True
@@ -73,7 +72,7 @@ def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> 
     """The likeliest choice, its text and probability, and those of all choices.
 
     Args:
-        logits: float [rows, choices], `NO_CHOICE` where a row has fewer.
+        logits: float [rows, choices], `FAR_BELOW` where a row has fewer.
         choices: texts of each row.
     """
     wide = logits.astype(np.float64)

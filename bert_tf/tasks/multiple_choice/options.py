@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import (
@@ -18,11 +19,21 @@ from bert_tf.tasks.base.declaration import (
     ProbabilitiesField,
     TaskDeclaration,
 )
+from bert_tf.tasks.base.table_options import LABEL_NAMES, by_length
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
 SEQUENCE_LENGTH = 128
 METRICS = ("accuracy", "mean_reciprocal_rank")
 MOST_CHOICES = 1000
 _LEAST_LENGTH = 5  # [CLS] a [SEP] b [SEP]
+
+
+_CONTEXT = ("context", "passage", "article", "premise", "sent1", "question")
+_QUESTION = ("question", "sent2")
+_CHOICES = ("choices", "options", "endings", "answers")
+_NUMBERED = re.compile(r"(choice|ending|option|answer|alternative)_?([a-e0-9])", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,7 +112,50 @@ MULTIPLE_CHOICE = TaskDeclaration(
     implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
     host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
     page="bert_tf.tasks.multiple_choice.page:sections",
-    columns="bert_tf.tasks.multiple_choice.columns:likely_columns",
+    columns="bert_tf.tasks.multiple_choice.options:likely_columns",
     row_fault=choices_fault,
     trial_value=trial_choices,
 )
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """See `TaskDeclaration.columns`."""
+    choices = _choices(table)
+    label = table.column(
+        "label_column",
+        "the right choice",
+        names=(*LABEL_NAMES, "answer", "correct"),
+        fits=lambda each: each.kind in ("text", "number"),
+        rank=lambda each: each.distinct,
+        taken=choices,
+    )
+    taken = (*choices, label)
+    context = table.column(
+        "context_column", "the context", names=_CONTEXT, fits=_is_text, rank=by_length, taken=taken
+    )
+    question = table.find(
+        "question_column", names=_QUESTION, fits=_is_text, rank=None, taken=(*taken, context)
+    )
+    settings = {"context_column": context, "choices_column": list(choices), "label_column": label}
+    return settings | ({"question_column": question} if question else {})
+
+
+def _choices(table: TableSketch) -> tuple[str, ...]:
+    given = table.given.get("choices_column")
+    if given:
+        return tuple(given) if isinstance(given, list | tuple) else (str(given),)
+    numbered = tuple(each.name for each in table.columns if _NUMBERED.fullmatch(each.name))
+    if len(numbered) > 1:
+        return numbered
+    listed = table.column(
+        "choices_column",
+        "the list of choices",
+        names=_CHOICES,
+        fits=lambda each: each.kind == "list" or each.name.lower() in _CHOICES,
+        rank=lambda each: each.distinct,
+    )
+    return (listed,)
+
+
+def _is_text(column: ColumnSketch) -> bool:
+    return column.kind == "text"

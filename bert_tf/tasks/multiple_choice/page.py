@@ -19,7 +19,7 @@ from bert_tf.tasks.base.report_sections import (
     worst_first,
 )
 from bert_tf.tasks.base.task import TaskResults
-from bert_tf.tasks.multiple_choice.choice_rows import ChoiceRows
+from bert_tf.tasks.multiple_choice.rows import ChoiceRows
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 
 _MOST_CHOICES = 20

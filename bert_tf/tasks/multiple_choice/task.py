@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +15,14 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
+from bert_tf.serving.graphs.multiple_choice import ChoiceModule, choice_logits
+from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
 from bert_tf.tasks.base.prediction_rows import labeled_rows
 from bert_tf.tasks.base.task import (
@@ -29,12 +33,9 @@ from bert_tf.tasks.base.task import (
     cross_entropy,
     weighted_hits,
 )
-from bert_tf.tasks.multiple_choice.choice_rows import ChoiceColumns, ChoiceRows, read_choices
-from bert_tf.tasks.multiple_choice.encoding import encode_choices
-from bert_tf.tasks.multiple_choice.host import NO_CHOICE, choice_predictions
-from bert_tf.tasks.multiple_choice.metrics import choice_metrics
+from bert_tf.tasks.multiple_choice.host import choice_predictions
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
-from bert_tf.tasks.multiple_choice.serving import ChoiceModule
+from bert_tf.tasks.multiple_choice.rows import ChoiceColumns, ChoiceRows, read_choices
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
@@ -61,12 +62,7 @@ class MultipleChoiceTask(Task):
         cls, config: MultipleChoiceConfig, console: Console
     ) -> tuple[Self, ChoiceRows]:
         """Reads the training rows; looks what their labels are."""
-        columns = ChoiceColumns(
-            context=config.context_column,
-            question=config.question_column,
-            choices=config.choices_column,
-            label=config.label_column,
-        )
+        columns = named_columns(ChoiceColumns, config)
         rows = read_choices(
             config.train,
             columns,
@@ -86,12 +82,7 @@ class MultipleChoiceTask(Task):
         if architecture(directory) != BertMultipleChoice.huggingface_class:
             return None
         longest = directory.config.max_position_embeddings
-        columns = ChoiceColumns(
-            context=MultipleChoiceConfig.context_column,
-            question=MultipleChoiceConfig.question_column,
-            choices=MultipleChoiceConfig.choices_column,
-            label=MultipleChoiceConfig.label_column,
-        )
+        columns = named_columns(ChoiceColumns, MultipleChoiceConfig)
         return cls(
             columns=columns,
             label_form="number",
@@ -104,7 +95,6 @@ class MultipleChoiceTask(Task):
         return ("context", *question, "choices")
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
         given = given_columns(config, (*self.inputs(), "label"), lists=("choices",))
         return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
@@ -151,16 +141,12 @@ class MultipleChoiceTask(Task):
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertMultipleChoice:
-        """The encoder with one score for each sequence."""
         return BertMultipleChoice(config, dtype=policy, name="multiple_choice")
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """`logits`, float32 [rows, choices], far below zero where a row has fewer choices."""
-        logits = model(batch, training=training, dropout_key=dropout_key)
-        is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
-        return {"logits": tf.where(is_choice, logits, NO_CHOICE)}
+        return choice_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """Cross-entropy over the choices of a row, and accuracy."""
@@ -177,7 +163,7 @@ class MultipleChoiceTask(Task):
         """The logits, as many of each row as the row of the file that has most choices."""
         logits = outputs["logits"]
         missing = data.rows.sequences_per_row - logits.shape[1]
-        return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=NO_CHOICE)}
+        return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=FAR_BELOW)}
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The likeliest choice, its text and probability, and those of all choices."""
@@ -198,14 +184,17 @@ class MultipleChoiceTask(Task):
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> ChoiceModule:
-        """The chosen text of each row."""
-        return ChoiceModule(self, model, tokenizer)
+        return ChoiceModule(
+            model,
+            tokenizer,
+            has_question=self.columns.question is not None,
+            max_seq_length=self.max_seq_length,
+        )
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {"logits": model(batch, training=False)}
 
     def card(self) -> TaskCard:
-        """Columns, length and how choices are given."""
         columns = self.columns
         question = "" if columns.question is None else f", `{columns.question}` (question)"
         listed = ", ".join(f"`{name}`" for name in columns.choices)
@@ -239,6 +228,52 @@ class MultipleChoiceTask(Task):
             texts["choices"],
             max_seq_length=self.max_seq_length,
         )
+
+
+def choice_metrics(
+    right: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, counts: np.ndarray
+) -> dict[str, float]:
+    """Accuracy, and the mean of 1 / rank of the right choice.
+
+    A choice ranks after all that are as likely (scikit-learn
+    `label_ranking_average_precision_score` with one relevant label per row).
+
+    Args:
+        right, chosen: int [rows], numbers of choices.
+        probabilities: float [rows, choices], of which the first `counts` of each row are there.
+        counts: int [rows].
+    """
+    is_there = np.arange(probabilities.shape[1]) < counts[:, None]
+    of_right = np.take_along_axis(probabilities, right[:, None], axis=1)
+    ranks = ((probabilities >= of_right) & is_there).sum(axis=1)
+    return {
+        "accuracy": float((right == chosen).mean()),
+        "mean_reciprocal_rank": float((1 / ranks).mean()),
+    }
+
+
+def encode_choices(
+    tokenizer: WordPieceTokenizer,
+    contexts: Sequence[str],
+    questions: Sequence[str] | None,
+    choices: Sequence[Sequence[str]],
+    *,
+    max_seq_length: int,
+) -> GroupedRows:
+    """Makes a sequence for each choice: the context, then the question with the choice.
+
+    As HuggingFace's run_swag.py: the question and a blank precede the choice in one text, and pairs
+    that are too long lose tokens of the longer text first.
+    """
+    counts = np.array([len(texts) for texts in choices], np.int64)
+    owners = np.repeat(np.arange(len(counts)), counts).tolist()
+    second = [text for texts in choices for text in texts]
+    if questions is not None:
+        second = [f"{questions[row]} {text}" for row, text in zip(owners, second, strict=True)]
+    rows = encode_texts(
+        tokenizer, [contexts[row] for row in owners], second, max_seq_length=max_seq_length
+    )
+    return GroupedRows.of(rows, counts)
 
 
 def _right_choices(source: ChoiceRows) -> LabelRows:

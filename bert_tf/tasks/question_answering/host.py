@@ -1,25 +1,246 @@
-"""Answers from logits, in NumPy: for evaluation and for engines without TensorFlow."""
+"""Answers from logits, in NumPy: for evaluation and for engines without TensorFlow.
+
+As google-research/bert `run_squad.py` (`write_predictions`) with two differences: all spans up to
+the maximal length compete, not only those of the best starts and ends; and a span seen in several
+windows counts with its best score there, so no window has to be preferred.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.rows.windows import Windows
+from bert_tf.data.text.host_wordpiece import HostTokenizer, TokenizedTexts
+from bert_tf.serving.signatures import NO_SPAN_ODDS, SENTENCE_END, AnswerLengths, AnswerRules
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
-from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
-from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
-from bert_tf.tasks.question_answering.answers.answer_spans import (
-    null_scores,
-    question_spans,
-    window_spans,
-)
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
-from bert_tf.tasks.question_answering.rows.question_rows import QuestionRows, encode_questions
+from bert_tf.tasks.question_answering.windows import QuestionRows, encode_questions
+
+_SENTENCE_END = re.compile(SENTENCE_END)
+
+
+_PROBABILITY_DIGITS = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpanCandidates:
+    """Scored spans of contexts, the best first within a question.
+
+    Attributes:
+        question: int64 [n], ascending.
+        first, last: int64 [n], tokens of the context, both inclusive.
+        score: float32 [n], start logit plus end logit.
+    """
+
+    question: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    score: np.ndarray
+
+
+def window_spans(
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    context_begins: np.ndarray,
+    context_lengths: np.ndarray,
+    *,
+    max_answer_length: int,
+    n_best: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the best spans of each window.
+
+    Args:
+        start_logits, end_logits: float32 [windows, length].
+        context_begins, context_lengths: int [windows], the context's part in each row.
+        max_answer_length: tokens of the longest span.
+        n_best: spans kept per window.
+
+    Returns:
+        first, last (int64, counted within the window's part of the context) and score (float32),
+        each [windows, n_best]; a score of minus infinity marks a place without a span.
+    """
+    rows, length = start_logits.shape
+    places = np.arange(length)
+    inside = (places >= context_begins[:, None]) & (
+        places < (context_begins + context_lengths)[:, None]
+    )
+    starts = np.where(inside, start_logits, -np.inf).astype(np.float32)
+    ends = np.where(inside, end_logits, -np.inf).astype(np.float32)
+    longest = min(max_answer_length, length)
+    spare = max(0, -(-n_best // length) - longest)
+    scores = np.full((rows, longest + spare, length), -np.inf, np.float32)
+    for extra in range(longest):
+        scores[:, extra, : length - extra] = starts[:, : length - extra] + ends[:, extra:]
+    flat = scores.reshape(rows, scores.shape[1] * length)
+    best = np.argpartition(-flat, n_best - 1, axis=1)[:, :n_best]
+    added, first = np.divmod(best, length)
+    first = first - context_begins[:, None]
+    return first, first + added, np.take_along_axis(flat, best, axis=1)
+
+
+def question_spans(
+    windows: Windows, first: np.ndarray, last: np.ndarray, score: np.ndarray, *, n_best: int
+) -> SpanCandidates:
+    """Ranks the different spans of each question, from those of `window_spans`, [windows, n]."""
+    there = np.isfinite(score)
+    question = np.broadcast_to(windows.question[:, None], score.shape)[there]
+    first = (first + windows.start[:, None])[there]
+    last = (last + windows.start[:, None])[there]
+    score = score[there]
+    order = np.lexsort((-score, last, first, question))
+    question, first, last, score = (a[order] for a in (question, first, last, score))
+    repeated = np.zeros(len(question), bool)
+    repeated[1:] = (
+        (question[1:] == question[:-1]) & (first[1:] == first[:-1]) & (last[1:] == last[:-1])
+    )
+    question, first, last, score = (a[~repeated] for a in (question, first, last, score))
+    order = np.lexsort((last, first, -score, question))
+    question, first, last, score = (a[order] for a in (question, first, last, score))
+    rank = np.arange(len(question)) - np.searchsorted(question, question, side="left")
+    kept = rank < n_best
+    return SpanCandidates(
+        question=question[kept], first=first[kept], last=last[kept], score=score[kept]
+    )
+
+
+def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) -> np.ndarray:
+    """The score of no answer: the least start plus end logit of [CLS] over a question's windows."""
+    lowest = np.full(num_questions, np.inf)
+    np.minimum.at(lowest, windows.question, cls_scores)
+    return lowest
+
+
+def runs_over_sentence_end(text: str) -> bool:
+    """Whether a sentence ends within a text and another one begins.
+
+    >>> runs_over_sentence_end("in 1873. It lies")
+    True
+    >>> runs_over_sentence_end("St. Louis.")
+    False
+    """
+    return _SENTENCE_END.search(text) is not None
+
+
+def choose_answers(
+    candidates: SpanCandidates,
+    null: np.ndarray,
+    contexts: Sequence[str],
+    tokens: TokenizedTexts,
+    context_index: np.ndarray,
+    rules: AnswerRules,
+) -> dict[str, Any]:
+    """Picks a span for each question, or none.
+
+    The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). No
+    answer is given where the null odds exceed the threshold and the model may leave questions
+    unanswered, and where a context has no span at all. The ranking is by score, except that the
+    span that was picked is the first of the spans; no answer is part of it where it competes.
+
+    Args:
+        candidates, null: from `question_spans` and `null_scores`.
+        contexts, tokens: the texts and their tokens.
+        context_index: int [questions], the context of each question.
+        rules: see above.
+
+    Returns:
+        Of each question, `predicted_answer`: an exact slice of its context, "" for no answer;
+        `predicted_start`, `predicted_end`: int32, its characters, -1 for no answer;
+        `predicted_score`: its probability among the candidates; `predicted_null_odds`: null score
+        minus best span's score, `NO_SPAN_ODDS` where there is no span; `predicted_nbest`: the
+        ranked candidates, each with `text`, `start`, `end` (None for no answer), `probability`.
+    """
+    number = len(null)
+    question, score = candidates.question, candidates.score.astype(np.float64)
+    begins = tokens.offsets[context_index[question]]
+    starts = tokens.first_characters[begins + candidates.first]
+    ends = tokens.last_characters[begins + candidates.last]
+    texts = [
+        contexts[context][start:end]
+        for context, start, end in zip(context_index[question], starts, ends, strict=True)
+    ]
+
+    has_span = np.zeros(number, bool)
+    has_span[question] = True
+    picked = np.searchsorted(question, np.arange(number), side="left")
+    best = np.full(number, -np.inf)
+    best[has_span] = score[picked[has_span]]
+    if rules.sentence_margin:
+        is_near = score >= best[question] - rules.sentence_margin
+        _prefer_within_sentence(picked, texts, question, is_near)
+    odds = np.where(has_span, null - best, NO_SPAN_ODDS)
+    answered = has_span & ~(rules.may_be_unanswerable & (odds > rules.null_threshold))
+
+    # All that competes: the spans, then no answer.
+    competes = np.flatnonzero(~has_span | rules.may_be_unanswerable)
+    question = np.concatenate([question, competes])
+    score = np.concatenate([score, null[competes]])
+    starts = np.concatenate([starts, np.full(len(competes), -1)])
+    ends = np.concatenate([ends, np.full(len(competes), -1)])
+    texts += [""] * len(competes)
+    probability = _probabilities(question, score, number)
+
+    is_picked = np.zeros(len(question), bool)
+    is_picked[picked[has_span]] = True
+    rank = np.where(is_picked, best[question], score)
+    order = np.lexsort((~is_picked, -rank, question))
+    nbest: list[list[dict[str, Any]]] = [[] for _ in range(number)]
+    for index in order.tolist():
+        nbest[question[index]].append(
+            _candidate(texts[index], int(starts[index]), int(ends[index]), probability[index])
+        )
+    chosen = picked.copy()
+    nothing = np.full(number, len(question))
+    nothing[competes] = np.arange(len(question) - len(competes), len(question))
+    chosen[~answered] = nothing[~answered]
+    return {
+        "predicted_answer": [texts[index] for index in chosen],
+        "predicted_start": starts[chosen].astype(np.int32),
+        "predicted_end": ends[chosen].astype(np.int32),
+        "predicted_score": probability[chosen],
+        "predicted_null_odds": odds,
+        "predicted_nbest": nbest,
+    }
+
+
+def _candidate(text: str, start: int, end: int, probability: float) -> dict[str, Any]:
+    return {
+        "text": text,
+        "start": start if start >= 0 else None,
+        "end": end if start >= 0 else None,
+        "probability": round(float(probability), _PROBABILITY_DIGITS),
+    }
+
+
+def _prefer_within_sentence(
+    picked: np.ndarray, texts: list[str], question: np.ndarray, is_near: np.ndarray
+) -> None:
+    """Sets `picked` to the first near span of each question that lies within a sentence, if any.
+
+    Args:
+        picked: int64 [questions], the best span of each, changed in place.
+        texts, question, is_near: of each span its text, its question (ascending) and whether its
+            score is close enough to the best.
+    """
+    near = np.flatnonzero(is_near)
+    within = near[[not runs_over_sentence_end(texts[index]) for index in near]]
+    found, first = np.unique(question[within], return_index=True)
+    picked[found] = within[first]
+
+
+def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.ndarray:
+    """Softmax of the scores of each question."""
+    peak = np.full(number, -np.inf)
+    np.maximum.at(peak, question, score)
+    odds = np.exp(score - peak[question])
+    total = np.zeros(number)
+    np.add.at(total, question, odds)
+    return odds / total[question]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,116 +266,49 @@ class QuestionAnsweringHost(HostTask):
             sentence_margin=self.sentence_margin,
         )
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """See `HostTask.encode`; a context of several questions is tokenized once."""
-        numbers: dict[str, int] = {}
-        index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
-        questions = encode_questions(
-            tokenizer,
-            columns["question"],
-            list(numbers),
-            np.array(index, np.int64),
+    @property
+    def lengths(self) -> AnswerLengths:
+        """How much is read and kept."""
+        return AnswerLengths(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
+            max_answer_length=self.max_answer_length,
+            n_best_size=self.n_best_size,
+        )
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        numbers: dict[str, int] = {}  # a context of several questions is tokenized once
+        index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
+        questions = encode_questions(
+            tokenizer, columns["question"], list(numbers), np.array(index, np.int64), self.lengths
         )
         return HostRows(sequences=questions.rows, details=questions)
 
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """See `span_scores`."""
-        return span_scores(
-            rows.details,
-            chosen,
-            outputs,
+        """The best spans of each window (`window_spans`), and the score of [CLS] as `cls`."""
+        start, end = outputs["start_logits"], outputs["end_logits"]
+        first, last, score = window_spans(
+            start,
+            end,
+            rows.details.context_begins[chosen],
+            rows.details.windows.length[chosen],
             max_answer_length=self.max_answer_length,
             n_best=self.n_best_size,
         )
+        return {"first": first, "last": last, "score": score, "cls": start[:, 0] + end[:, 0]}
 
     def predict(
-        self,
-        rows: HostRows,
-        columns: Mapping[str, Sequence[Any]],
-        reduced: dict[str, np.ndarray],
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        """See `answer_columns`."""
-        contexts = list(dict.fromkeys(columns["context"]))  # in the order of `encode`
-        answers = scored_answers(
-            rows.details, contexts, reduced, n_best=self.n_best_size, rules=self.rules
+        encoded: QuestionRows = rows.details
+        windows = encoded.windows
+        candidates = question_spans(
+            windows, reduced["first"], reduced["last"], reduced["score"], n_best=self.n_best_size
         )
-        return answer_columns(answers)
-
-
-def span_scores(
-    encoded: QuestionRows,
-    chosen: np.ndarray,
-    outputs: Mapping[str, np.ndarray],
-    *,
-    max_answer_length: int,
-    n_best: int,
-) -> dict[str, np.ndarray]:
-    """The best spans of some windows, and the score of [CLS].
-
-    Args:
-        encoded: all windows.
-        chosen: int [n], the windows that were computed.
-        outputs: `start_logits` and `end_logits`, float32 [n, length].
-        max_answer_length: tokens of the longest span.
-        n_best: spans kept per window.
-
-    Returns:
-        `first`, `last` and `score` of `window_spans`, [n, n_best], and `cls`, float32 [n].
-    """
-    start, end = outputs["start_logits"], outputs["end_logits"]
-    first, last, score = window_spans(
-        start,
-        end,
-        encoded.context_begins[chosen],
-        encoded.windows.length[chosen],
-        max_answer_length=max_answer_length,
-        n_best=n_best,
-    )
-    return {"first": first, "last": last, "score": score, "cls": start[:, 0] + end[:, 0]}
-
-
-def scored_answers(
-    encoded: QuestionRows,
-    contexts: Sequence[str],
-    reduced: Mapping[str, np.ndarray],
-    *,
-    n_best: int,
-    rules: AnswerRules,
-) -> Answers:
-    """The answer to each question, from what `span_scores` gave of all windows.
-
-    Args:
-        encoded: the questions.
-        contexts: their contexts, each once.
-        reduced: [windows, …].
-        n_best: spans that compete for an answer.
-        rules: what decides between them.
-    """
-    candidates = question_spans(
-        encoded.windows, reduced["first"], reduced["last"], reduced["score"], n_best=n_best
-    )
-    return choose_answers(
-        candidates,
-        null_scores(encoded.windows, reduced["cls"], len(encoded.context_index)),
-        contexts,
-        encoded.contexts,
-        encoded.context_index,
-        rules,
-    )
-
-
-def answer_columns(answers: Answers) -> dict[str, Any]:
-    """The answer to each question, its place in the context, its probability and its rivals."""
-    return {
-        "predicted_answer": answers.texts,
-        "predicted_start": answers.starts.astype(np.int32),
-        "predicted_end": answers.ends.astype(np.int32),
-        "predicted_score": answers.scores,
-        "predicted_null_odds": answers.null_odds,
-        "predicted_nbest": answers.nbest,
-    }
+        null = null_scores(windows, reduced["cls"], len(encoded.context_index))
+        return choose_answers(
+            candidates, null, encoded.texts, encoded.contexts, encoded.context_index, self.rules
+        )

@@ -18,8 +18,8 @@ from bert_tf.tasks.base.report_sections import (
     worst_first,
 )
 from bert_tf.tasks.base.task import TaskResults
-from bert_tf.tasks.question_answering.answers.metrics import question_scores
-from bert_tf.tasks.question_answering.rows.questions import Questions
+from bert_tf.tasks.question_answering.metrics import question_scores
+from bert_tf.tasks.question_answering.rows import Questions
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 _FIRST_WORDS = 12

@@ -17,35 +17,35 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertQuestionAnswerer
+from bert_tf.serving.graphs.question_answering import QuestionAnswerer, span_logits
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
-from bert_tf.tasks.base.task import Task, TaskData, TaskResults
-from bert_tf.tasks.question_answering.answers.answer_choice import Answers
-from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
-from bert_tf.tasks.question_answering.card import question_answering_card
-from bert_tf.tasks.question_answering.head import span_logits, span_loss
-from bert_tf.tasks.question_answering.host import answer_columns, scored_answers, span_scores
-from bert_tf.tasks.question_answering.options import (
-    QUESTION_ANSWERING,
-    QuestionAnsweringConfig,
+from bert_tf.tasks.base.host_task import HostRows, named_columns
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Task,
+    TaskData,
+    TaskResults,
+    cross_entropy,
+    weighted_hits,
 )
-from bert_tf.tasks.question_answering.results import (
+from bert_tf.tasks.question_answering.host import QuestionAnsweringHost
+from bert_tf.tasks.question_answering.metrics import (
     can_tune,
     how_tuned,
     question_results,
     tuned_threshold,
 )
-from bert_tf.tasks.question_answering.rows.question_reader import read_questions
-from bert_tf.tasks.question_answering.rows.question_rows import (
-    QuestionRows,
+from bert_tf.tasks.question_answering.options import (
+    QUESTION_ANSWERING,
+    QuestionAnsweringConfig,
+)
+from bert_tf.tasks.question_answering.rows import QuestionColumns, Questions, read_questions
+from bert_tf.tasks.question_answering.windows import (
     check_question_lengths,
     encode_questions,
-)
-from bert_tf.tasks.question_answering.rows.question_targets import (
     located_questions,
     question_targets,
 )
-from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
-from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
@@ -79,27 +79,13 @@ class QuestionAnsweringTask(Task):
     tune_null_threshold: bool = False
     sentence_margin: float = 0.0
 
-    @property
-    def rules(self) -> AnswerRules:
-        """How answers are chosen."""
-        return AnswerRules(
-            may_be_unanswerable=self.may_be_unanswerable,
-            null_threshold=self.null_score_diff_threshold,
-            sentence_margin=self.sentence_margin,
-        )
-
     @classmethod
     def from_training(
         cls, config: QuestionAnsweringConfig, console: Console
     ) -> tuple[Self, Questions]:
         """Reads the training questions; looks whether some have no answer."""
         check_question_lengths(config.sequence_length, config.max_query_length)
-        columns = QuestionColumns(
-            question=config.question_column,
-            context=config.context_column,
-            answer=config.answer_column,
-            answer_start=config.answer_start_column,
-        )
+        columns = named_columns(QuestionColumns, config)
         questions = read_questions(
             config.train,
             columns,
@@ -131,12 +117,7 @@ class QuestionAnsweringTask(Task):
         longest = directory.config.max_position_embeddings
         length = min(defaults.default_sequence_length, longest)
         return cls(
-            columns=QuestionColumns(
-                question=defaults.question_column,
-                context=defaults.context_column,
-                answer=defaults.answer_column,
-                answer_start=defaults.answer_start_column,
-            ),
+            columns=named_columns(QuestionColumns, defaults),
             max_seq_length=length,
             doc_stride=min(defaults.doc_stride, length // 4),
             max_query_length=min(defaults.max_query_length, length // 4),
@@ -148,7 +129,6 @@ class QuestionAnsweringTask(Task):
         )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
         given = given_columns(config, ("question", "context", "answer"))
         return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
@@ -167,7 +147,6 @@ class QuestionAnsweringTask(Task):
             yield f"  null threshold: {how_tuned(evaluation)}"
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
-        """`question` and `context`."""
         return {
             "question": source.questions,
             "context": [source.contexts[index] for index in source.context_index],
@@ -184,35 +163,33 @@ class QuestionAnsweringTask(Task):
 
         In training, questions whose answer holds nothing that the tokenizer keeps are rejected; in
         evaluation they do not count for the loss. Where no answer has a place, no question does.
-
-        Raises:
-            InputError: no question is left.
         """
         encoded = encode_questions(
             tokenizer,
             source.questions,
             source.contexts,
             source.context_index,
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.doc_stride,
-            max_query_length=self.max_query_length,
+            self.host().lengths,
         )
-        targets = question_targets(source, encoded)
-        if training and not targets.is_located.all():
-            located = located_questions(source, targets.is_located)
+        starts, ends, is_located = question_targets(source, encoded)
+        if training and not is_located.all():
+            located = located_questions(source, is_located)
             return self.encode(located, tokenizer, training=True)
         return TaskData(
             source=source,
             rows=encoded.rows,
-            targets={"start_position": targets.starts, "end_position": targets.ends},
-            weights=targets.is_located[encoded.windows.question].astype(np.float32),
+            targets={"start_position": starts, "end_position": ends},
+            weights=is_located[encoded.windows.question].astype(np.float32),
             owners=encoded.windows.question,
             details=encoded,
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> QuestionAnswerer:
-        """Answers with their places and probabilities."""
-        return QuestionAnswerer(self, model, tokenizer)
+        host = self.host()
+        return QuestionAnswerer(model, tokenizer, host.lengths, host.rules)
+
+    def host(self) -> QuestionAnsweringHost:
+        return QuestionAnsweringHost.from_settings(self.settings())
 
     def reference_outputs(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
@@ -221,40 +198,60 @@ class QuestionAnsweringTask(Task):
         return {"predicted_score": outputs["predicted_score"]}  # odds may be infinite
 
     def card(self) -> TaskCard:
-        """Answers from a context."""
-        return question_answering_card(self)
+        columns = self.columns
+        unanswered = "a question never remains without an answer"
+        if self.may_be_unanswerable:
+            tuned = ", tuned for F1 on evaluation rows" if self.tune_null_threshold else ""
+            unanswered = (
+                "a question may remain without an answer: if the null score exceeds the best "
+                f"span's by more than {self.null_score_diff_threshold:.3g}{tuned}"
+            )
+        sentences = (
+            "an answer that would run over the end of a sentence yields to the best one within a "
+            f"sentence whose score is lower by at most {self.sentence_margin:g}"
+        )
+        return TaskCard(
+            title="Question answering model",
+            facts=(
+                f"reads the columns `{columns.question}` and `{columns.context}`; was trained on "
+                f"`{columns.answer}` and `{columns.answer_start}`, or on SQuAD JSON",
+                f"contexts of any length, read in windows of {self.max_seq_length} tokens with a "
+                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} tokens",
+                unanswered,
+                *((sentences,) if self.sentence_margin else ()),
+            ),
+            example={"question": "Who?", "context": "Ada wrote it."},
+            signature_output="predicted_answer",
+            transformers_class="AutoModelForQuestionAnswering",
+            pipeline_tag="question-answering",
+            google_script="run_squad.py",
+        )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:
-        """The encoder with a start and an end score for every token."""
         return BertQuestionAnswerer(config, dtype=policy, name="question_answering")
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """`start_logits` and `end_logits`, see `head.span_logits`."""
         return span_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Loss and accuracy of the spans, see `head.span_loss`."""
-        return span_loss(outputs, batch)
+        """Mean of the cross-entropies of start and end; the fraction of windows with both right."""
+        start, end = outputs["start_logits"], outputs["end_logits"]
+        first, last, weights = batch["start_position"], batch["end_position"], batch[ROW_WEIGHTS]
+        losses = 0.5 * (cross_entropy(start, first) + cross_entropy(end, last))
+        both = (tf.argmax(start, axis=-1, output_type=tf.int32) == first) & (
+            tf.argmax(end, axis=-1, output_type=tf.int32) == last
+        )
+        return LossParts(
+            losses={"loss": tf.reduce_sum(losses * weights)},
+            metrics={"span_accuracy": weighted_hits(both, weights)},
+        )
 
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The best spans of each window and the score of [CLS]."""
-        return span_scores(
-            data.details,
-            chosen,
-            outputs,
-            max_answer_length=self.max_answer_length,
-            n_best=self.n_best_size,
-        )
-
-    def answers(
-        self, encoded: QuestionRows, contexts: list[str], reduced: dict[str, np.ndarray]
-    ) -> Answers:
-        """The answer to each question from the reduced outputs of all its windows."""
-        return scored_answers(encoded, contexts, reduced, n_best=self.n_best_size, rules=self.rules)
+        return self.host().reduce(_host_rows(data), chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """The same task with the null threshold that gives the best F1, if it is to be tuned."""
@@ -264,10 +261,13 @@ class QuestionAnsweringTask(Task):
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The answer to each question, its place in the context and its probability."""
-        return answer_columns(self.answers(data.details, data.source.contexts, reduced))
+        return self.host().predict(_host_rows(data), {}, reduced)
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         """Exact match and F1; an answer, its place, probability and rivals per question."""
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None
         return question_results(source, predicted, null_threshold=threshold)
+
+
+def _host_rows(data: TaskData) -> HostRows:
+    return HostRows(sequences=data.rows, details=data.details)

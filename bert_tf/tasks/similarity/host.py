@@ -11,11 +11,12 @@ import numpy as np
 from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.serving.signatures import EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
-from bert_tf.tasks.similarity.cosines import normalized, similarities_of
-from bert_tf.tasks.similarity.options import FIRST, SECOND, SIMILARITY
+from bert_tf.tasks.similarity.options import SIMILARITY
+
+_SMALLEST_NORM = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class SimilarityHost(HostTask):
     normalize: bool
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """See `HostTask.encode`: the first texts of all rows, then the second ones."""
+        # The first texts of all rows, then the second ones.
         texts = [text for name in self.input_names for text in columns[name]]
         sequences = pack_host_texts(
             tokenizer.tokenize(texts),
@@ -45,7 +46,6 @@ class SimilarityHost(HostTask):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The vector of each text."""
         states = outputs["sequence_output"]
         vectors = pooled_tokens(states, rows.sequences.lengths[chosen], self.pooling)
         if self.normalize:
@@ -58,7 +58,6 @@ class SimilarityHost(HostTask):
         columns: Mapping[str, Sequence[Any]],
         reduced: dict[str, np.ndarray],
     ) -> dict[str, Any]:
-        """The vectors of both texts, and their cosine."""
         first, second = np.split(reduced["vectors"], 2)
         lost_tokens = rows.sequences.lost_tokens
         assert lost_tokens is not None
@@ -69,13 +68,7 @@ class SimilarityHost(HostTask):
 
 
 def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.ndarray:
-    """`pool_tokens` in NumPy, float32 [texts, hidden].
-
-    Args:
-        states: float32 [texts, length, hidden].
-        lengths: int [texts], tokens of each, at least one.
-        pooling: `mean`, `cls` or `max`.
-    """
+    """`pool_tokens` in NumPy, float32 [texts, length, hidden] to [texts, hidden]."""
     if pooling == "cls":
         return states[:, 0]
     is_token = (np.arange(states.shape[1]) < lengths[:, None])[:, :, None]
@@ -87,4 +80,23 @@ def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.n
 
 def pair_predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     """Vectors [rows, hidden] and their cosines, as an exported model names them."""
-    return {FIRST: first, SECOND: second, "predicted_similarity": similarities_of(first, second)}
+    return {
+        EMBEDDING: first,
+        PAIR_EMBEDDING: second,
+        "predicted_similarity": similarities_of(first, second),
+    }
+
+
+def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
+    return np.einsum(
+        "...h,...h->...",
+        normalized(first.astype(np.float64)),
+        normalized(second.astype(np.float64)),
+    )
+
+
+def normalized(vectors: np.ndarray) -> np.ndarray:
+    """Vectors [..., hidden] divided by their Euclidean norm, which is at least 1e-12."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(norms, _SMALLEST_NORM)

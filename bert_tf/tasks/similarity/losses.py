@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from bert_tf.layers.pooling import unit_vectors
+from bert_tf.serving.graphs.similarity import cosines
 from bert_tf.tasks.similarity.options import COSINE
 
 _NO_CANDIDATE = -1e9
@@ -17,20 +18,18 @@ def ranking_logits(
     """Logits of `MultipleNegativesRankingLoss` (Henderson et al. 2017, section 4.4).
 
     The candidates of each row are the positives of all rows and then their negatives; its own
-    positive, at the row's number, is the right one.
-
-    Equal texts are one candidate, and none that is the anchor itself or matches it by any row is
-    its negative: the candidates are those that a batch without duplicates would have
-    (sentence-transformers' `NO_DUPLICATES`).
+    positive, at the row's number, is the right one. Equal texts are one candidate, and none that is
+    the anchor itself or matches it by any row is its negative: the candidates are those that a
+    batch without duplicates would have (sentence-transformers' `NO_DUPLICATES`).
 
     Args:
         embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
         text_ids: int32 [rows, texts], equal for equal texts.
         is_row: bool [rows], false for rows that only fill up the batch.
-        scale: what cosines are multiplied by.
+        scale: factor of the cosines.
 
     Returns:
-        float32 [rows, rows x (texts - 1)], -1e9 for what is no candidate.
+        float32 [rows, rows x (texts - 1)], -1e9 for texts that are no candidates.
     """
     unit = unit_vectors(embeddings)
     candidates = tf.reshape(tf.transpose(unit[:, 1:], [1, 0, 2]), [-1, unit.shape[-1]])
@@ -49,11 +48,9 @@ def ranking_logits(
 
 
 def triplet_distances(embeddings: tf.Tensor, distance: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """How far positive and negative are from the anchor, float32 [rows] each.
+    """Distances of positive and negative from the anchor, float32 [rows] each.
 
-    Args:
-        embeddings: float32 [rows, 3, hidden]: anchor, positive, negative.
-        distance: `euclidean`, or `cosine`: 1 less the cosine.
+    `embeddings`, float32 [rows, 3, hidden], are those of anchor, positive and negative.
     """
     anchors, positives, negatives = tf.unstack(embeddings, num=3, axis=1)
     between = _cosine_distance if distance == COSINE else _euclidean_distance
@@ -66,23 +63,12 @@ def cosent_loss(
     """The CoSENT loss of a batch, float32 [] (Huang et al. 2024, "CoSENT").
 
     `log(1 + sum(exp(scale * (s(i) - s(j)))))` over all pairs of rows of which j has the higher
-    score.
-
-    Args:
-        similarities: float32 [rows], cosines.
-        scores: float32 [rows].
-        is_row: bool [rows], false for rows that only fill up the batch.
-        scale: what cosines are multiplied by.
+    score; of cosines and scores, float32 [rows], where `is_row`.
     """
     differences = scale * (similarities[:, None] - similarities[None])
     is_pair = (scores[:, None] < scores[None]) & is_row[:, None] & is_row[None]
     terms = tf.where(is_pair, differences, _NO_CANDIDATE)
     return tf.reduce_logsumexp(tf.concat([[0.0], tf.reshape(terms, [-1])], axis=0))
-
-
-def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
-    return tf.reduce_sum(unit_vectors(first) * unit_vectors(second), axis=-1)
 
 
 def _cosine_distance(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:

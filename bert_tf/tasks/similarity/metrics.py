@@ -7,12 +7,23 @@ batches; in NumPy, sharing no code with the losses of training.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
 
+from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.labels import pearson, spearman
-from bert_tf.tasks.similarity.cosines import normalized
+from bert_tf.tasks.base.prediction_rows import labeled_rows, prediction_rows
+from bert_tf.tasks.base.report_sections import PlotSection, Section, spread_points
+from bert_tf.tasks.base.task import TaskReport, TaskResults
+from bert_tf.tasks.similarity.host import normalized, similarities_of
+from bert_tf.tasks.similarity.options import SIMILARITY
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.similarity.task import SimilarityTask
+
 
 _TOP = 10
 _BLOCK_SCORES = 1 << 24  # similarities that are held at once
@@ -36,13 +47,7 @@ class Retrieval:
 
 
 def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:
-    """Compares every anchor with every distinct positive and negative.
-
-    Args:
-        embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
-        text_ids: int [rows, texts], equal for equal texts.
-        scale: what cosines are multiplied by in the loss.
-    """
+    """Compares every anchor with every distinct positive and negative; see `ranking_logits`."""
     unit = normalized(embeddings)
     anchor_ids, firsts, anchor_of_row = np.unique(
         text_ids[:, 0], return_index=True, return_inverse=True
@@ -91,22 +96,13 @@ def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> 
 
 
 def score_metrics(scores: np.ndarray, similarities: np.ndarray) -> dict[str, float]:
-    """`spearman` and `pearson` of cosines with scores (`EmbeddingSimilarityEvaluator`).
-
-    Args:
-        scores, similarities: float [rows].
-    """
+    """`spearman` and `pearson` of cosines with scores (`EmbeddingSimilarityEvaluator`)."""
     wide = similarities.astype(np.float64)
     return {"spearman": spearman(scores, wide), "pearson": pearson(scores, wide)}
 
 
 def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> float:
-    """The CoSENT loss of all rows as one batch, in n log n steps.
-
-    Args:
-        scores, similarities: float [rows].
-        scale: what cosines are multiplied by.
-    """
+    """The CoSENT loss of all rows as one batch, in n log n steps."""
     order = np.argsort(scores, kind="stable")
     scores, terms = scores[order], scale * similarities[order].astype(np.float64)
     # Of each place, log of the sum of exp(-term) from there on.
@@ -119,3 +115,78 @@ def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """Where in ascending ids others are, -1 where they are not."""
     places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
     return np.where(sorted_ids[places] == ids, places, -1)
+
+
+def scored_results(
+    lines: Sequence[int], scores: np.ndarray, predicted: Mapping[str, Any], *, scale: float
+) -> TaskResults:
+    """Measures `predicted_similarity` of scored pairs, by their lines and scores."""
+    similarities = np.asarray(predicted["predicted_similarity"])
+    warnings: tuple[str, ...] = ()
+    if not np.ptp(scores):
+        warnings = (
+            f"the score is {scores[0]:g} in every row, so correlations are not defined and "
+            "reported as 0",
+        )
+    return TaskResults(
+        metrics={
+            "loss": cosent(scores, similarities, scale=scale),
+            **score_metrics(scores, similarities),
+        },
+        predictions=labeled_rows(SIMILARITY.predictions, lines, scores, predicted),
+        report=TaskReport(warnings=warnings),
+    )
+
+
+def matched_results(
+    lines: Sequence[int],
+    vectors: np.ndarray,
+    text_ids: np.ndarray,
+    predicted: Mapping[str, Any],
+    *,
+    scale: float,
+) -> TaskResults:
+    """Measures pairs and triplets; each row has the rank of its positive.
+
+    Args:
+        lines: of each row in its file.
+        vectors: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
+        text_ids: int [rows, texts], equal for equal texts.
+        predicted: with `predicted_similarity` of the rows' pairs first.
+        scale: of the loss.
+    """
+    found = retrieval(vectors, text_ids, scale=scale)
+    metrics = {"loss": float(found.losses.mean()), **found.metrics}
+    pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(lines)]}
+    rows = prediction_rows(SIMILARITY.predictions, pairs)
+    for row, rank in zip(rows, found.ranks.tolist(), strict=True):
+        row["rank"] = rank
+    if vectors.shape[1] > 2:
+        cosines = similarities_of(vectors[:, :1], vectors[:, 1:])
+        metrics["triplet_accuracy"] = float((cosines[:, :1] > cosines[:, 1:]).mean())
+        nearest = cosines[:, 1:].max(axis=1).astype(np.float32)
+        for row, cosine in zip(rows, nearest.tolist(), strict=True):
+            row["negative_similarity"] = float(f"{cosine:.7g}")
+    return TaskResults(
+        metrics=metrics,
+        predictions=[{"line": line, **row} for line, row in zip(lines, rows, strict=True)],
+    )
+
+
+def sections(
+    task: SimilarityTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
+) -> Iterator[Section]:
+    """Of scored pairs, the cosine against the score; of others nothing but what every task has."""
+    if task.label_column is None:
+        return
+    scores = np.array([row["label"] for row in results.predictions], np.float64)
+    drawn = spread_points(len(scores))
+    shown = f"{len(drawn):,} of {len(scores):,} rows. " if len(drawn) < len(scores) else ""
+    yield PlotSection(
+        title="Similarities",
+        x_title="score",
+        y_title="cosine",
+        x=scores[drawn],
+        y=np.asarray(predicted["predicted_similarity"], np.float64)[drawn],
+        note=f"{shown}Only the order counts for `spearman`, not the scale of the scores.",
+    )

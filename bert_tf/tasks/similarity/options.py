@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.embedding import normalize_option, pooling_option
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.base.table_options import by_length
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
 SEQUENCE_LENGTH = 128
 RANKING, TRIPLET, COSENT = "multiple-negatives-ranking", "triplet", "cosent"
 EUCLIDEAN, COSINE = "euclidean", "cosine"
 SCALE, TRIPLET_MARGIN = 20.0, 5.0
 NEGATIVE, SCORE = "negative", "score"
-FIRST, SECOND = "embedding", "text_pair_embedding"  # outputs of an exported model
 RETRIEVAL_METRICS = ("mrr@10", "recall@1", "recall@10")
 TRIPLET_METRICS = ("triplet_accuracy", *RETRIEVAL_METRICS)
 SCORE_METRICS = ("spearman", "pearson")
 _COLUMNS = {RANKING: ("anchor", "positive"), TRIPLET: ("anchor", "positive")}
 _SCORED_COLUMNS = ("text", "text_pair")
 _LEAST_LENGTH = 3  # [CLS] a [SEP]
+
+
+_FIRST = (
+    *("anchor", "query", "question", "text", "sentence1", "premise", "question1", "text_a"),
+    *("text1", "sentence_a", "#1 string"),
+)
+_SECOND = (
+    *("positive", "pos", "passage", "answer", "document", "text_pair", "sentence2", "hypothesis"),
+    *("question2", "text_b", "text2", "sentence_b", "#2 string"),
+)
+_NEGATIVE = ("negative", "neg", "hard_negative")
+_SCORE = ("score", "similarity", "label", "similarity_score")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,6 +199,45 @@ SIMILARITY = TaskDeclaration(
     predictions=(PredictionField("predicted_similarity", "value"),),
     implementation="bert_tf.tasks.similarity.task:SimilarityTask",
     host="bert_tf.tasks.similarity.host:SimilarityHost",
-    page="bert_tf.tasks.similarity.page:sections",
-    columns="bert_tf.tasks.similarity.columns:likely_columns",
+    page="bert_tf.tasks.similarity.metrics:sections",
+    columns="bert_tf.tasks.similarity.options:likely_columns",
 )
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """Texts with a number are scored pairs, those with one called negative triplets."""
+    loss = table.given.get("loss")
+    first = _text(table, "text_column", "the first text", _FIRST, ())
+    second = _text(table, "text_pair_column", "the second text", _SECOND, (first,))
+    score = None
+    if loss in (None, COSENT):
+        score = table.find(
+            "label_column",
+            names=_SCORE,
+            fits=lambda each: each.is_quantity,
+            rank=None,
+            taken=(first, second),
+        )
+    if loss == COSENT and score is None:
+        raise table.missing("label_column", "the score of a pair")
+    settings: dict[str, Any] = {"text_column": first, "text_pair_column": second}
+    if score is not None:
+        return {"loss": COSENT, **settings, "label_column": score}
+    negative = table.find(
+        "negative_column", names=_NEGATIVE, fits=_is_any_text, rank=None, taken=(first, second)
+    )
+    if negative is not None:
+        settings["negative_column"] = [negative]
+    if loss == TRIPLET and negative is None:
+        raise table.missing("negative_column", "a text that does not match")
+    return {"loss": loss or RANKING, **settings}
+
+
+def _text(
+    table: TableSketch, key: str, what: str, names: tuple[str, ...], taken: tuple[str, ...]
+) -> str:
+    return table.column(key, what, names=names, fits=_is_any_text, rank=by_length, taken=taken)
+
+
+def _is_any_text(column: ColumnSketch) -> bool:
+    return column.kind == "text"

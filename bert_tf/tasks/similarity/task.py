@@ -21,6 +21,8 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder
+from bert_tf.serving.graphs.similarity import SimilarityModule
+from bert_tf.serving.signatures import EMBEDDING, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.task import (
@@ -31,33 +33,34 @@ from bert_tf.tasks.base.task import (
     cross_entropy,
     weighted_hits,
 )
-from bert_tf.tasks.similarity.columns import check_all_match
-from bert_tf.tasks.similarity.cosines import similarities_of
-from bert_tf.tasks.similarity.encoding import encode_rows, text_ids
-from bert_tf.tasks.similarity.host import pair_predictions
+from bert_tf.tasks.similarity.host import pair_predictions, similarities_of
 from bert_tf.tasks.similarity.losses import (
     cosent_loss,
     cosines,
     ranking_logits,
     triplet_distances,
 )
+from bert_tf.tasks.similarity.metrics import matched_results, scored_results
 from bert_tf.tasks.similarity.options import (
     COSENT,
     EUCLIDEAN,
-    FIRST,
     RANKING,
     SCALE,
     SCORE,
-    SECOND,
     SIMILARITY,
     TRIPLET,
     TRIPLET_MARGIN,
     SimilarityConfig,
 )
-from bert_tf.tasks.similarity.results import matched_results, scored_results
-from bert_tf.tasks.similarity.serving import SimilarityModule
+from bert_tf.tasks.similarity.rows import check_all_match, encode_rows, text_ids
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
+
+_POOLED = {
+    "mean": "the mean of all tokens, [CLS] and [SEP] included",
+    "cls": "the vector of [CLS]",
+    "max": "the greatest value of each dimension",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,7 +125,6 @@ class SimilarityTask(Task):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The task of a model directory."""
         columns = settings["columns"]
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(
@@ -133,7 +135,6 @@ class SimilarityTask(Task):
         )
 
     def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
         values = dataclasses.asdict(self)
         text, text_pair = values.pop("text_columns")
         columns = {
@@ -145,7 +146,6 @@ class SimilarityTask(Task):
         return {"task": self.declaration.name, "columns": columns, **values}
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
         negative = ("negative",) if self.negative_columns else ()
         label = () if self.label_column is None else ("label",)
         given = given_columns(
@@ -163,12 +163,6 @@ class SimilarityTask(Task):
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
     ) -> Table:
         """Reads the texts of all rows, and their scores where they have one.
-
-        Args:
-            path: the file.
-            console: where lines for the user go.
-            dialect: how the file is written.
-            max_rows: read only the first rows (0: all).
 
         Raises:
             InputError: no row can be used.
@@ -235,7 +229,6 @@ class SimilarityTask(Task):
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertSentenceEncoder:
-        """The encoder with pooled vectors."""
         return BertSentenceEncoder(
             config,
             pooling=self.pooling,
@@ -292,7 +285,7 @@ class SimilarityTask(Task):
         """
         if self.label_column is not None:
             return scored_results(source.lines, self._scores(source), predicted, scale=self.scale)
-        first, second = (np.asarray(predicted[name]) for name in (FIRST, SECOND))
+        first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))
         others = second.reshape(-1, len(source), second.shape[-1])
         vectors = np.stack([first[: len(source)], *others], axis=1)
         results = matched_results(
@@ -309,14 +302,12 @@ class SimilarityTask(Task):
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> SimilarityModule:
-        """Vectors of texts and cosines of pairs."""
-        return SimilarityModule(self, model, tokenizer)
+        return SimilarityModule(model, tokenizer, max_seq_length=self.max_seq_length)
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return model.encoder.encode_inputs(batch, training=False, dropout_key=None)
 
     def card(self) -> TaskCard:
-        """Columns, loss and how vectors are made."""
         first, second = self.text_columns
         negatives = "".join(f", `{name}` (negative)" for name in self.negative_columns)
         names = ("anchor", "positive") if self.label_column is None else ("text", "text")
@@ -369,10 +360,3 @@ class SimilarityTask(Task):
 
     def _rows(self, tokenizer: WordPieceTokenizer, columns: list[list[str]]) -> GroupedRows:
         return encode_rows(tokenizer, columns, max_seq_length=self.max_seq_length)
-
-
-_POOLED = {
-    "mean": "the mean of all tokens, [CLS] and [SEP] included",
-    "cls": "the vector of [CLS]",
-    "max": "the greatest value of each dimension",
-}

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from bert_tf.tasks.base.labels import shown_label
-from bert_tf.tasks.base.task import TaskReport
-from bert_tf.tasks.tagging.options import PLAIN
-from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, strict_spans
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.task import TaskReport, TaskResults
+from bert_tf.tasks.tagging.host import predicted_words, span_rows
+from bert_tf.tasks.tagging.options import PLAIN, TAGGING
+from bert_tf.tasks.tagging.schemes import OUTSIDE, Spans, code_tags, entity_spans, strict_spans
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.words import gold_tags
 
 _MEASURES = ("precision", "recall", "f1")
 _SHOWN_LABELS = 20
 
 
 class TaggingScores:
-    """How well the tags of all words are predicted.
-
-    Without a scheme every word with a tag other than O is an entity.
+    """Measures the tags of all words; of the plain ones, each other than O is an entity.
 
     Args:
         gold, predicted: a tag per word, rows end to end.
@@ -117,3 +119,31 @@ def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> tup
     recall = right / np.maximum(gold, 1)
     f1 = 2 * right / np.maximum(predicted + gold, 1)
     return precision, recall, f1
+
+
+def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:
+    """Compares predictions, from `prediction_columns` or an exported model, with labeled rows.
+
+    A word of the file has the tag of the first of BERT's words in it, as in training, and O if the
+    tokenizer keeps nothing of it.
+    """
+    words, tags = predicted_words(predicted["predicted_tags"])
+    gold = gold_tags(source, words, scheme)
+    numbers: dict[str, int] = {}
+    spans = entity_spans(code_tags(gold.tags, scheme, numbers), gold.words.offsets)
+    rows = zip(
+        source.lines,
+        source.texts,
+        span_rows(gold.words, spans, list(numbers)),
+        prediction_rows(TAGGING.predictions, predicted),
+        strict=True,
+    )
+    scores = TaggingScores(gold.tags, gold.aligned(tags, OUTSIDE), gold.words.offsets, scheme)
+    return TaskResults(
+        metrics=scores.metrics(),
+        predictions=[
+            {"line": line, "text": text, "entities": entities, **cells}
+            for line, text, entities, cells in rows
+        ],
+        report=scores.report(),
+    )

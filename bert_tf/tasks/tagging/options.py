@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import (
@@ -15,11 +15,21 @@ from bert_tf.config.sections.finetuning import (
 )
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, WordsDeclaration
 
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+
 SEQUENCE_LENGTH = 128
 METRICS = ("f1", "macro_f1", "accuracy")
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = ("bio", "bilou", "iobes")
 _LEAST_SEQUENCE = 3  # a token beside [CLS] and [SEP]
+
+
+_TOKENS = ("tokens", "words", "token", "word")
+_TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "pos", "label")
+_TEXT = ("text", "sentence")
+ENTITIES = ("entities", "spans", "annotations", "ents")
+LISTED_ENTITIES = ("label", "labels")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,11 +115,39 @@ TAGGING = TaskDeclaration(
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
     host="bert_tf.tasks.tagging.host:TaggingHost",
     page="bert_tf.tasks.tagging.page:sections",
-    columns="bert_tf.tasks.tagging.columns:likely_columns",
+    columns="bert_tf.tasks.tagging.options:likely_columns",
     words=WordsDeclaration(
         input="text",
         column="tokens",
         prediction=PredictionField("predicted_token_tags", "json"),
-        implementation="bert_tf.tasks.tagging.word_tags:tags_of_words",
+        implementation="bert_tf.tasks.tagging.host:tags_of_words",
     ),
 )
+
+
+"""Entities of doccano and Label Studio; elsewhere tags of words."""
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """See `TaskDeclaration.columns`; CoNLL files have none with names."""
+    tokens = table.find("tokens_column", names=_TOKENS, fits=_any, rank=None)
+    entities = table.find("entities_column", names=ENTITIES, fits=_any, rank=None)
+    if entities is None and tokens is None:
+        entities = table.find("entities_column", names=LISTED_ENTITIES, fits=_is_list, rank=None)
+    text = table.find("text_column", names=_TEXT, fits=_any, rank=None, taken=(entities,))
+    if entities is not None and text is not None:
+        return {"text_column": text, "entities_column": entities}
+    if tokens is None:
+        raise table.missing("tokens_column", "a list of words")
+    tags = table.find("tag_column", names=_TAGS, fits=_any, rank=None, taken=(tokens,))
+    if tags is None:
+        raise table.missing("tag_column", "a list of tags")
+    return {"tokens_column": tokens, "tag_column": tags}
+
+
+def _is_list(column: ColumnSketch) -> bool:
+    return column.kind == "list"
+
+
+def _any(column: ColumnSketch) -> bool:
+    return column.kind != "empty"

@@ -20,7 +20,7 @@ from bert_tf.tasks.base.report_sections import (
     worst_first,
 )
 from bert_tf.tasks.base.task import TaskResults
-from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.task import TaggingTask
 
 _Span = tuple[int, int, str]

@@ -11,8 +11,9 @@ holds for them: their micro-averaged F1 is their accuracy, where every word has 
 
 from __future__ import annotations
 
+import collections
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,16 @@ _TAG = re.compile(r"([BIELSU])(?:-(.+))?", re.DOTALL)
 FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
 
 
+_PREFIX_LETTERS = frozenset("BIELSUMW")
+_FAMILIES = tuple(map(frozenset, ("BIES", "BILU", "BMES", "BMEW", "BIEW")))
+_SAME = {"M": "I", "W": "S"}
+_SEPARATORS = "-_:./|"
+_OUTSIDES = frozenset(("0", "o", "other", "none", "null", "out", "outside"))
+_MARKS = frozenset(("_", "-"))  # outside of entities, but tags of their own among parts of speech
+_NUMBER = re.compile(r"-?\d+(\.0)?")  # -100 of words that do not count, 1.0 of a column with gaps
+_SHOWN = 3
+
+
 class TagParts(NamedTuple):
     """What a tag says: a prefix (`BEGIN`, … of this module) and a type."""
 
@@ -36,24 +47,14 @@ class TagParts(NamedTuple):
 
 
 class CodedTags(NamedTuple):
-    """Tags of all words.
-
-    Attributes:
-        prefixes: int8 [words].
-        kinds: int32 [words], numbers of types; -1 outside of entities.
-    """
+    """Tags of all words: prefixes, int8, and numbers of types, int32, -1 outside of entities."""
 
     prefixes: np.ndarray
     kinds: np.ndarray
 
 
 class Spans(NamedTuple):
-    """Entities in order.
-
-    Attributes:
-        first, last: int64 [entities], the first word and the one after the last.
-        kinds: int32 [entities], numbers of types.
-    """
+    """Entities in order: the first word and the one after the last, int64, and types, int32."""
 
     first: np.ndarray
     last: np.ndarray
@@ -73,11 +74,7 @@ def tag_parts(tag: str, scheme: str) -> TagParts | None:
 
 
 def recognized_scheme(counts: Mapping[str, int]) -> str:
-    """The scheme of tags: `bio`, `bilou`, `iobes`, or `plain` where most tags have no prefix.
-
-    Args:
-        counts: how often each tag occurs.
-    """
+    """The scheme of tags by their counts; `plain` where most have no prefix."""
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     matches = {tag: match for tag in inside if (match := _TAG.fullmatch(tag))}
     matching = sum(inside[tag] for tag in matches)
@@ -107,13 +104,7 @@ def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
 
 
 def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> CodedTags:
-    """Tags as numbers.
-
-    Args:
-        tags: of all words; one that is not of the scheme counts as O.
-        scheme: of the tags.
-        numbers: of the types; new ones are added.
-    """
+    """Numbers tags; one that is not of the scheme counts as O. New types are added to `numbers`."""
     seen: dict[str, int] = {}
     codes = np.fromiter((seen.setdefault(tag, len(seen)) for tag in tags), np.int64, len(tags))
     parts = [tag_parts(tag, scheme) or TagParts(OUT, "") for tag in seen]
@@ -126,11 +117,9 @@ def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> Code
 
 
 def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
-    """The entities of any tags, as seqeval's default mode and conlleval find them.
+    """Finds the entities of any tags, as seqeval's default mode and conlleval do.
 
-    Args:
-        tags: of all words.
-        offsets: int64 [sequences + 1], where sequences begin and end.
+    `offsets`, int64 [sequences + 1], says where sequences begin and end.
     """
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
@@ -151,12 +140,7 @@ def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
 
 
 def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
-    """The entities whose tags are well-formed, as seqeval's strict mode finds them.
-
-    Args:
-        tags, offsets: as of `entity_spans`.
-        scheme: which sequences of tags are well-formed.
-    """
+    """Finds the entities whose tags are well-formed, as seqeval's strict mode does."""
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
     before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
@@ -173,14 +157,7 @@ def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
 
 
 def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -> list[str]:
-    """The well-formed tags of entities.
-
-    Args:
-        spans: entities that share no word.
-        words: number of words.
-        names: of the types.
-        scheme: to write the tags in.
-    """
+    """Writes the well-formed tags of `words` words from entities that share none."""
     prefixes = np.zeros(words, np.int64)
     kinds = np.zeros(words, np.int64)
     lengths = spans.last - spans.first
@@ -214,3 +191,101 @@ def _sequence_starts(offsets: np.ndarray) -> np.ndarray:
 def _counted(lengths: np.ndarray) -> np.ndarray:
     """0, 1, … within each of some ranges that lie end to end."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+class _Form(NamedTuple):
+    """Where the letter of a tag is, and what is between it and the type."""
+
+    is_first: bool
+    separator: str
+
+
+class _Reading(NamedTuple):
+    form: _Form
+    letter: str
+    kind: str
+
+
+_USUAL = _Form(is_first=True, separator="-")
+
+
+def are_numbers(tags: Collection[str]) -> bool:
+    """Whether tags are numbers of a list of names, which a file does not have."""
+    return bool(tags) and all(map(_NUMBER.fullmatch, tags))
+
+
+def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """The tags of a file that the schemes spell otherwise, by their counts, and how.
+
+    | files have | |
+    |---|---|
+    | `b-per`, `B_PER`, `PER-B` | another case, another separator, the prefix at the end |
+    | `B M E S`, `B M E W` | `M` is `I`, `W` is `S` |
+    | `0`, `o`, `OTHER`, `_` | words outside of entities |
+    """
+    outside = {tag for tag in counts if tag.casefold() in _OUTSIDES}
+    outside.discard(OUTSIDE)
+    marks = {tag for tag in counts if tag in _MARKS}
+    inside = {tag: count for tag, count in counts.items() if tag not in {OUTSIDE, *outside, *marks}}
+    readings = _readings(inside, has_outside=len(inside) < len(counts))
+    if not readings:
+        # Of tags without a scheme, only the one that most words have.
+        most = max(counts, key=counts.__getitem__, default=OUTSIDE)
+        return {most: OUTSIDE} if most in outside and OUTSIDE not in counts else {}
+    spelled = {tag: _SAME.get(each.letter, each.letter) for tag, each in readings.items()}
+    spelled = {
+        tag: f"{letter}-{readings[tag].kind}" if readings[tag].kind else letter
+        for tag, letter in spelled.items()
+    }
+    return {tag: new for tag, new in spelled.items() if tag != new} | dict.fromkeys(
+        [*outside, *marks], OUTSIDE
+    )
+
+
+def shown_spellings(spelled: Mapping[str, str]) -> str:
+    """Some of the tags that are spelled otherwise, for a line to the user."""
+    pairs = list(spelled.items())
+    first, *others = [f"{tag!r} {{}}as {new}" for tag, new in pairs[:_SHOWN]]
+    more = f" and {len(pairs) - _SHOWN:,} more alike" if len(pairs) > _SHOWN else ""
+    return ", ".join([first.format("is read "), *(one.format("") for one in others)]) + more
+
+
+def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Reading]:
+    """The tags in the form that nearly all have; none where that is no scheme's."""
+    found: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
+    for tag in counts:
+        for reading in _possible(tag):
+            found[reading.form][tag] = reading
+    if not found:
+        return {}
+
+    def weight(form: _Form) -> tuple[int, bool]:
+        return sum(counts[tag] for tag in found[form]), form == _USUAL
+
+    best = max(found, key=weight)
+    letters = {reading.letter for reading in found[best].values()}
+    is_scheme = any(letters <= family for family in _FAMILIES) and (
+        ("B" in letters and (len(letters) > 1 or has_outside))
+        or (best == _USUAL and not letters <= set(_SAME))
+    )
+    is_most = weight(best)[0] >= FRACTION_OF_A_SCHEME * sum(counts.values())
+    return found[best] if is_scheme and is_most else {}
+
+
+def _possible(tag: str) -> Iterator[_Reading]:
+    if len(tag) == 1:
+        if tag.upper() in _PREFIX_LETTERS:
+            yield _Reading(_Form(True, ""), tag.upper(), "")
+    elif len(tag) > 2:
+        for is_first, letter, separator, kind in (
+            (True, tag[0], tag[1], tag[2:]),
+            (False, tag[-1], tag[-2], tag[:-2]),
+        ):
+            if letter.upper() in _PREFIX_LETTERS and separator in _SEPARATORS:
+                yield _Reading(_Form(is_first, separator), letter.upper(), kind)
+
+
+def named(tags: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Names in the place of numbers; a number that has none, and what is no number, as it is."""
+    numbers = {f"{number}{end}": name for number, name in enumerate(names) for end in ("", ".0")}
+    return [numbers.get(tag, tag) for tag in tags]

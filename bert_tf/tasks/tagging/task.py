@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
@@ -20,34 +21,42 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
+from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
-from bert_tf.tasks.base.host_task import kept_if_set
-from bert_tf.tasks.base.labels import label_table
+from bert_tf.tasks.base.host_task import HostRows, kept_if_set, named_columns
+from bert_tf.tasks.base.labels import LabelRows, label_table, suspicious_labels
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults, cross_entropy, weighted_hits
-from bert_tf.tasks.tagging.card import tagging_card
-from bert_tf.tasks.tagging.host import best_tags, tag_predictions
+from bert_tf.tasks.tagging.host import TaggingHost
+from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
-from bert_tf.tasks.tagging.results import tagging_results
-from bert_tf.tasks.tagging.rows.gold_tags import gold_labels, gold_tags
-from bert_tf.tasks.tagging.rows.tag_checks import (
+from bert_tf.tasks.tagging.rows import TagColumns
+from bert_tf.tasks.tagging.schemes import (
+    BEGIN,
+    END,
+    OUT,
+    OUTSIDE,
+    SINGLE,
+    TagParts,
+    kinds_of_tags,
+    recognized_scheme,
+    scheme_tags,
+    tag_parts,
+)
+from bert_tf.tasks.tagging.tagged_texts import (
+    TaggedTexts,
     check_sentence_column,
     checked_tags,
+    read_tagged_texts,
     scheme_of,
     usual_tags,
 )
-from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
-from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts, read_tagged_texts
-from bert_tf.tasks.tagging.rows.word_rows import WordRows, encode_words
-from bert_tf.tasks.tagging.schemes import kinds_of_tags, recognized_scheme
-from bert_tf.tasks.tagging.serving import TextTagger
-from bert_tf.tasks.tagging.training_labels import (
-    label_doubts,
-    label_rows,
-    learned_labels,
-)
+from bert_tf.tasks.tagging.words import gold_labels, gold_tags
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
+
+_MANY_LABELS, _MOST_LABELS_PER_ENTITY = 100, 0.05  # more of both are reason to doubt the column
+_LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,18 +82,7 @@ class TaggingTask(Task):
 
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
-        """Reads the training rows; finds their scheme and labels.
-
-        Raises:
-            InputError: there are no two tags.
-        """
-        columns = TagColumns(
-            text=config.text_column,
-            tokens=config.tokens_column,
-            tags=config.tag_column,
-            entities=config.entities_column,
-            sentence=config.sentence_column,
-        )
+        columns = named_columns(TagColumns, config, tags=config.tag_column)
         texts = read_tagged_texts(
             config.train,
             columns,
@@ -119,12 +117,7 @@ class TaggingTask(Task):
         labels = tuple(classifier_labels(directory))
         longest = directory.config.max_position_embeddings
         return cls(
-            columns=TagColumns(
-                text=TaggingConfig.text_column,
-                tokens=TaggingConfig.tokens_column,
-                tags=TaggingConfig.tag_column,
-                entities=TaggingConfig.entities_column,
-            ),
+            columns=named_columns(TagColumns, TaggingConfig, tags=TaggingConfig.tag_column),
             scheme=recognized_scheme(dict.fromkeys(labels, 1)),
             labels=labels,
             max_seq_length=min(TaggingConfig.default_sequence_length, longest),
@@ -132,7 +125,6 @@ class TaggingTask(Task):
         )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
         given = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
         columns = dataclasses.replace(
             self.columns,
@@ -162,7 +154,6 @@ class TaggingTask(Task):
         yield from label_table(self.kinds, label_rows(train, self.scheme), rows)
 
     def texts(self, source: TaggedTexts) -> dict[str, list[str]]:
-        """`text`."""
         return {"text": source.texts}
 
     def groups(self, source: TaggedTexts) -> RowGroups:
@@ -178,7 +169,7 @@ class TaggingTask(Task):
         As in HuggingFace's `run_ner.py`, the other tokens of a word do not count for the loss. A
         word of the overlap of windows counts in the one that it is predicted from.
         """
-        encoded = self._encoded(tokenizer, source.texts)
+        encoded = self.host().word_rows(tokenizer, source.texts)
         gold = gold_tags(source, encoded.words, self.scheme)
         numbers = {label: number for number, label in enumerate(self.labels)}
         words, tags = gold.of_tokens()
@@ -200,15 +191,36 @@ class TaggingTask(Task):
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextTagger:
-        """Entities and tags of texts."""
-        return TextTagger(self, model, tokenizer)
+        return TextTagger(
+            model,
+            tokenizer,
+            tags=entity_tags(self.labels, self.scheme),
+            max_seq_length=self.max_seq_length,
+            window_stride=self.window_stride,
+        )
 
     def card(self) -> TaskCard:
-        """See `card.tagging_card`."""
-        return tagging_card(self)
+        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
+        more = len(self.labels) - _LABELS_ON_CARD
+        return TaskCard(
+            title="Tagger of words",
+            facts=(
+                f"tags ({self.scheme}): {listed}" + (f" and {more:,} more" if more > 0 else ""),
+                f"reads texts from the column `{self.columns.text}`; its words are what blanks and "
+                "punctuation separate, and the first token of a word decides its tag",
+                f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
+                f"stride of {self.window_stride}; a word is read where it has most context",
+                "`predicted_entities` is a JSON list with start and end (characters), label, text "
+                "and score (mean probability of the words' tags); `predicted_tags` has every word",
+            ),
+            example={"text": "Ada Lovelace was born in London."},
+            signature_output="predicted_entities",
+            transformers_class="AutoModelForTokenClassification",
+            pipeline_tag="token-classification",
+            metric_types={"macro_f1": "f1", "strict_f1": "f1"},
+        )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertTokenClassifier:
-        """The encoder with a linear layer on every token."""
         return BertTokenClassifier(
             config, num_labels=len(self.labels), dtype=policy, name=self.declaration.name
         )
@@ -226,24 +238,24 @@ class TaggingTask(Task):
             metrics={"accuracy": weighted_hits(right, weights)},
         )
 
+    def host(self) -> TaggingHost:
+        return TaggingHost.from_settings(self.settings())
+
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The likeliest tag of every token and its probability."""
-        return best_tags(outputs["logits"], self.max_seq_length)
+        return self.host().reduce(_host_rows(data), chosen, outputs)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Entities and tags of each row."""
-        return tag_predictions(data.source.texts, data.details, reduced, self.labels, self.scheme)
+        return self.host().predict(_host_rows(data), self.texts(data.source), reduced)
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         """Metrics of entities and words; gold and predicted entities of each row."""
         return tagging_results(source, predicted, self.scheme)
 
-    def _encoded(self, tokenizer: WordPieceTokenizer, texts: list[str]) -> WordRows:
-        return encode_words(
-            tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
-        )
+
+def _host_rows(data: TaskData) -> HostRows:
+    return HostRows(sequences=data.rows, details=data.details)
 
 
 def _entropy(counts: np.ndarray) -> float | None:
@@ -253,3 +265,54 @@ def _entropy(counts: np.ndarray) -> float | None:
         return None
     fractions = occurring / occurring.sum()
     return float(-(fractions * np.log(fractions)).sum())
+
+
+def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
+    """Labels as the exported graph reads them."""
+    parts = [tag_parts(label, scheme) or TagParts(OUT, "") for label in labels]
+    return [
+        EntityTag(
+            label,
+            kind,
+            opens=prefix in (BEGIN, SINGLE),
+            closes=prefix in (OUT, END, SINGLE),
+        )
+        for label, (prefix, kind) in zip(labels, parts, strict=True)
+    ]
+
+
+def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
+    """O first, then every tag of the types that occur, sorted."""
+    is_tagged = texts.has_words
+    kinds = kinds_of_tags(texts.tags, scheme) if is_tagged else tuple(dict.fromkeys(texts.tags))
+    tags = sorted(scheme_tags(kinds, scheme))
+    needs_outside = scheme != PLAIN or not is_tagged or OUTSIDE in texts.tags
+    labels = (*((OUTSIDE,) if needs_outside else ()), *tags)
+    if len(labels) < 2:
+        raise InputError(
+            f"{texts.source}: {labels[0]!r} is the tag of every word; tagging needs at least two "
+            "tags; name another column by --tag-column"
+        )
+    return labels
+
+
+def label_rows(texts: TaggedTexts, scheme: str) -> LabelRows:
+    """The type of each entity, or without a scheme the tag of each word, with its line."""
+    gold = gold_labels(texts, scheme)
+    return LabelRows(texts.source, gold.labels, gold.lines, noun=_noun(scheme))
+
+
+def label_doubts(rows: LabelRows, scheme: str) -> Iterator[str]:
+    """Lines on what is likely a mistake: a wrong column, or as of `suspicious_labels`."""
+    count = rows.counts.total()
+    if len(rows.counts) <= max(_MANY_LABELS, _MOST_LABELS_PER_ENTITY * count):
+        yield from suspicious_labels(rows)
+    else:
+        yield (
+            f"{rows.source}: {len(rows.counts):,} labels of {quantity(count, _noun(scheme))}; "
+            "is it the right column?"
+        )
+
+
+def _noun(scheme: str) -> str:
+    return "word" if scheme == PLAIN else "entity"

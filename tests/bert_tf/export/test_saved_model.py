@@ -14,7 +14,6 @@ from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.saved_model import reference_vectors
-from bert_tf.tasks.question_answering.reference import reference_answers
 from bert_tf.weights.model_directory import read_model_directory
 
 pytestmark = pytest.mark.slow  # exports models of every kind
@@ -52,13 +51,15 @@ def test_answers_equal_the_numpy_rules(answerer):
     questions = random_texts(4, generator.integers(0, 12, 60))
     contexts = random_texts(5, generator.choice([0, 1, 4, 12, 40, 90], 60))
     got = exported.predict({"question": questions, "context": contexts}, batch_tokens=100)
-    wanted = reference_answers(trained.task, trained.model, trained.tokenizer, questions, contexts)
-    assert got["predicted_answer"].tolist() == wanted.texts
-    np.testing.assert_array_equal(got["predicted_start"], wanted.starts)
-    np.testing.assert_array_equal(got["predicted_end"], wanted.ends)
-    np.testing.assert_allclose(got["predicted_score"], wanted.scores, atol=1e-5)
-    np.testing.assert_allclose(got["predicted_null_odds"], wanted.null_odds, atol=1e-4)
-    for ranking, entries in zip(got["predicted_nbest"], wanted.nbest, strict=True):
+    wanted = trained.task.host_predictions(
+        trained.model, trained.tokenizer, {"question": questions, "context": contexts}
+    )
+    assert got["predicted_answer"].tolist() == wanted["predicted_answer"]
+    np.testing.assert_array_equal(got["predicted_start"], wanted["predicted_start"])
+    np.testing.assert_array_equal(got["predicted_end"], wanted["predicted_end"])
+    np.testing.assert_allclose(got["predicted_score"], wanted["predicted_score"], atol=1e-5)
+    np.testing.assert_allclose(got["predicted_null_odds"], wanted["predicted_null_odds"], atol=1e-4)
+    for ranking, entries in zip(got["predicted_nbest"], wanted["predicted_nbest"], strict=True):
         assert len(entries) <= 6  # five spans and no answer
         near = [
             {**each, "probability": pytest.approx(each["probability"], abs=1e-5)}
@@ -123,14 +124,13 @@ print(json.dumps([foreign, outputs["predicted_answer"].numpy()[0].decode(),
         text=True,
         check=True,
     )
-    wanted = reference_answers(
-        trained.task,
-        trained.model,
-        trained.tokenizer,
-        ["where is it ?"],
-        ["🎈 the river runs north"],
-    )
-    assert json.loads(done.stdout) == [[], wanted.texts[0], wanted.starts.tolist()]
+    texts = {"question": ["where is it ?"], "context": ["🎈 the river runs north"]}
+    wanted = trained.task.host_predictions(trained.model, trained.tokenizer, texts)
+    assert json.loads(done.stdout) == [
+        [],
+        wanted["predicted_answer"][0],
+        wanted["predicted_start"].tolist(),
+    ]
 
 
 def test_served_labels_come_in_the_order_of_the_probabilities(classifier):

@@ -12,7 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import attention_maps
 from bert_tf.models.heads import BertClassifier, BertMaskedLM
-from bert_tf.tasks.fill_mask.reference import mask_probabilities
+from bert_tf.tasks.fill_mask.task import FillMaskTask
 from bert_tf.weights.model_directory import (
     load_all_weights,
     read_model_directory,
@@ -50,10 +50,12 @@ def reader(model, tmp_path_factory):
 
 
 def expected(model, text):
-    """The same by the code that the export of fill-mask is checked with."""
-    return mask_probabilities(
-        model, WordPieceTokenizer(VOCAB, lowercase=True), text, max_seq_length=9
-    )
+    """Probabilities of the vocabulary at each mask, as the export of fill-mask is checked with."""
+    task = FillMaskTask(text_column="text", max_seq_length=9, top_k=len(VOCAB))
+    tokenizer = WordPieceTokenizer(VOCAB, lowercase=True)
+    (masks,) = task.host_predictions(model, tokenizer, {"text": [text]})["predicted_tokens"]
+    scores = [{each["token"]: each["score"] for each in candidates} for candidates in masks]
+    return np.array([[of_mask[word] for word in VOCAB] for of_mask in scores])
 
 
 def test_masks_are_filled_as_by_fill_mask(reader, model):

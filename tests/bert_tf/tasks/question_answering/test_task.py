@@ -131,7 +131,8 @@ def test_a_task_of_an_earlier_release_keeps_its_rules():
         "may_be_unanswerable": True,
     }
     task = task_from_settings(settings, "m")
-    assert (task.rules.null_threshold, task.rules.sentence_margin) == (0.5, 0.0)
+    rules = task.host().rules
+    assert (rules.null_threshold, rules.sentence_margin) == (0.5, 0.0)
 
 
 @pytest.mark.slow  # trains to the end

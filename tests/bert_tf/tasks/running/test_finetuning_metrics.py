@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.question_answering.answers.metrics import answer_metrics
+from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.registry import TASKS, finetune_config
 from bert_tf.training import best_model
 

@@ -1,0 +1,98 @@
+"""The right choice for a context, inside one graph."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import FAR_BELOW
+from bert_tf.serving.text_module import TextModule
+
+
+def choice_logits(
+    model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
+) -> dict[str, tf.Tensor]:
+    """Computes `logits`, float32 [rows, choices], far below zero where a row has fewer choices."""
+    logits = model(batch, training=training, dropout_key=dropout_key)
+    is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
+    return {"logits": tf.where(is_choice, logits, FAR_BELOW)}
+
+
+class ChoiceModule(TextModule):
+    """From `context`, `question` where rows have one, and `choices` to the chosen one.
+
+    `choices` is string [n, choices]; rows with fewer are filled up with empty texts, which are not
+    scored. Outputs: `predicted_choice` int32 [n], its number from 0, -1 where there are no choices;
+    `predicted_text` string [n]; `predicted_score` float32 [n], its probability among the choices of
+    its row; `probabilities` float32 [n, choices], 0 for an empty text.
+
+    Args:
+        model: built `BertMultipleChoice` with its weights, float32.
+        tokenizer: the model's.
+        has_question: whether rows have one.
+        max_seq_length: tokens of a context with a choice.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("context", "question", "choices")
+    list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
+    ids_rank: ClassVar[int] = 3
+
+    def __init__(
+        self, model: Any, tokenizer: WordPieceTokenizer, *, has_question: bool, max_seq_length: int
+    ):
+        super().__init__(model, tokenizer)
+        self._has_question = has_question
+        self._max_seq_length = max_seq_length
+
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(name for name in self.input_names if self._has_question or name != "question")
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        choices = texts["choices"]
+        places = tf.where(choices != "")
+        scores = tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(choices), FAR_BELOW),
+            places,
+            self._scores(texts, places, batch_tokens),
+        )
+        is_there = choices != ""
+        has_choices = tf.reduce_any(is_there, axis=1)
+        likely = tf.nn.softmax(scores, axis=-1)
+        probabilities = tf.where(is_there, likely, tf.zeros_like(likely))
+        chosen = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+        return {
+            "predicted_choice": tf.where(has_choices, chosen, -tf.ones_like(chosen)),
+            "predicted_text": tf.gather(choices, chosen, batch_dims=1),
+            "predicted_score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return choice_logits(self.model, batch, training=False, dropout_key=None)
+
+    def _scores(
+        self, texts: dict[str, tf.Tensor], places: tf.Tensor, batch_tokens: tf.Tensor
+    ) -> tf.Tensor:
+        """Logits of the choices at some places, int64 [sequences, 2], float32 [sequences]."""
+        rows = places[:, 0]
+        second = tf.gather_nd(texts["choices"], places)
+        if "question" in texts:
+            second = tf.strings.join([tf.gather(texts["question"], rows), second], separator=" ")
+        word_ids, type_ids = pack_pairs(
+            tf.gather(self.tokenizer.tokenize(texts["context"]), rows),
+            self.tokenizer.tokenize(second),
+            max_seq_length=self._max_seq_length,
+            tokenizer=self.tokenizer,
+        )
+        (scores,) = map_row_batches(
+            lambda batch, _: (self.model(batch, training=False),),
+            word_ids,
+            type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(tf.TensorSpec([], tf.float32),),
+        )
+        return scores

@@ -1,0 +1,418 @@
+"""Question answering over contexts of any length inside one graph.
+
+The same steps in NumPy: `bert_tf.data.rows.windows` and the task's host.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import (
+    FAR_BELOW,
+    NO_SPAN_ODDS,
+    SENTENCE_END,
+    AnswerLengths,
+    AnswerRules,
+)
+from bert_tf.serving.text_module import TextModule, json_text
+
+_NOTHING = -float("inf")
+_PROBABILITY_DIGITS = 6
+
+
+class WindowRows(NamedTuple):
+    """The rows of all windows.
+
+    Attributes:
+        word_ids, type_ids: ragged int32 [windows, (tokens)].
+        question: int32 [windows], which question, ascending.
+        start: int32 [windows], first token of the context in the window.
+        length: int32 [windows], tokens of the context in the window.
+        context_begin: int32 [windows], where in the row the context begins.
+    """
+
+    word_ids: tf.RaggedTensor
+    type_ids: tf.RaggedTensor
+    question: tf.Tensor
+    start: tf.Tensor
+    length: tf.Tensor
+    context_begin: tf.Tensor
+
+
+def context_windows(
+    context_lengths: tf.Tensor,
+    question_lengths: tf.Tensor,
+    *,
+    max_seq_length: int,
+    doc_stride: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """`bert_tf.data.rows.windows.context_windows` in a graph: question, start and length, int32."""
+    capacity = max_seq_length - 3 - question_lengths
+    step = tf.minimum(doc_stride, capacity)
+    beyond_first = tf.maximum(context_lengths - capacity, 0)
+    counts = 1 + (beyond_first + step - 1) // step
+    question = tf.repeat(tf.range(tf.size(counts)), counts)
+    start = tf.ragged.range(counts).flat_values * tf.gather(step, question)
+    length = tf.minimum(tf.gather(capacity, question), tf.gather(context_lengths, question) - start)
+    return question, start, length
+
+
+def window_rows(
+    questions: tf.RaggedTensor,
+    contexts: tf.RaggedTensor,
+    *,
+    max_seq_length: int,
+    doc_stride: int,
+    tokenizer: WordPieceTokenizer,
+) -> WindowRows:
+    """Builds `[CLS] question [SEP] part of the context [SEP]` for every window.
+
+    Args:
+        questions, contexts: ragged int32 [questions, (tokens)]; the questions are already cut.
+        max_seq_length, doc_stride: in tokens.
+        tokenizer: knows the ids of [CLS] and [SEP].
+    """
+    question_lengths = tf.cast(questions.row_lengths(), tf.int32)
+    question, start, length = context_windows(
+        tf.cast(contexts.row_lengths(), tf.int32),
+        question_lengths,
+        max_seq_length=max_seq_length,
+        doc_stride=doc_stride,
+    )
+    context_starts = tf.gather(contexts.row_starts(), question) + tf.cast(start, tf.int64)
+    positions = tf.ragged.range(context_starts, context_starts + tf.cast(length, tf.int64))
+    part = tf.gather(contexts.flat_values, positions)
+    asked = tf.gather(questions, question)
+    cls = tf.fill([tf.size(question), 1], tokenizer.cls_id)
+    sep = tf.fill([tf.size(question), 1], tokenizer.sep_id)
+    left, right = tf.concat([cls, asked, sep], axis=1), tf.concat([part, sep], axis=1)
+    return WindowRows(
+        word_ids=tf.concat([left, right], axis=1),
+        type_ids=tf.concat([tf.zeros_like(left), tf.ones_like(right)], axis=1),
+        question=question,
+        start=start,
+        length=length,
+        context_begin=tf.gather(question_lengths, question) + 2,
+    )
+
+
+class RankedSpans(NamedTuple):
+    """Different spans of each question, the best first.
+
+    Attributes:
+        question: int32 [n], ascending.
+        first, last: int32 [n], tokens of the context, both inclusive.
+        score: float64 [n], start logit plus end logit.
+    """
+
+    question: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    score: tf.Tensor
+
+
+def window_spans(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    context_begins: tf.Tensor,
+    context_lengths: tf.Tensor,
+    *,
+    max_answer_length: int,
+    n_best: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The host's `window_spans` in a graph: first and last are int32."""
+    windows, length = tf.unstack(tf.shape(start_logits))
+    place = tf.range(length)
+    begins = context_begins[:, None]
+    is_inside = (place >= begins) & (place < begins + context_lengths[:, None])
+    starts = tf.where(is_inside, start_logits, _NOTHING)
+    ends = tf.where(is_inside, end_logits, _NOTHING)
+    # Beyond the row's end, and so that n_best places exist however short the rows are.
+    beyond = tf.fill([windows, max_answer_length + n_best], _NOTHING)
+    reachable = place[:, None] + tf.range(max_answer_length)
+    scores = starts[:, :, None] + tf.gather(tf.concat([ends, beyond], 1), reachable, axis=1)
+    flat = tf.concat([tf.reshape(scores, [windows, length * max_answer_length]), beyond], 1)
+    score, best = tf.math.top_k(flat, n_best)
+    first = best // max_answer_length - begins
+    return first, first + best % max_answer_length, score
+
+
+def rank_spans(
+    question: tf.Tensor,
+    first: tf.Tensor,
+    last: tf.Tensor,
+    score: tf.Tensor,
+    *,
+    max_answer_length: int,
+    n_best: int,
+) -> RankedSpans:
+    """The host's `question_spans` in a graph.
+
+    Args:
+        question: int32 [windows].
+        first, last, score: [windows, n] from `window_spans`, counted within the context.
+        max_answer_length, n_best: tokens of the longest span, spans kept per question.
+    """
+    is_span = tf.math.is_finite(score)
+    question = tf.boolean_mask(tf.broadcast_to(question[:, None], tf.shape(score)), is_span)
+    first, last, score = (tf.boolean_mask(values, is_span) for values in (first, last, score))
+
+    # Number the spans of all questions by (question, first, last).
+    reach = tf.cast(tf.reduce_max(tf.concat([first, [0]], 0)) + 1, tf.int64)
+    number = tf.cast(question, tf.int64) * reach + tf.cast(first, tf.int64)
+    number = number * max_answer_length + tf.cast(last - first, tf.int64)
+    order = sorted_by(score, descending=True)
+    order = tf.gather(order, sorted_by(tf.gather(number, order)))
+    number = tf.gather(number, order)
+    is_first = tf.concat([[True], number[1:] != number[:-1]], 0)[: tf.size(number)]
+    order = tf.boolean_mask(order, is_first)
+
+    order = tf.gather(order, sorted_by(tf.gather(score, order), descending=True))
+    order = tf.gather(order, sorted_by(tf.gather(question, order)))
+    ranked = tf.gather(question, order)
+    rank = tf.range(tf.size(ranked)) - tf.searchsorted(ranked, ranked)
+    order = tf.boolean_mask(order, rank < n_best)
+    return RankedSpans(
+        question=tf.gather(question, order),
+        first=tf.gather(first, order),
+        last=tf.gather(last, order),
+        score=tf.cast(tf.gather(score, order), tf.float64),
+    )
+
+
+def sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
+    """The stable order of values, int32 [n]."""
+    return tf.argsort(values, direction="DESCENDING" if descending else "ASCENDING", stable=True)
+
+
+class SpanTexts(NamedTuple):
+    """The text of each span, string [n], and its characters of the context, int32 [n]."""
+
+    text: tf.Tensor
+    start: tf.Tensor
+    end: tf.Tensor
+
+
+def choose_answers(
+    spans: RankedSpans, texts: SpanTexts, null: tf.Tensor, rules: AnswerRules
+) -> dict[str, tf.Tensor]:
+    """The host's `choose_answers` in a graph; `predicted_nbest` is JSON.
+
+    Args:
+        spans, texts: from `rank_spans`, and their texts.
+        null: float64 [questions], least start plus end logit of [CLS] over the windows.
+        rules: see there.
+    """
+    questions = tf.size(null)
+    every = tf.range(questions)
+    first = tf.searchsorted(spans.question, every)
+    has_span = tf.searchsorted(spans.question, every, side="right") > first
+    # One more span, so that there is something to look up where no question has any.
+    best = tf.gather(tf.concat([spans.score, [0.0]], 0), tf.where(has_span, first, 0))
+    best = tf.where(has_span, best, tf.constant(_NOTHING, tf.float64))
+    picked = _within_sentence(spans, texts, best, first, rules.sentence_margin)
+    odds = tf.where(has_span, null - best, tf.constant(NO_SPAN_ODDS, tf.float64))
+    is_answered = has_span
+    if rules.may_be_unanswerable:
+        is_answered &= ~(odds > rules.null_threshold)
+
+    # All that competes: the spans, then no answer.
+    competes = tf.range(questions)
+    if not rules.may_be_unanswerable:
+        competes = tf.boolean_mask(competes, ~has_span)
+    nowhere = tf.fill([tf.size(competes)], -1)
+    question = tf.concat([spans.question, competes], 0)
+    score = tf.concat([spans.score, tf.gather(null, competes)], 0)
+    text = tf.concat([texts.text, tf.fill([tf.size(competes)], "")], 0)
+    start = tf.concat([texts.start, nowhere], 0)
+    end = tf.concat([texts.end, nowhere], 0)
+    probability = _softmax(question, score, questions)
+
+    number = tf.size(spans.question)
+    nothing = tf.scatter_nd(
+        competes[:, None], number + tf.range(tf.size(competes)), tf.stack([questions])
+    )
+    chosen = tf.where(is_answered, picked, nothing)
+    is_picked = tf.scatter_nd(
+        tf.boolean_mask(picked, has_span)[:, None],
+        tf.ones([tf.math.count_nonzero(has_span, dtype=tf.int32)], tf.int32),
+        tf.stack([tf.size(question)]),
+    )
+    rank = tf.where(is_picked == 1, tf.gather(best, question), score)
+    order = sorted_by(is_picked, descending=True)
+    order = tf.gather(order, sorted_by(tf.gather(rank, order), descending=True))
+    order = tf.gather(order, sorted_by(tf.gather(question, order)))
+    entries = _json_entries(text, start, end, probability)
+    lists = tf.strings.unsorted_segment_join(
+        tf.gather(entries, order), tf.gather(question, order), questions, separator=", "
+    )
+    return {
+        "predicted_answer": tf.gather(text, chosen),
+        "predicted_start": tf.gather(start, chosen),
+        "predicted_end": tf.gather(end, chosen),
+        "predicted_score": tf.cast(tf.gather(probability, chosen), tf.float32),
+        "predicted_null_odds": tf.cast(odds, tf.float32),
+        "predicted_nbest": tf.strings.join(["[", lists, "]"]),
+    }
+
+
+def _within_sentence(
+    spans: RankedSpans, texts: SpanTexts, best: tf.Tensor, first: tf.Tensor, margin: float
+) -> tf.Tensor:
+    """The first span of each question near the best and within a sentence; the best if none is.
+
+    Args:
+        spans, texts: the spans.
+        best, first: float64 and int32 [questions], score and place of the best span.
+        margin: see `AnswerRules`.
+    """
+    if not margin:
+        return first
+    runs_over = tf.strings.regex_full_match(texts.text, f"(?s).*(?:{SENTENCE_END}).*")
+    is_near = spans.score >= tf.gather(best, spans.question) - margin
+    number = tf.size(spans.question)
+    place = tf.where(is_near & ~runs_over, tf.range(number), number)
+    least = tf.math.unsorted_segment_min(place, spans.question, tf.size(first))
+    return tf.where(least < number, least, first)
+
+
+def _softmax(question: tf.Tensor, score: tf.Tensor, questions: tf.Tensor) -> tf.Tensor:
+    peak = tf.math.unsorted_segment_max(score, question, questions)
+    odds = tf.exp(score - tf.gather(peak, question))
+    total = tf.math.unsorted_segment_sum(odds, question, questions)
+    return odds / tf.gather(total, question)
+
+
+def _json_entries(
+    text: tf.Tensor, start: tf.Tensor, end: tf.Tensor, probability: tf.Tensor
+) -> tf.Tensor:
+    is_span = start >= 0
+    digits = tf.strings.as_string(tf.cast(probability, tf.float32), precision=_PROBABILITY_DIGITS)
+    parts = [
+        '{"text": "',
+        json_text(text),
+        '", "start": ',
+        tf.where(is_span, tf.strings.as_string(start), "null"),
+        ', "end": ',
+        tf.where(is_span, tf.strings.as_string(end), "null"),
+        ', "probability": ',
+        digits,
+        "}",
+    ]
+    return tf.strings.join(parts)
+
+
+def span_logits(
+    model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
+) -> dict[str, tf.Tensor]:
+    """Computes start and end logits, float32 [rows, length], far below zero on padding."""
+    start, end = model(batch, training=training, dropout_key=dropout_key)
+    padding = FAR_BELOW * (1.0 - tf.cast(batch["input_mask"], tf.float32))
+    return {"start_logits": start + padding, "end_logits": end + padding}
+
+
+class QuestionAnswerer(TextModule):
+    """`question` and `context` to the answer.
+
+    Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
+    `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,
+    -1 for no answer; `predicted_score` float32, the probability of the answer (or of there being
+    none) among the best spans and, if the model may leave questions unanswered, no answer;
+    `predicted_null_odds` float32, the null score minus that of the best span; `predicted_nbest`
+    string, JSON of the ranked candidates.
+
+    Args:
+        model: built `BertQuestionAnswerer` with its weights, float32.
+        tokenizer: the model's.
+        lengths, rules: how contexts are read and answers chosen.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("question", "context")
+
+    def __init__(
+        self, model: Any, tokenizer: WordPieceTokenizer, lengths: AnswerLengths, rules: AnswerRules
+    ):
+        super().__init__(model, tokenizer)
+        self._lengths = lengths
+        self._rules = rules
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        lengths, contexts = self._lengths, texts["context"]
+        asked = self.tokenizer.tokenize(texts["question"])[:, : lengths.max_query_length]
+        tokens, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
+        rows = window_rows(
+            asked,
+            tokens,
+            max_seq_length=lengths.max_seq_length,
+            doc_stride=lengths.doc_stride,
+            tokenizer=self.tokenizer,
+        )
+        first, last, score, null = self._span_scores(rows, batch_tokens)
+        spans = rank_spans(
+            rows.question,
+            first + rows.start[:, None],
+            last + rows.start[:, None],
+            score,
+            max_answer_length=lengths.max_answer_length,
+            n_best=lengths.n_best_size,
+        )
+        null = tf.math.unsorted_segment_min(
+            tf.cast(null, tf.float64), rows.question, tf.size(contexts)
+        )
+        found = _span_texts(spans, contexts, starts, ends)
+        return choose_answers(spans, found, null, self._rules)
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return span_logits(self.model, batch, training=False, dropout_key=None)
+
+    def _span_scores(
+        self, rows: WindowRows, batch_tokens: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """First, last and score of each window's best spans, and its score of no answer."""
+        lengths, best = self._lengths, self._lengths.n_best_size
+
+        def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            outputs = self.head_outputs(batch)
+            start, end = outputs["start_logits"], outputs["end_logits"]
+            spans = window_spans(
+                start,
+                end,
+                tf.gather(rows.context_begin, chosen),
+                tf.gather(rows.length, chosen),
+                max_answer_length=lengths.max_answer_length,
+                n_best=best,
+            )
+            return (*spans, start[:, 0] + end[:, 0])
+
+        return map_row_batches(
+            score,
+            rows.word_ids,
+            rows.type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(
+                tf.TensorSpec([best], tf.int32),
+                tf.TensorSpec([best], tf.int32),
+                tf.TensorSpec([best], tf.float32),
+                tf.TensorSpec([], tf.float32),
+            ),
+        )
+
+
+def _span_texts(
+    spans: RankedSpans, contexts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> SpanTexts:
+    """The slices of the contexts that spans cover, from the byte offsets of the tokens."""
+    texts = tf.gather(contexts, spans.question)
+    first_tokens = tf.gather(starts.row_starts(), spans.question)
+    begin = tf.gather(starts.flat_values, first_tokens + tf.cast(spans.first, tf.int64))
+    end = tf.gather(ends.flat_values, first_tokens + tf.cast(spans.last, tf.int64))
+    text = tf.strings.substr(texts, begin, end - begin)
+    before = tf.strings.length(
+        tf.strings.substr(texts, tf.zeros_like(begin), begin), unit="UTF8_CHAR"
+    )
+    return SpanTexts(text, before, before + tf.strings.length(text, unit="UTF8_CHAR"))

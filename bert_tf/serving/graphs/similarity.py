@@ -1,0 +1,84 @@
+"""Vectors of texts and the cosine of pairs, inside one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.layers.pooling import unit_vectors
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
+from bert_tf.serving.text_module import TextModule, checked_texts
+
+EMBED = "embed"
+
+
+def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """Of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
+    return tf.reduce_sum(unit_vectors(first) * unit_vectors(second), axis=-1)
+
+
+class SimilarityModule(TextModule):
+    """From `text` and `text_pair` to their vectors and cosine.
+
+    Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
+    float32 [n]. Saved it has another signature, `embed`, which takes `text` alone and gives its
+    `embedding`.
+
+    Args:
+        model: built `BertSentenceEncoder` with its weights, float32.
+        tokenizer: the model's.
+        max_seq_length: tokens of a text.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
+
+    def __init__(self, model: Any, tokenizer: WordPieceTokenizer, *, max_seq_length: int):
+        super().__init__(model, tokenizer)
+        self._max_seq_length = max_seq_length
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = tf.size(texts["text"])
+        both = tf.concat([texts[name] for name in self.input_names], axis=0)
+        vectors, lost_tokens = self._embed(both, batch_tokens)
+        first, second = vectors[:rows], vectors[rows:]
+        return {
+            EMBEDDING: first,
+            PAIR_EMBEDDING: second,
+            "predicted_similarity": cosines(first, second),
+            LOST_TOKENS: lost_tokens[:rows] + lost_tokens[rows:],
+        }
+
+    def signatures(self) -> dict[str, Callable[..., Any]]:
+        @tf.function
+        def embed(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            texts = checked_texts({"text": text})["text"]
+            return {EMBEDDING: self._embed(texts, tf.constant(DEFAULT_BATCH_TOKENS))[0]}
+
+        text = tf.TensorSpec([None], tf.string, name="text")
+        return {**super().signatures(), EMBED: embed.get_concrete_function(text=text)}
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {EMBEDDING: self.model(batch, training=False)}
+
+    def _embed(self, texts: tf.Tensor, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Vectors [n, hidden] and the tokens that each text loses, int32 [n]."""
+        tokens = self.tokenizer.tokenize(texts)
+        word_ids, type_ids = pack_pairs(
+            tokens, None, max_seq_length=self._max_seq_length, tokenizer=self.tokenizer
+        )
+        (vectors,) = map_row_batches(
+            lambda batch, _: (self.head_outputs(batch)[EMBEDDING],),
+            word_ids,
+            type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(tf.TensorSpec([self.model.config.hidden_size], tf.float32),),
+        )
+        lost = (
+            tf.cast(tokens.row_lengths(), tf.int32) + 2 - tf.cast(word_ids.row_lengths(), tf.int32)
+        )
+        return vectors, lost

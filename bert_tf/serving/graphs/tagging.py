@@ -1,0 +1,301 @@
+"""Tagging of texts of any length inside one graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.text_module import TextModule, json_text
+
+_SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
+
+
+class EntityTag(NamedTuple):
+    """What a label of a tagger says of its word.
+
+    Attributes:
+        label: as it is written.
+        kind: type of the entity that the word is in; empty outside of entities.
+        opens, closes: whether the word continues no entity, and whether none continues after it.
+    """
+
+    label: str
+    kind: str
+    opens: bool
+    closes: bool
+
+
+class GraphWords(NamedTuple):
+    """Words of texts and the rows they are read in.
+
+    Attributes:
+        word_ids: ragged int32 [windows, (tokens)].
+        text: int32 [words], the text of each, ascending.
+        start_bytes, end_bytes: int64 [words], byte offsets into the text.
+        window: int32 [words], the row that each word is read in.
+        position: int32 [words], where in that row its first token is.
+    """
+
+    word_ids: tf.RaggedTensor
+    text: tf.Tensor
+    start_bytes: tf.Tensor
+    end_bytes: tf.Tensor
+    window: tf.Tensor
+    position: tf.Tensor
+
+
+def graph_words(
+    tokenizer: WordPieceTokenizer, texts: tf.Tensor, *, max_seq_length: int, stride: int
+) -> GraphWords:
+    """Tokenizes texts and cuts them into windows; see the task's `encode_words`."""
+    tokens, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    capacity = max_seq_length - _SPECIALS
+    step = min(stride, capacity)
+    lengths = tf.cast(tokens.row_lengths(), tf.int32)
+    counts = 1 + (tf.maximum(lengths - capacity, 0) + step - 1) // step
+
+    continues = tf.constant([entry.startswith(CONTINUATION) for entry in tokenizer.vocab])
+    begins = ~tf.gather(continues, tokens.flat_values)
+    first = tf.cast(tf.where(begins)[:, 0], tf.int32)
+    last = tf.concat([first[1:], [tf.size(begins)]], 0)[: tf.size(first)] - 1
+    text = tf.cast(tf.gather(tokens.value_rowids(), first), tf.int32)
+    place = first - tf.cast(tf.gather(tokens.row_starts(), text), tf.int32)
+    nearest = _nearest_windows(
+        place, tf.gather(lengths, text), tf.gather(counts, text), capacity=capacity, step=step
+    )
+    first_window = tf.cumsum(counts, exclusive=True)
+    return GraphWords(
+        word_ids=_window_rows(tokenizer, tokens, lengths, counts, capacity=capacity, step=step),
+        text=text,
+        start_bytes=tf.gather(starts.flat_values, first),
+        end_bytes=tf.gather(ends.flat_values, last),
+        window=tf.gather(first_window, text) + nearest,
+        position=1 + place - nearest * step,
+    )
+
+
+def _nearest_windows(
+    place: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor, *, capacity: int, step: int
+) -> tf.Tensor:
+    """The window of its text in which a token has most context, the first of equals.
+
+    Args:
+        place, lengths, counts: int32 [n], the token in its text, tokens and windows of the text.
+        capacity, step: tokens of a window, and from one to the next.
+    """
+    most = -(-capacity // step)  # windows that hold a token
+    window = (place // step)[:, None] - tf.range(most - 1, -1, -1)
+    begin = window * step
+    end = tf.minimum(begin + capacity, lengths[:, None])
+    context = tf.minimum(place[:, None] - begin, end - 1 - place[:, None])
+    exists = (window >= 0) & (window < counts[:, None])
+    best = tf.argmax(tf.where(exists, context, -1), axis=1, output_type=tf.int32)
+    return place // step - (most - 1) + best
+
+
+def _window_rows(
+    tokenizer: WordPieceTokenizer,
+    tokens: tf.RaggedTensor,
+    lengths: tf.Tensor,
+    counts: tf.Tensor,
+    *,
+    capacity: int,
+    step: int,
+) -> tf.RaggedTensor:
+    """`[CLS] window [SEP]` of every window, ragged int32 [windows, (tokens)]."""
+    text = tf.repeat(tf.range(tf.size(counts)), counts)
+    start = tf.ragged.range(counts).flat_values * step
+    length = tf.minimum(capacity, tf.gather(lengths, text) - start)
+    begin = tf.gather(tokens.row_starts(), text) + tf.cast(start, tf.int64)
+    positions = tf.ragged.range(begin, begin + tf.cast(length, tf.int64))
+    cls = tf.fill([tf.size(text), 1], tokenizer.cls_id)
+    sep = tf.fill([tf.size(text), 1], tokenizer.sep_id)
+    return tf.concat([cls, tf.gather(tokens.flat_values, positions), sep], axis=1)
+
+
+class EntityWriter:
+    """Writes the entities and tags of texts, of which `tags` are in the order of the logits."""
+
+    def __init__(self, tags: Sequence[EntityTag]):
+        numbers = {kind: number for number, kind in enumerate(dict.fromkeys(t.kind for t in tags))}
+        self.labels = [tag.label for tag in tags]
+        self._is_outside = np.array([not tag.kind for tag in tags])
+        self._opens = np.array([tag.opens for tag in tags])
+        self._closes = np.array([tag.closes for tag in tags])
+        self._kinds = np.array([numbers[tag.kind] for tag in tags], np.int32)
+        self._kind_texts = [json.dumps(kind, ensure_ascii=False) for kind in numbers]
+        self._tag_texts = [json.dumps(label, ensure_ascii=False) for label in self.labels]
+
+    def outputs(
+        self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """`predicted_entities` and `predicted_tags` (string), `mean_score` (float32), all [n].
+
+        Args:
+            texts, words: UTF-8 string [n], and their words.
+            tags, probabilities: int32 and float32 [words], numbers of labels.
+        """
+        rows = tf.size(texts)
+        starts = characters_at_bytes(texts, words.text, words.start_bytes)
+        ends = characters_at_bytes(texts, words.text, words.end_bytes)
+        listed = tf.strings.join(
+            [
+                '{"start": ',
+                tf.strings.as_string(starts),
+                ', "end": ',
+                tf.strings.as_string(ends),
+                ', "tag": ',
+                tf.gather(self._tag_texts, tags),
+                "}",
+            ]
+        )
+        counts = tf.math.unsorted_segment_sum(tf.ones_like(probabilities), words.text, rows)
+        totals = tf.math.unsorted_segment_sum(probabilities, words.text, rows)
+        return {
+            "predicted_entities": self._entities(texts, words, tags, probabilities, starts, ends),
+            "predicted_tags": _lists(listed, words.text, rows),
+            "mean_score": tf.math.divide_no_nan(totals, counts),
+        }
+
+    def _entities(
+        self,
+        texts: tf.Tensor,
+        words: GraphWords,
+        tags: tf.Tensor,
+        probabilities: tf.Tensor,
+        starts: tf.Tensor,
+        ends: tf.Tensor,
+    ) -> tf.Tensor:
+        kinds = tf.gather(self._kinds, tags)
+        goes_on = (
+            (words.text == _shifted(words.text, -1))
+            & ~_shifted(tf.gather(self._closes, tags), True)
+            & (kinds == _shifted(kinds, -1))
+            & ~tf.gather(self._opens, tags)
+        )
+        is_inside = ~tf.gather(self._is_outside, tags)
+        begins = is_inside & ~goes_on
+        entities = tf.math.count_nonzero(begins, dtype=tf.int32)
+        number = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, is_inside)
+
+        def first(values: tf.Tensor) -> tf.Tensor:
+            return tf.boolean_mask(values, begins)
+
+        def greatest(values: tf.Tensor) -> tf.Tensor:
+            inside = tf.boolean_mask(values, is_inside)
+            return tf.math.unsorted_segment_max(inside, number, entities)
+
+        score = tf.math.unsorted_segment_mean(
+            tf.boolean_mask(probabilities, is_inside), number, entities
+        )
+        owner = first(words.text)
+        begin = first(words.start_bytes)
+        text = tf.strings.substr(tf.gather(texts, owner), begin, greatest(words.end_bytes) - begin)
+        listed = tf.strings.join(
+            [
+                '{"start": ',
+                tf.strings.as_string(first(starts)),
+                ', "end": ',
+                tf.strings.as_string(greatest(ends)),
+                ', "label": ',
+                tf.gather(self._kind_texts, first(kinds)),
+                ', "text": "',
+                json_text(text),
+                '", "score": ',
+                tf.strings.as_string(score, precision=6),
+                "}",
+            ]
+        )
+        return _lists(listed, owner, tf.size(texts))
+
+
+def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
+    """Turns byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
+    flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+    begins = tf.cast(tf.bitwise.bitwise_and(flat, 0xC0) != 0x80, tf.int64)
+    before = tf.concat([[0], tf.cumsum(begins)], 0)
+    lengths = tf.cast(tf.strings.length(texts), tf.int64)
+    bases = tf.gather(tf.cumsum(lengths, exclusive=True), owners)
+    return tf.gather(before, bases + offsets) - tf.gather(before, bases)
+
+
+def _lists(items: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """JSON lists of items, string [rows]."""
+    joined = tf.strings.unsorted_segment_join(items, owners, rows, separator=", ")
+    return tf.strings.join(["[", joined, "]"])
+
+
+def _shifted(values: tf.Tensor, first: int | bool) -> tf.Tensor:
+    """The value of the word before each."""
+    return tf.concat([tf.constant([first], values.dtype), values], 0)[:-1]
+
+
+class TextTagger(TextModule):
+    """`text` to its entities and tags.
+
+    Outputs, all [n]: `predicted_entities` and `predicted_tags`, strings of JSON lists of objects,
+    as the task's `prediction_columns` has them; `mean_score`, float32. Not of the rows: `labels`,
+    string [labels].
+
+    Args:
+        model: built `BertTokenClassifier` with its weights, float32.
+        tokenizer: the model's.
+        tags: in the order of the logits.
+        max_seq_length, window_stride: tokens of a row, and between two windows.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: WordPieceTokenizer,
+        *,
+        tags: Sequence[EntityTag],
+        max_seq_length: int,
+        window_stride: int,
+    ):
+        super().__init__(model, tokenizer)
+        self._writer = EntityWriter(tags)
+        self._max_seq_length = max_seq_length
+        self._window_stride = window_stride
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        longest = self._max_seq_length
+        words = graph_words(
+            self.tokenizer, texts["text"], max_seq_length=longest, stride=self._window_stride
+        )
+
+        def best_tags(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            logits = self.head_outputs(batch)["logits"]
+            probabilities = tf.nn.softmax(logits, axis=-1)
+            # Batches are of several lengths; a row of `max_seq_length` can hold each.
+            beyond = longest - tf.shape(logits)[1]
+            return tuple(
+                tf.pad(values, [[0, 0], [0, tf.maximum(beyond, 0)]])[:, :longest]
+                for values in (
+                    tf.argmax(logits, axis=-1, output_type=tf.int32),
+                    tf.reduce_max(probabilities, axis=-1),
+                )
+            )
+
+        tags, probabilities = map_row_batches(
+            best_tags,
+            words.word_ids,
+            tf.zeros_like(words.word_ids),
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(tf.TensorSpec([longest], tf.int32), tf.TensorSpec([longest], tf.float32)),
+        )
+        places = tf.stack([words.window, words.position], axis=1)
+        outputs = self._writer.outputs(
+            texts["text"], words, tf.gather_nd(tags, places), tf.gather_nd(probabilities, places)
+        )
+        return {**outputs, "labels": tf.constant(self._writer.labels)}

@@ -1,0 +1,225 @@
+"""Rows of a table with a context, choices and the number of the right one."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.tasks.base.declaration import Fault
+from bert_tf.tasks.multiple_choice.options import choices_fault
+
+_USUAL_QUESTION = "question"
+_WHOLE_NUMBER = re.compile(r"([+-]?\d{1,9})(\.0*)?", re.ASCII)  # 2.0 where a column has gaps
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceColumns:
+    """Columns of a table; `choices` is one that holds lists, or one for each choice."""
+
+    context: str
+    question: str | None
+    choices: tuple[str, ...]
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceRows:
+    """The usable rows of a file.
+
+    Attributes:
+        source: the file.
+        contexts, questions: text of each row; None where rows have no questions.
+        choices: texts of each row, at least two.
+        right: int64 [rows], number of the right choice, from 0.
+        lines: the line each row starts on, counted from 1.
+        rejects: rows that cannot be used.
+        label_form: whether labels of the file are a `number` or a `text`.
+    """
+
+    source: str
+    contexts: list[str]
+    questions: list[str] | None
+    choices: list[list[str]]
+    right: np.ndarray
+    lines: list[int]
+    rejects: list[Reject]
+    label_form: str
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        return self._selected(~held_out, self.rejects), self._selected(held_out, [])
+
+    def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:
+        rows = np.flatnonzero(chosen).tolist()
+        questions = self.questions
+        return dataclasses.replace(
+            self,
+            contexts=[self.contexts[row] for row in rows],
+            questions=None if questions is None else [questions[row] for row in rows],
+            choices=[self.choices[row] for row in rows],
+            right=self.right[chosen],
+            lines=[self.lines[row] for row in rows],
+            rejects=rejects,
+        )
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Choices of each row, int64 [rows]."""
+        return np.array([len(texts) for texts in self.choices], np.int64)
+
+
+class _Row(NamedTuple):
+    line: int
+    context: str
+    question: str
+    choices: list[str]
+    label: str
+
+
+def read_choices(
+    path: str,
+    columns: ChoiceColumns,
+    *,
+    label_form: str,
+    dialect: TableDialect,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> ChoiceRows:
+    """Reads labeled rows.
+
+    Args:
+        path, columns: a table and its columns.
+        label_form: `number`, `text`, or `auto`: numbers if all labels are whole numbers.
+        dialect: how the file is written.
+        max_rows: read only the first rows, rejected ones included (0: all).
+        console: where lines for the user go.
+
+    Raises:
+        InputError: no row can be used, or they take more than `dialect.max_table_megabytes`.
+        UsageError: the file is missing or lacks a column.
+    """
+    questions = () if columns.question is None else (columns.question,)
+    is_list = len(columns.choices) == 1
+    blocks = read_table_blocks(
+        path,
+        dialect=dialect,
+        text_columns=(columns.context, *questions),
+        value_columns=(columns.label, *(() if is_list else columns.choices)),
+        list_columns=columns.choices if is_list else (),
+        max_rows=max_rows,
+        console=console,
+    )
+    rejects: list[Reject] = []
+    with keeping_rejects(rejects):
+        rows = _collected(path, columns, blocks, rejects, dialect, console)
+    if label_form == "auto":
+        is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
+        label_form = "number" if is_number else "text"
+    right_choice = _numbered if label_form == "number" else _named
+    kept: list[_Row] = []
+    right: list[int] = []
+    for row in rows:
+        choice = right_choice(row)
+        if isinstance(choice, int):
+            kept.append(row)
+            right.append(choice)
+        else:
+            rejects.append(Reject(path, row.line, *choice))
+    rejects.sort(key=lambda reject: reject.line)
+    if not kept:
+        raise nothing_usable(path, rejects)
+    return ChoiceRows(
+        source=path,
+        contexts=[row.context for row in kept],
+        questions=None if columns.question is None else [row.question for row in kept],
+        choices=[row.choices for row in kept],
+        right=np.array(right, np.int64),
+        lines=[row.line for row in kept],
+        rejects=rejects,
+        label_form=label_form,
+    )
+
+
+def _collected(
+    path: str,
+    columns: ChoiceColumns,
+    blocks: Iterable[TableBlock],
+    rejects: list[Reject],
+    dialect: TableDialect,
+    console: Console | None,
+) -> list[_Row]:
+    """The rows with choices; the others are added to `rejects`."""
+    budget = TableBudget(path, dialect.max_table_megabytes)
+    rows = []
+    for number, block in enumerate(blocks):
+        if number == 0 and console is not None:
+            _warn_of_unread_question(path, columns, block, console)
+        rejects += block.rejects
+        for found in _rows_of_block(block, path, columns):
+            if isinstance(found, Reject):
+                rejects.append(found)
+                continue
+            budget.add(1, (found.context, found.question, found.label, *found.choices))
+            rows.append(found)
+    return rows
+
+
+def _rows_of_block(block: TableBlock, path: str, columns: ChoiceColumns) -> Iterator[_Row | Reject]:
+    count = len(block.rows)
+    questions = [""] * count if columns.question is None else block.texts(columns.question)
+    for line, context, question, choices, label in zip(
+        block.lines,
+        block.texts(columns.context),
+        questions,
+        block.text_lists(columns.choices),
+        block.texts(columns.label),
+        strict=True,
+    ):
+        fault = choices_fault({"choices": choices})
+        if fault is not None:
+            yield Reject(path, line, *fault)
+        else:
+            yield _Row(line, context, question, choices or [], label)
+
+
+def _numbered(row: _Row) -> int | Fault:
+    match = _WHOLE_NUMBER.fullmatch(row.label.strip())
+    if match and 0 <= int(match[1]) < len(row.choices):
+        return int(match[1])
+    return (
+        "label is not the number of a choice",
+        f"{row.label!r}, with choices 0 to {len(row.choices) - 1}",
+    )
+
+
+def _named(row: _Row) -> int | Fault:
+    found = row.choices.count(row.label)
+    if found == 1:
+        return row.choices.index(row.label)
+    if found > 1:
+        return "label is the text of several choices", repr(row.label)
+    return "label is not the text of a choice", repr(row.label)
+
+
+def _warn_of_unread_question(
+    path: str, columns: ChoiceColumns, block: TableBlock, console: Console
+) -> None:
+    read: Sequence[str | None] = (columns.context, *columns.choices, columns.label)
+    if columns.question is not None or _USUAL_QUESTION in read:
+        return
+    if _USUAL_QUESTION in block.columns:
+        console.warn(
+            f"{path}: its column {_USUAL_QUESTION!r} is not read; give --question-column "
+            f"{_USUAL_QUESTION} if the choices answer it"
+        )

@@ -1,1 +1,0 @@
-"""Scored spans to answers and their metrics, in NumPy."""

@@ -1,1 +1,0 @@
-"""Windows, spans and answers as operations of the exported graph."""

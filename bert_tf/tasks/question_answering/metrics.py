@@ -1,0 +1,234 @@
+"""Exact match and F1 of answers, by the definitions of the official SQuAD evaluation scripts.
+
+Version 1.1: Rajpurkar et al. 2016 (arXiv 1606.05250); version 2.0, with questions that have no
+answer: Rajpurkar et al. 2018 (arXiv 1806.03822). Both from 0 to 100, as everywhere.
+
+The null threshold is tuned as by `evaluate-v2.0.py` (`find_best_thresh`, `apply_no_ans_threshold`)
+with the null odds as probabilities of no answer, except that a threshold where every question is
+left unanswered is below all of them: the script gives 0.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.task import TaskResults
+from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.question_answering.rows import Questions
+
+_NAMES = ("exact_match", "f1")
+_ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, without punctuation and articles, words separated by one space."""
+    bare = text.lower().translate(_WITHOUT_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+def exact_match(predicted: str, gold: str) -> float:
+    """1 if both are the same text once normalized, else 0."""
+    return float(normalize_answer(predicted) == normalize_answer(gold))
+
+
+def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
+    """Harmonic mean of the shares of words that two answers have in common, 0 to 1.
+
+    Where one side has no words, version 1.1 gives 0, and version 2.0 gives 1 if neither has any.
+    """
+    predicted_words = normalize_answer(predicted).split()
+    gold_words = normalize_answer(gold).split()
+    if version_2 and not (predicted_words and gold_words):
+        return float(predicted_words == gold_words)
+    common = collections.Counter(predicted_words) & collections.Counter(gold_words)
+    shared = sum(common.values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(predicted_words), shared / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def question_scores(
+    predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Computes exact match and F1 of each answer, the best over its gold answers, float64.
+
+    Args:
+        predicted, golds: an answer per question and its gold answers; "" and none for no answer.
+        version_2: score as the script of SQuAD 2.0 does.
+    """
+    exact: list[float] = []
+    f1: list[float] = []
+    for answer, listed in zip(predicted, golds, strict=True):
+        usable = [gold for gold in listed if normalize_answer(gold)] if version_2 else list(listed)
+        candidates = usable or [""]
+        exact.append(max(exact_match(answer, gold) for gold in candidates))
+        f1.append(max(token_f1(answer, gold, version_2=version_2) for gold in candidates))
+    return np.array(exact), np.array(f1)
+
+
+def answer_metrics(
+    predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
+) -> dict[str, float]:
+    """Means of `question_scores`.
+
+    Version 2 adds its `HasAns` as `…_answerable` and its `NoAns` as `…_unanswerable` where there
+    are such questions.
+    """
+    scores = dict(zip(_NAMES, question_scores(predicted, golds, version_2=version_2), strict=True))
+    metrics = {name: percentage(values) for name, values in scores.items()}
+    if version_2:
+        has_answer = np.array([bool(listed) for listed in golds])
+        for kind, chosen in (("answerable", has_answer), ("unanswerable", ~has_answer)):
+            if chosen.any():
+                for name, values in scores.items():
+                    metrics[f"{name}_{kind}"] = percentage(values[chosen])
+    return metrics
+
+
+def percentage(values: np.ndarray) -> float:
+    """The mean of scores from 0 to 1, in percent."""
+    return 100.0 * float(np.mean(values))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpanScores:
+    """The span of each question that is its answer unless it has none.
+
+    Attributes:
+        is_text: bool [questions], whether there is such a span.
+        exact_match, f1: float64 [questions], of that span, 0 to 1.
+        null_odds: float64 [questions], null score minus best span's score.
+        has_answer: bool [questions], by the gold answers.
+    """
+
+    is_text: np.ndarray
+    exact_match: np.ndarray
+    f1: np.ndarray
+    null_odds: np.ndarray
+    has_answer: np.ndarray
+
+    @classmethod
+    def of(cls, predicted: Mapping[str, Any], golds: Sequence[Sequence[str]]) -> Self:
+        """Those of predictions, from `QuestionAnsweringTask.predict` or an exported model."""
+        texts = list(_spans(predicted["predicted_nbest"]))
+        exact, f1 = question_scores(texts, golds, version_2=True)
+        return cls(
+            is_text=np.array([bool(text) for text in texts]),
+            exact_match=exact,
+            f1=f1,
+            null_odds=np.asarray(predicted["predicted_null_odds"], np.float64),
+            has_answer=np.array([bool(listed) for listed in golds]),
+        )
+
+    def with_threshold(self, scores: np.ndarray, threshold: float) -> np.ndarray:
+        """`exact_match` or `f1` where null odds above a threshold mean no answer."""
+        return np.where(self.null_odds > threshold, ~self.has_answer, scores)
+
+
+def _spans(nbest: Iterable[Any]) -> Iterable[str]:
+    """The first span of each ranking, "" where a context has none."""
+    for ranking in nbest:
+        entries = json.loads(ranking) if isinstance(ranking, str) else ranking
+        yield next((entry["text"] for entry in entries if entry["start"] is not None), "")
+
+
+class BestThreshold(NamedTuple):
+    """The null threshold that is best for a metric.
+
+    Attributes:
+        percentage: the metric.
+        least: the least such threshold.
+        between: one above it, at most halfway to the next null odds, so that rounding changes no
+            decision.
+    """
+
+    percentage: float
+    least: float
+    between: float
+
+
+def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
+    """Finds the threshold with the highest mean of `exact_match` or `f1`, of several the least."""
+    order = np.argsort(spans.null_odds, kind="stable")
+    odds = spans.null_odds[order]
+    gains = np.where(spans.has_answer, scores, -spans.is_text.astype(np.float64))[order]
+    # Before the first question, when none is answered, and after each with different null odds.
+    totals = np.count_nonzero(~spans.has_answer) + np.concatenate([[0.0], np.cumsum(gains)])
+    can_end = np.concatenate([[True], odds[1:] != odds[:-1], [True]])
+    best = int(np.argmax(np.where(can_end, totals, -np.inf)))
+    beyond = np.concatenate([[odds[0] - 2.0], odds, [odds[-1] + 2.0]])
+    return BestThreshold(
+        percentage=100.0 * float(totals[best]) / len(odds),
+        least=float(beyond[best]),
+        between=float(beyond[best] + min((beyond[best + 1] - beyond[best]) / 2.0, 1.0)),
+    )
+
+
+def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
+    """Measures what other thresholds would give: 0, and the best for each metric."""
+    exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
+    return {
+        "null_threshold": threshold,
+        "exact_match_untuned": percentage(spans.with_threshold(spans.exact_match, 0.0)),
+        "f1_untuned": percentage(spans.with_threshold(spans.f1, 0.0)),
+        "best_exact": exact.percentage,
+        "best_exact_thresh": exact.least,
+        "best_f1": f1.percentage,
+        "best_f1_thresh": f1.least,
+    }
+
+
+def question_results(
+    source: Questions, predicted: Mapping[str, Any], *, null_threshold: float | None
+) -> TaskResults:
+    """Compares predictions, of the task or an exported model, with the gold answers.
+
+    `null_threshold` is the model's; None if it leaves no question unanswered.
+    """
+    golds = source.golds
+    metrics = answer_metrics(predicted["predicted_answer"], golds, version_2=not all(golds))
+    cells = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
+    if null_threshold is not None and not all(golds):
+        metrics |= threshold_metrics(SpanScores.of(predicted, golds), null_threshold)
+    has_lines = len(source.lines) == 1 or len(set(source.lines)) > 1  # JSON may be one line
+    return TaskResults(
+        metrics=metrics,
+        predictions=[
+            {"id": identity, **({"line": line} if has_lines else {}), "answers": gold, **row}
+            for identity, line, gold, row in zip(
+                source.ids, source.lines, golds, cells, strict=True
+            )
+        ],
+    )
+
+
+def can_tune(source: Questions) -> bool:
+    """Whether questions can tune a null threshold: if some have an answer and some have none."""
+    has_answer = [bool(listed) for listed in source.answers]
+    return any(has_answer) and not all(has_answer)
+
+
+def how_tuned(source: Questions) -> str:
+    """What becomes of the null threshold on these evaluation questions, for the user."""
+    if can_tune(source):
+        return "tuned for F1 on the evaluation rows after every epoch"
+    return "0, since tuning needs evaluation questions both with and without an answer"
+
+
+def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:
+    """The null threshold with the best F1; whatever the one that `predicted` was made with."""
+    spans = SpanScores.of(predicted, source.golds)
+    return best_threshold(spans, spans.f1).between

@@ -1,0 +1,435 @@
+"""Questions with their contexts and answers, from SQuAD JSON (1.1, 2.0) or a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
+from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
+from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
+from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.data.tables.text_files import has_surrogates
+from bert_tf.tasks.question_answering.metrics import normalize_answer
+
+_SHOWN = 5
+_WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
+_LONGEST_CONTEXT = 10**9  # characters
+_STRUCTS = "answers"  # the column of HuggingFace's rows, whose structs have text and answer_start
+
+
+class Answer(NamedTuple):
+    """A text and the character of the context it starts at, -1 where that is not given."""
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionColumns:
+    """Where a table holds what; answers are None where they are not needed."""
+
+    question: str
+    context: str
+    answer: str | None = None
+    answer_start: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Usable questions of a file.
+
+    Attributes:
+        source: the file.
+        ids: SQuAD's ids, or the lines of a table.
+        lines: the line each question begins on, counted from 1.
+        questions: the texts.
+        contexts: every context once.
+        context_index: int64 [questions], the context of each question.
+        answers: the answers of each question, none for a question without an answer.
+        rejects: questions that cannot be used.
+    """
+
+    source: str
+    ids: list[str]
+    lines: list[int]
+    questions: list[str]
+    contexts: list[str]
+    context_index: np.ndarray
+    answers: list[tuple[Answer, ...]]
+    rejects: list[Reject]
+
+    @property
+    def golds(self) -> list[list[str]]:
+        """The texts of each question's answers."""
+        return [[answer.text for answer in listed] for listed in self.answers]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def counted(self) -> str:
+        """How many there are, and how many have no answer, for the user."""
+        without = sum(not listed for listed in self.answers)
+        return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other questions with all rejects, and those that are held out, bool [questions]."""
+        kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        return self.selected(kept, self.rejects), self.selected(out, [])
+
+    def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
+        """Returns some of the questions, int [n], with only their contexts, and these rejects."""
+        used, context_index = np.unique(self.context_index[rows], return_inverse=True)
+        return dataclasses.replace(
+            self,
+            ids=[self.ids[row] for row in rows],
+            lines=[self.lines[row] for row in rows],
+            questions=[self.questions[row] for row in rows],
+            contexts=[self.contexts[context] for context in used],
+            context_index=context_index,
+            answers=[self.answers[row] for row in rows],
+            rejects=rejects,
+        )
+
+
+def read_questions(
+    path: str | Path,
+    columns: QuestionColumns,
+    *,
+    check_offsets: bool,
+    dialect: TableDialect = PLAIN,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> Questions:
+    """Reads SQuAD JSON (a `.json` file with a `data` list) or a table.
+
+    In a table a question without an answer has an empty answer; JSON lines may hold lists of
+    answers and of starts.
+
+    Args:
+        path: the file.
+        columns: the columns of a table; SQuAD JSON has its own names.
+        check_offsets: reject questions whose answer is not at the given position, as training
+            must; measuring needs only the text.
+        dialect: encoding of the file, and whether a table has a header.
+        max_rows: read only the first questions, rejected ones included (0: all).
+        console: where lines for the user go.
+
+    Raises:
+        InputError: the file is damaged, no question can be used, or they take more memory than
+            `dialect.max_table_megabytes`.
+        UsageError: the file is missing or lacks a column.
+    """
+    names_questions = is_squad_json(path)
+    if names_questions:
+        found = squad_questions(path, dialect)
+    else:
+        found = table_questions(
+            path, columns, check_offsets=check_offsets, dialect=dialect, console=console
+        )
+    builder = _Questions(str(path), check_offsets=check_offsets, names_questions=names_questions)
+    budget = TableBudget(path, dialect.max_table_megabytes)
+    with keeping_rejects(builder.rejects):
+        for count, question in enumerate(found, start=1):
+            if builder.add(question):
+                budget.add(0, (question.context,))
+            budget.add(
+                1, (question.id, question.question, *(answer.text for answer in question.answers))
+            )
+            if count == max_rows:
+                break
+    questions = builder.build()
+    if console is not None and not check_offsets:
+        for line in doubtful_answers(questions):
+            console.warn(line)
+    return questions
+
+
+class FoundQuestion(NamedTuple):
+    """One question as found, or why it cannot be used."""
+
+    id: str
+    line: int
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+    fault: tuple[str, str] | None
+
+
+class _Questions:
+    """Collects usable questions, each context once, and rejects."""
+
+    def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
+        self._source = source
+        self._names_questions = names_questions
+        self._check_offsets = check_offsets
+        self._questions: list[FoundQuestion] = []
+        self._lines: dict[str, int] = {}  # of the questions, by id
+        self._contexts: dict[str, int] = {}
+        self._context_index: list[int] = []
+        self.rejects: list[Reject] = []
+
+    def add(self, found: FoundQuestion) -> bool:
+        """Keeps a question or a reject; returns whether a context is kept that was not yet."""
+        fault = found.fault or self._fault(found)
+        if fault:
+            reason, detail = fault
+            if self._names_questions and found.fault is None:
+                detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
+            self.rejects.append(Reject(self._source, found.line, reason, detail))
+            return False
+        self._lines[found.id] = found.line
+        self._questions.append(found)
+        known = len(self._contexts)
+        self._context_index.append(self._contexts.setdefault(found.context, known))
+        return len(self._contexts) > known
+
+    def build(self) -> Questions:
+        if not self._questions:
+            raise nothing_usable(self._source, self.rejects, noun="question")
+        return Questions(
+            source=self._source,
+            ids=[found.id for found in self._questions],
+            lines=[found.line for found in self._questions],
+            questions=[found.question for found in self._questions],
+            contexts=list(self._contexts),
+            context_index=np.array(self._context_index, np.int64),
+            answers=[found.answers for found in self._questions],
+            rejects=self.rejects,
+        )
+
+    def _fault(self, found: FoundQuestion) -> tuple[str, str] | None:
+        if found.id in self._lines:
+            return "duplicate question id", f"first at line {self._lines[found.id]}"
+        for name, text in (("question", found.question), ("context", found.context)):
+            if not text.strip():
+                return f"{name} is empty", ""
+            if has_surrogates(text):
+                return f"{name} is not Unicode text", ""
+        if any(has_surrogates(answer.text) for answer in found.answers):
+            return "answer is not Unicode text", ""
+        if not self._check_offsets or not found.answers:
+            return None
+        return place_fault(found.answers[0], found.context)
+
+
+def place_fault(answer: Answer, context: str) -> tuple[str, str] | None:
+    """Why a question cannot be trained on, as reason and detail of a reject; None if it can."""
+    text, start = answer
+    if start < 0:
+        return "answer has no start that is a whole number", repr(text)
+    if context.startswith(text, start):
+        return None
+    there = f"{text!r} at {start}, where the context has {context[start : start + len(text)]!r}"
+    nearest = _nearest_place(answer, context)
+    if nearest is None:
+        return "answer is not in the context", there
+    return "answer is not at its start", f"{there}; it has the answer at {nearest}"
+
+
+def doubtful_answers(questions: Questions) -> Iterator[str]:
+    """Lines on evaluation questions whose gold answers are likely wrong; they still count."""
+    absent, misplaced = [], []
+    for identity, listed, index in zip(
+        questions.ids, questions.answers, questions.context_index, strict=True
+    ):
+        context = questions.contexts[index]
+        if not listed:
+            continue
+        text, start = listed[0]
+        if not any(_is_in(answer.text, context) for answer in listed):
+            absent.append(identity)
+        elif start >= 0 and not context.startswith(text, start):
+            misplaced.append(identity)
+    total = quantity(len(questions), "question")
+    if absent:
+        yield (
+            f"{questions.source}: {len(absent):,} of {total} have an answer that is not in the "
+            f"context, so that no prediction can match it exactly: {_shown(absent)}"
+        )
+    if misplaced:
+        yield (
+            f"{questions.source}: {len(misplaced):,} of {total} have an answer that is not at its "
+            f"start; metrics compare its text, and the loss leaves it out: {_shown(misplaced)}"
+        )
+
+
+def _is_in(text: str, context: str) -> bool:
+    return text in context or normalize_answer(text) in normalize_answer(context)
+
+
+def _nearest_place(answer: Answer, context: str) -> int | None:
+    """Where the context has the answer, of several places the one nearest to its start."""
+    text, start = answer
+    places = {context.rfind(text, 0, start + len(text)), context.find(text, start)} - {-1}
+    return min(places, key=lambda place: abs(place - start), default=None)
+
+
+def _shown(ids: Sequence[str]) -> str:
+    listed = ", ".join(ids[:_SHOWN])
+    return listed if len(ids) <= _SHOWN else f"{listed} and {len(ids) - _SHOWN:,} more"
+
+
+def squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[FoundQuestion]:
+    for line, context, question, fault in read_squad_entries(path, dialect):
+        if fault is not None:
+            yield _unusable(line, *fault)
+        elif not isinstance(question, dict):
+            yield _unusable(line, "question is not a JSON object")
+        else:
+            yield _squad_question(line, context, question)
+
+
+def _squad_question(line: int, context: Any, entry: dict[str, Any]) -> FoundQuestion:
+    identity = cell_text(entry.get("id"))
+    question = entry.get("question")
+    if not identity:
+        return _unusable(line, "question has no id")
+    where = f"question {identity!r}"
+    if not isinstance(context, str):
+        return _unusable(line, "context is missing or not text", where)
+    if not isinstance(question, str):
+        return _unusable(line, "question is missing or not text", where)
+    answers: tuple[Answer, ...] = ()
+    if not _is_impossible(entry):
+        listed = _as_structs(entry.get("answers"))
+        if not isinstance(listed, list):
+            return _unusable(line, "question has no list of answers", where)
+        for item in listed:
+            text = item.get("text") if isinstance(item, dict) else None
+            if not isinstance(text, str) or not text.strip():
+                return _unusable(line, "answer is missing or not text", where)
+            answers += (Answer(text, _whole_number(item.get("answer_start"))),)
+    return FoundQuestion(identity, line, question, context, answers, None)
+
+
+def _unusable(line: int, reason: str, detail: str = "") -> FoundQuestion:
+    return FoundQuestion("", line, "", "", (), (reason, detail))
+
+
+def table_questions(
+    path: str | Path,
+    columns: QuestionColumns,
+    *,
+    check_offsets: bool,
+    dialect: TableDialect,
+    console: Console | None,
+) -> Iterator[FoundQuestion]:
+    blocks = read_table_blocks(
+        path,
+        dialect=dialect,
+        text_columns=(columns.question, columns.context),
+        console=console,
+    )
+    is_first = True
+    for block in blocks:
+        is_absent = is_first and columns.answer not in (None, *block.columns)
+        if is_absent and any(_structs(row.get(_STRUCTS)) for row in block.rows):
+            columns = dataclasses.replace(columns, answer=_STRUCTS)
+        structs = [_structs(row.get(columns.answer or "")) for row in block.rows]
+        if is_first and block.columns:
+            has_starts = any(each is not None for each in structs) or not check_offsets
+            needed = (columns.answer, None if has_starts else columns.answer_start)
+            check_columns(path, block.header, block.columns, [name for name in needed if name])
+        is_first = False
+        found = [
+            _table_question(row, line, columns, listed)
+            for row, line, listed in zip(block.rows, block.lines, structs, strict=True)
+        ]
+        found += [_unusable(reject.line, reject.reason, reject.detail) for reject in block.rejects]
+        yield from sorted(found, key=lambda question: question.line)
+
+
+def _table_question(
+    row: dict[str, Any], line: int, columns: QuestionColumns, structs: Sequence[dict] | None
+) -> FoundQuestion:
+    texts: list[Any] = []
+    starts: list[Any] = []
+    if _is_impossible(row):
+        pass
+    elif structs is not None:
+        texts = [text for each in structs for text in _as_list(each["text"])]
+        starts = [start for each in structs for start in _as_list(each.get("answer_start"))]
+    elif columns.answer:
+        texts, starts = _as_lists(row.get(columns.answer), row.get(columns.answer_start or ""))
+    if not all(_is_value(text) for text in texts):
+        return _unusable(line, "answer is neither text nor number")
+    numbers = [_whole_number(start) for start in starts]
+    numbers += [-1] * (len(texts) - len(numbers))
+    answers = tuple(
+        Answer(cell_text(text), start)
+        for text, start in zip(texts, numbers, strict=False)
+        if cell_text(text).strip()
+    )
+    question, context = row[columns.question], row[columns.context]
+    return FoundQuestion(f"line {line}", line, question, context, answers, None)
+
+
+def _structs(value: Any) -> list[dict[str, Any]] | None:
+    """The structs of answers, each with `text` and `answer_start`, or with lists of them; None of
+    anything else. In CSV they are texts as JSON, Python or pandas writes them."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = value_in_text(value)
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(each, dict) and "text" in each for each in listed):
+        return None
+    return listed
+
+
+def _as_structs(answers: Any) -> Any:
+    """HuggingFace's struct of two lists as SQuAD's list of structs; anything else as it is."""
+    if not isinstance(answers, dict) or "text" not in answers:
+        return answers
+    texts, starts = _as_list(answers["text"]), _as_list(answers.get("answer_start"))
+    pairs = itertools.zip_longest(texts, starts[: len(texts)])
+    return [{"text": text, "answer_start": start} for text, start in pairs]
+
+
+def _is_impossible(entry: dict[str, Any]) -> bool:
+    """Whether a question is marked as one without an answer, as in SQuAD 2.0, whose plausible
+    answers some tools keep; tables write truth values as text or number."""
+    return cell_text(entry.get("is_impossible")).strip().lower() in ("true", "1", "1.0")
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
+    """Answers and their starts; texts are lists where both are written as one, and those of quoted
+    texts where no start says that it is the answer itself."""
+    texts = list_in_text(answer) if isinstance(answer, str) else None
+    if texts is not None:
+        starts = list_in_text(start) if isinstance(start, str) else None
+        has_no_start = not cell_text(start).strip()
+        if starts is not None or (has_no_start and all(isinstance(text, str) for text in texts)):
+            return texts, starts or []
+    return _as_list(answer), _as_list(start)
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _whole_number(value: Any) -> int:
+    """The number, also 22.0 as in columns with gaps; -1 if there is none."""
+    if isinstance(value, str):
+        match = _WHOLE_NUMBER.fullmatch(value.strip())
+        return int(match[1]) if match else -1
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return -1
+    return value if 0 <= value < _LONGEST_CONTEXT else -1

@@ -1,1 +1,0 @@
-"""Files of questions to windows for a model, and where it should point in them."""

@@ -1,0 +1,467 @@
+"""Rows of tagged text as files have them.
+
+| file | read as |
+|---|---|
+| CoNLL columns | a word and its tag per line |
+| a table with the columns `tokens` and `tags` | lists of words and of tags |
+| a table with a word and its tag per row | the words of a sentence, which a column names |
+| a table with the columns `text` and `entities` | a text and its `[{start, end, label}, …]` |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.cells import (
+    GAPS,
+    cell_fault,
+    cell_text,
+    check_columns,
+    export_hint,
+    list_in_text,
+    shortened,
+    value_in_text,
+    words_of,
+)
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.data.tables.word_blocks import (
+    COLUMN_NUMBER,
+    TOKENS,
+    are_single_words,
+    is_conll,
+    read_conll_sentences,
+)
+from bert_tf.tasks.base.host_task import kept_if_set
+from bert_tf.tasks.tagging.options import ENTITIES, LISTED_ENTITIES, TaggingConfig
+
+# Of doccano, Label Studio (a list of one), Prodigy, spaCy, Rasa and UIMA, and what transformers
+# predicts.
+_STARTS = ("start", "start_offset", "startOffset", "start_char", "begin")
+_ENDS = ("end", "end_offset", "endOffset", "end_char")
+_LABELS = (
+    *("label", "labels", "type", "tag", "entity_type", "entity_group", "entity", "category"),
+    *("label_", "entityType"),
+)
+_NOT_ACCEPTED = ("reject", "ignore")  # what Prodigy keeps of an annotator's answer
+_TAGS = "tags"
+_SPANS = "spans"  # Prodigy's entities
+_SENTENCE = re.compile(r"sent(ence)?[ _-]*(id|idx|index|no|num|number|nr)?[ #.:]*", re.IGNORECASE)
+_MOST_SENTENCES = 0.75  # of the rows; more are no sentences
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TagColumns:
+    """Where a file has what; see `TaggingConfig`."""
+
+    text: str
+    tokens: str | None
+    tags: str | None
+    entities: str
+    sentence: str | None = kept_if_set(None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggedText:
+    """A row: a text with marks, which are its words or its entities.
+
+    Attributes:
+        line: of the file, counted from 1.
+        text: words of a file that has words are joined by a space.
+        has_words: whether the marks are all words of the text, with a tag each; otherwise they are
+            entities with a label each, in order, and share no character.
+        starts, ends, tags, lines: of each mark, the end exclusive.
+        fault: why the row cannot be used, the reason and the detail; None if it can.
+    """
+
+    line: int
+    text: str = ""
+    has_words: bool = True
+    starts: list[int] = dataclasses.field(default_factory=list)
+    ends: list[int] = dataclasses.field(default_factory=list)
+    tags: list[str] = dataclasses.field(default_factory=list)
+    lines: list[int] = dataclasses.field(default_factory=list)
+    fault: tuple[str, str] | None = None
+
+
+def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
+    """A row from words with a tag each."""
+    lengths = np.array([len(word) for word in words], np.int64)
+    starts = offsets_of(lengths + 1)[:-1]
+    return TaggedText(
+        line=line,
+        text=" ".join(words),
+        starts=starts.tolist(),
+        ends=(starts + lengths).tolist(),
+        tags=tags,
+        lines=lines,
+    )
+
+
+def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str) -> TaggedText:
+    """Reads a text with its entities: a list, its text in JSON or Python, or nothing for none."""
+    if row.get("answer") in _NOT_ACCEPTED and "spans" in row:
+        return TaggedText(line=line, fault=("annotation is not accepted", shortened(row["answer"])))
+    fault = cell_fault(row, text_column, kind="text", allow_empty=False)
+    if fault:
+        return TaggedText(line=line, fault=fault)
+    text = row[text_column]
+    listed = row.get(entities)
+    if isinstance(listed, str):
+        listed = value_in_text(listed) if listed.strip() else []
+    if listed is None:
+        listed = []
+    if isinstance(listed, dict) and _are_columns(listed):
+        listed = [
+            dict(zip(listed, entity, strict=True)) for entity in zip(*listed.values(), strict=True)
+        ]
+    if not isinstance(listed, list):
+        return TaggedText(
+            line=line, fault=(f"column {entities!r} is no list of entities", shortened(listed))
+        )
+    spans = []
+    for item in listed:
+        span = _span(item)
+        if span is None:
+            fault = "entity is not {start, end, label}", shortened(item)
+            return TaggedText(line=line, fault=fault)
+        start, end, label, expected = span
+        if not 0 <= start < end <= len(text) or not text[start:end].strip():
+            return TaggedText(line=line, fault=("entity covers no text", shortened(item)))
+        if expected not in (None, text[start:end]):
+            fault = "entity is not at its place", f"{expected!r}, where is {text[start:end]!r}"
+            return TaggedText(line=line, fault=fault)
+        spans.append((start, end, label))
+    spans.sort()
+    for one, other in itertools.pairwise(spans):
+        if one[1] > other[0]:
+            return TaggedText(line=line, fault=("entities overlap", f"{one} and {other}"))
+    return TaggedText(
+        line=line,
+        text=text,
+        has_words=False,
+        starts=[start for start, _, _ in spans],
+        ends=[end for _, end, _ in spans],
+        tags=[label for _, _, label in spans],
+        lines=[line] * len(spans),
+    )
+
+
+def _span(item: Any) -> tuple[int, int, str, Any] | None:
+    """Start, end, label and, where it is given, the text of an entity."""
+    if isinstance(item, dict):
+        start, end, label = (
+            next((item[name] for name in names if item.get(name) is not None), None)
+            for names in (_STARTS, _ENDS, _LABELS)
+        )
+        text = item.get("text")
+    elif isinstance(item, list | tuple) and len(item) == 3:
+        (start, end, label), text = item, None
+    else:
+        return None
+    if isinstance(label, list) and len(label) == 1:
+        label = label[0]
+    start, end = _place(start), _place(end)
+    if start is None or end is None:
+        return None
+    if not isinstance(label, str) or not label.strip():
+        return None
+    return start, end, label, text
+
+
+def _place(value: Any) -> int | None:
+    """A whole number, also as a float or as text."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _are_columns(value: dict[str, Any]) -> bool:
+    """Whether it is how `datasets` stores a list of objects: a list of each of their values."""
+    return (
+        all(isinstance(each, list) for each in value.values())
+        and len(set(map(len, value.values()))) == 1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableForm:
+    """Whether rows have words with tags or texts with entities, and the names of their columns.
+
+    `sentence` says which sentence a row's word is of; None where rows are sentences.
+    """
+
+    has_words: bool
+    tokens: str
+    tags: str
+    text: str
+    entities: str
+    sentence: str | None = None
+
+
+def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
+    """Finds the form of a table by the columns that were named, which win, and by its first rows.
+
+    Raises:
+        UsageError: it has neither form, or a word per row and no column of sentences.
+    """
+    form = TableForm(
+        has_words=True,
+        tokens=columns.tokens or TOKENS,
+        tags=columns.tags or _TAGS,
+        text=columns.text,
+        entities=_entities_column(columns, block),
+    )
+    form = dataclasses.replace(form, has_words=_has_words(path, columns, form, block))
+    if not form.has_words:
+        return form
+    check_columns(path, block.header, block.columns, (form.tokens, form.tags))
+    values = [row.get(form.tokens) for row in block.rows]
+    sentence = columns.sentence or _sentence_column(block)
+    is_named = columns.sentence in block.columns and not any(map(_is_list, values))
+    if not is_named and not are_single_words(values):
+        return form
+    if sentence is None:
+        raise UsageError(
+            f"{path}: most rows hold a single word in {form.tokens!r}, and would be sentences of "
+            "their own; name the column that says which sentence it is of, --sentence-column NAME, "
+            "or end the file's name in .conll if blank lines are between sentences"
+        )
+    check_columns(path, block.header, block.columns, (sentence,))
+    if _sentences(block.rows, sentence) > max(_MOST_SENTENCES * len(block.rows), 2):
+        raise UsageError(
+            f"{path}: column {sentence!r} is another in nearly every row, so that each word would "
+            "be a sentence; name the column of sentences by --sentence-column"
+        )
+    return dataclasses.replace(form, sentence=sentence)
+
+
+def _entities_column(columns: TagColumns, block: TableBlock) -> str:
+    """The column that is named, or the one of a usual name that holds entities."""
+    if columns.entities != TaggingConfig.entities_column or columns.entities in block.columns:
+        return columns.entities
+    for name in (*ENTITIES, *LISTED_ENTITIES):
+        if name in block.columns and (name == _SPANS or _has_spans(block, name)):
+            return name
+    return columns.entities
+
+
+def _has_spans(block: TableBlock, column: str) -> bool:
+    """Whether the first cell that is filled is a list of lists or objects."""
+    cells = (row.get(column) for row in block.rows)
+    parsed = (value_in_text(cell) if isinstance(cell, str) and cell else cell for cell in cells)
+    first = next((cell for cell in parsed if cell not in (None, "", [])), None)
+    return isinstance(first, list) and isinstance(first[0], list | tuple | dict)
+
+
+def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: TableBlock) -> bool:
+    has_entities = {form.text, form.entities}.issubset(block.columns)
+    names_words = columns.tokens is not None or columns.tags is not None
+    names_entities = columns.entities != TaggingConfig.entities_column
+    if names_words and names_entities and has_entities:
+        raise UsageError(
+            f"{path}: --entities-column is for texts with entities, --tokens-column and "
+            "--tag-column for lists of words; name the columns of one"
+        )
+    if names_words:
+        return True
+    if has_entities and (names_entities or form.tags not in block.columns):
+        return False
+    if form.tokens in block.columns:
+        return True
+    if form.text in block.columns:
+        check_columns(path, block.header, block.columns, (form.entities,))
+        return False
+    available = ", ".join(shortened(name) for name in block.columns)
+    raise UsageError(
+        f"{path}: has neither the columns {form.tokens!r} and {form.tags!r} (lists of words and "
+        f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has {available}; "
+        f"{export_hint(block.columns)}name its columns by --tokens-column and --tag-column, or "
+        "--text-column and --entities-column"
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip().startswith("["))
+
+
+def _sentence_column(block: TableBlock) -> str | None:
+    return next((name for name in block.columns if _SENTENCE.fullmatch(name.strip())), None)
+
+
+def _sentence_name(row: dict[str, Any], column: str) -> str:
+    """Of the sentence that begins with a row; empty where the one before goes on."""
+    name = cell_text(row.get(column)).strip()
+    return "" if name.lower() in GAPS else name
+
+
+def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
+    """How often the column changes; blank cells continue a sentence."""
+    count, before = 0, ""
+    for row in rows:
+        value = _sentence_name(row, column)
+        count += bool(value) and value != before
+        before = value or before
+    return count
+
+
+def sentences_of_rows(
+    path: str | Path, blocks: Iterable[TableBlock], form: TableForm, console: Console | None
+) -> Iterator[TaggedText]:
+    """Joins rows that have a word each; one that cannot be used spoils its sentence."""
+    assert form.sentence is not None
+    if console is not None:
+        console.info(
+            f"{path}: a word per row; words with one {form.sentence!r} are a sentence "
+            "(--sentence-column)"
+        )
+    words: list[str] = []
+    tags: list[str] = []
+    lines: list[int] = []
+    fault: tuple[str, str] | None = None
+    sentence = ""
+    for line, row in _in_order(blocks):
+        if isinstance(row, Reject):
+            place = f"line {line}: {row.detail}" if row.detail else f"line {line}"
+            fault = fault or (row.reason, place)
+            lines.append(line)
+            continue
+        name = _sentence_name(row, form.sentence)
+        if name and name != sentence:
+            if lines:
+                yield _sentence(words, tags, lines, fault)
+            words, tags, lines, fault, sentence = [], [], [], None, name
+        word, tag = (cell_text(row.get(column)).strip() for column in (form.tokens, form.tags))
+        for column, text in ((form.tokens, word), (form.tags, tag)):
+            if not text:
+                fault = fault or (column_is_empty(column), f"line {line}")
+        words.append(word)
+        tags.append(tag)
+        lines.append(line)
+    if lines:
+        yield _sentence(words, tags, lines, fault)
+
+
+def _in_order(blocks: Iterable[TableBlock]) -> Iterator[tuple[int, dict[str, Any] | Reject]]:
+    for block in blocks:
+        rows: list[tuple[int, dict[str, Any] | Reject]] = [
+            *zip(block.lines, block.rows, strict=True),
+            *((reject.line, reject) for reject in block.rejects),
+        ]
+        yield from sorted(rows, key=lambda row: row[0])
+
+
+def _sentence(
+    words: list[str], tags: list[str], lines: list[int], fault: tuple[str, str] | None
+) -> TaggedText:
+    if fault is not None:
+        return TaggedText(line=lines[0], fault=fault)
+    return row_of_words(lines[0], words, tags, lines)
+
+
+def read_tagged_rows(
+    path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
+) -> Iterator[TaggedText]:
+    """Yields the rows of a file, CoNLL by the ending of its name and otherwise a table.
+
+    Raises:
+        InputError: the file is damaged.
+        UsageError: it is missing or lacks a column.
+    """
+    if is_conll(path):
+        return _conll_rows(path, columns, dialect)
+    return _table_rows(path, columns, dialect, console)
+
+
+def _conll_rows(
+    path: str | Path, columns: TagColumns, dialect: TableDialect
+) -> Iterator[TaggedText]:
+    if not dialect.has_header:
+        raise UsageError(f"{path}: --no-header is for CSV and TSV; CoNLL files have no header")
+    sentences = read_conll_sentences(
+        path,
+        dialect,
+        word_column=_column_number("--tokens-column", columns.tokens),
+        tag_column=_column_number("--tag-column", columns.tags),
+    )
+    for sentence in sentences:
+        if sentence.fault is not None:
+            yield TaggedText(line=sentence.line, fault=sentence.fault)
+        else:
+            yield row_of_words(sentence.line, sentence.words, sentence.tags, sentence.lines)
+
+
+def _column_number(flag: str, column: str | None) -> int | None:
+    if column is None:
+        return None
+    if not COLUMN_NUMBER.fullmatch(column):
+        raise UsageError(f"{flag} {column}: columns of CoNLL files go by number, from 1")
+    return int(column)
+
+
+def _table_rows(
+    path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
+) -> Iterator[TaggedText]:
+    blocks = read_table_blocks(path, dialect=dialect, console=console)
+    begin: list[TableBlock] = []  # rejects up to the first row that says which columns there are
+    for block in blocks:
+        begin.append(block)
+        if block.columns:
+            break
+    form = table_form(path, columns, begin[-1]) if begin and begin[-1].columns else None
+    blocks = itertools.chain(begin, blocks)
+    if form is not None and form.sentence is not None:
+        yield from sentences_of_rows(path, blocks, form, console)
+        return
+    for block in blocks:
+        rows = [
+            TaggedText(line=reject.line, fault=(reject.reason, reject.detail))
+            for reject in block.rejects
+        ]
+        if form is not None:
+            rows += [
+                _words_row(row, line, form.tokens, form.tags)
+                if form.has_words
+                else entities_row(row, line, form.text, form.entities)
+                for row, line in zip(block.rows, block.lines, strict=True)
+            ]
+        yield from sorted(rows, key=lambda row: row.line)
+
+
+def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> TaggedText:
+    lists = []
+    for name in (tokens, tags):
+        values = row.get(name)
+        if values is None:
+            return TaggedText(line=line, fault=(column_is_empty(name), ""))
+        found = words_of(_whole_numbers(values) if name == tags else values)
+        if found is None:
+            fault = column_is_not_words(name), shortened(values)
+            return TaggedText(line=line, fault=fault)
+        lists.append(found)
+    words, labels = lists
+    if len(words) != len(labels):
+        fault = "tags are not as many as words", f"{len(words)} words, {len(labels)} tags"
+        return TaggedText(line=line, fault=fault)
+    return row_of_words(line, words, labels, [line] * len(words))
+
+
+def _whole_numbers(tags: Any) -> Any:
+    """Tags whose numbers have become floats, as in NumPy's columns with gaps: `[1.0, 0.0]`."""
+    listed = list_in_text(tags) if isinstance(tags, str) else tags
+    if not isinstance(listed, list) or not any(isinstance(tag, float) for tag in listed):
+        return tags
+    return [int(tag) if isinstance(tag, float) and tag.is_integer() else tag for tag in listed]

@@ -1,0 +1,399 @@
+"""The usable rows of a file with tagged words or entities, as flat arrays."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.cells import text_fault_of_words
+from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
+from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
+from bert_tf.data.tables.word_blocks import is_conll
+from bert_tf.tasks.tagging.options import AUTO, PLAIN
+from bert_tf.tasks.tagging.rows import TagColumns, TaggedText, read_tagged_rows
+from bert_tf.tasks.tagging.schemes import (
+    OUTSIDE,
+    are_numbers,
+    code_tags,
+    entity_spans,
+    named,
+    recognized_scheme,
+    shown_spellings,
+    tag_parts,
+    tags_of_spans,
+    usual_spellings,
+)
+
+_SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
+_BRACKETS = re.compile(r"(\([^()*]+)*\*?\)*")  # (PERSON*, *, *), (GPE)
+_FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggedTexts:
+    """The usable rows of a file, their marks end to end; see `TaggedText`.
+
+    Attributes:
+        source: the file.
+        texts, lines: of each row.
+        has_words: what the marks of all rows are.
+        offsets: int64 [rows + 1], where the marks of a row begin and end.
+        starts, ends: int64 [marks], characters in the row's text.
+        tags, mark_lines: of each mark.
+        rejects: rows that cannot be used.
+    """
+
+    source: str
+    texts: list[str]
+    lines: list[int]
+    has_words: bool
+    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    tags: list[str]
+    mark_lines: list[int]
+    rejects: list[Reject]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The row of each mark, int64 [marks]."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def rejecting(self, faults: dict[int, Reject]) -> Self:
+        """Makes rejects of some rows, by their index.
+
+        Raises:
+            RowsRejected: no row is left.
+        """
+        if len(faults) == len(self):
+            raise nothing_usable(self.source, [*self.rejects, *faults.values()])
+        kept = np.ones(len(self), bool)
+        kept[list(faults)] = False
+        return self._selected(kept, [*self.rejects, *faults.values()])
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        return self._selected(~held_out, self.rejects), self._selected(held_out, [])
+
+    def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:
+        rows = np.flatnonzero(chosen).tolist()
+        of_chosen = chosen[self.owners]
+        marks = np.flatnonzero(of_chosen).tolist()
+        return dataclasses.replace(
+            self,
+            texts=[self.texts[row] for row in rows],
+            lines=[self.lines[row] for row in rows],
+            offsets=offsets_of(np.diff(self.offsets)[chosen]),
+            starts=self.starts[of_chosen],
+            ends=self.ends[of_chosen],
+            tags=[self.tags[mark] for mark in marks],
+            mark_lines=[self.mark_lines[mark] for mark in marks],
+            rejects=rejects,
+        )
+
+
+def read_tagged_texts(
+    path: str | Path,
+    columns: TagColumns,
+    *,
+    dialect: TableDialect = PLAIN_DIALECT,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> TaggedTexts:
+    """Reads a file whole, its tags as they are written.
+
+    Args:
+        path: CoNLL by the ending of its name, otherwise a table.
+        columns: where the file has what.
+        dialect: encoding of the file, and whether a table has a header.
+        max_rows: read only the first rows, rejected ones included (0: all).
+        console: where lines for the user go.
+
+    Raises:
+        InputError: the file is damaged, no row can be used, or they take more memory than
+            `dialect.max_table_megabytes`.
+        UsageError: the file is missing or lacks a column.
+    """
+    budget = TableBudget(path, dialect.max_table_megabytes)
+    usable: list[TaggedText] = []
+    rejects: list[Reject] = []
+    with keeping_rejects(rejects):
+        for count, row in enumerate(read_tagged_rows(path, columns, dialect, console), start=1):
+            fault = row.fault or text_fault_of_words(row.text)
+            if fault:
+                rejects.append(Reject(str(path), row.line, *fault))
+            else:
+                usable.append(row)
+            budget.add(1 + len(row.tags), (row.text,))
+            if count == max_rows:
+                break
+    if not usable:
+        raise nothing_usable(path, rejects)
+    return TaggedTexts(
+        source=str(path),
+        texts=[row.text for row in usable],
+        lines=[row.line for row in usable],
+        has_words=usable[0].has_words,
+        offsets=offsets_of(np.array([len(row.tags) for row in usable], np.int64)),
+        starts=np.array([start for row in usable for start in row.starts], np.int64),
+        ends=np.array([end for row in usable for end in row.ends], np.int64),
+        tags=[tag for row in usable for tag in row.tags],
+        mark_lines=[line for row in usable for line in row.lines],
+        rejects=rejects,
+    )
+
+
+def usual_tags(
+    texts: TaggedTexts,
+    scheme: str,
+    names: Sequence[str],
+    console: Console,
+    known: Collection[str] = (),
+) -> TaggedTexts:
+    """Writes tags as the schemes spell them, see `usual_spellings`.
+
+    Args:
+        texts: as read.
+        scheme: of the model, or the one that is asked for; plain tags are names, or as they are.
+        names: of tags that are numbers; () where there are none.
+        console: gets a line on tags that are read as others.
+        known: tags that the model has as they are.
+
+    Raises:
+        UsageError: tags are numbers without names.
+    """
+    if not texts.has_words:
+        if not known:
+            _check_types(texts, names, console)
+        return texts
+    tags, known_names = set(texts.tags), {OUTSIDE, *names}
+    if names and any(are_numbers([tag]) for tag in tags - known_names):
+        texts = dataclasses.replace(texts, tags=named(texts.tags, names))
+        texts = _rejected(
+            texts,
+            [tag not in known_names for tag in texts.tags],
+            "tag is not a number of --tag-names",
+        )
+    elif scheme != PLAIN and are_numbers(tags - {OUTSIDE}) and not tags.issubset(known):
+        numbers = sorted(tags - {OUTSIDE}, key=float)
+        raise UsageError(
+            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, and not "
+            "what they stand for; "
+            + (
+                "the model was trained on names: write them in place of the numbers, or fine-tune "
+                "with --tag-names, which it keeps"
+                if known
+                else "name the tags in this order, from 0: --tag-names O,B-PER,I-PER,… (or "
+                "--scheme plain, if the numbers are labels of their own)"
+            )
+        )
+    elif scheme != PLAIN and "*" in tags and all(map(_BRACKETS.fullmatch, tags)):
+        raise UsageError(
+            f"{texts.source}: its tags are the brackets of CoNLL-2012 (such as "
+            f"{max(tags, key=len)!r}, and '*' for words outside and inside of entities); write "
+            "them as B-PERSON, I-PERSON and O"
+        )
+    elif names and not known:
+        console.warn(f"{texts.source}: no tag is a number, so --tag-names is not used here")
+    if scheme == PLAIN and not known:
+        return texts
+    spelled = usual_spellings(collections.Counter(texts.tags))
+    spelled = {tag: usual for tag, usual in spelled.items() if tag not in known}
+    if not spelled:
+        return texts
+    console.info(f"{texts.source}: {shown_spellings(spelled)} (--scheme plain: as they are)")
+    return dataclasses.replace(texts, tags=[spelled.get(tag, tag) for tag in texts.tags])
+
+
+def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> None:
+    """Of entities as training rows have them."""
+    if names:
+        raise UsageError(
+            f"{texts.source}: --tag-names is for tags of words that are numbers, and its rows have "
+            "entities with labels; leave it out"
+        )
+    if recognized_scheme(collections.Counter(texts.tags)) != PLAIN:
+        first = texts.tags[0]
+        console.warn(
+            f"{texts.source}: entities have labels such as {first!r}, which begin as the tags of "
+            "words do; they are taken for types: label whole entities without the prefix"
+        )
+
+
+def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
+    """Rejects a name for the column of sentences where rows, or blank lines, are sentences."""
+    has_lines = texts.has_words and len(set(texts.mark_lines)) > len(texts)
+    if column is not None and (not has_lines or is_conll(texts.source)):
+        raise UsageError(
+            f"{texts.source}: --sentence-column is for tables with a word per row, which this is "
+            "not; leave it out"
+        )
+
+
+def scheme_of(texts: TaggedTexts, wanted: str) -> str:
+    """The scheme of a file's tags, unless one is asked for.
+
+    Raises:
+        UsageError: so many tags have a prefix that it is not clear.
+    """
+    if wanted != AUTO:
+        return wanted
+    if not texts.has_words:
+        return _SPANS_SCHEME
+    counts = collections.Counter(texts.tags)
+    found = recognized_scheme(counts)
+    inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
+    prefixed = [tag for tag in inside if tag[:2] in ("B-", "I-") and len(tag) > 2]
+    count, of_all = sum(inside[tag] for tag in prefixed), sum(inside.values())
+    if found == PLAIN and prefixed and 2 * count >= of_all:
+        other = next(tag for tag in inside if tag not in prefixed)
+        raise UsageError(
+            f"{texts.source}: {count:,} of {of_all:,} words with a tag have one such as "
+            f"{prefixed[0]!r}, the others one such as {other!r}; give --scheme bio to reject "
+            "sentences with the others, or --scheme plain if each tag is a label of its own"
+        )
+    return found
+
+
+def checked_tags(
+    texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
+) -> TaggedTexts:
+    """Rejects rows with unknown tags, and writes the other tags as the scheme has them.
+
+    A file in another scheme is converted. Tags that are not well-formed are read as conlleval and
+    seqeval do, see `entity_spans`: such a tag begins or ends an entity.
+
+    Args:
+        texts, scheme: as read, and of the model.
+        kinds: the types that the model knows; None if any is to be learned.
+        console: gets a line on tags that are not well-formed.
+
+    Raises:
+        InputError: no row is left.
+    """
+    if not texts.has_words:
+        _warn_of_cut_words(texts, console)
+        return _known(texts, [[tag] for tag in texts.tags], kinds)
+    own = scheme if scheme == PLAIN else _own_scheme(texts, scheme)
+    parts = {tag: tag_parts(tag, own) for tag in set(texts.tags)}
+    texts = _rejected(
+        texts,
+        [parts[tag] is None for tag in texts.tags],
+        "tag is empty" if own == PLAIN else f"tag is not one of {own.upper()}",
+    )
+    named = [[part.kind] if (part := parts[tag]) and part.kind else [] for tag in texts.tags]
+    texts = _known(texts, named, kinds)
+    if scheme == PLAIN:
+        return texts
+    numbers: dict[str, int] = {}
+    spans = entity_spans(code_tags(texts.tags, own, numbers), texts.offsets)
+    well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), own)
+    for line in _ill_formed(texts, well_formed, own):
+        console.warn(line)
+    if own != scheme:
+        well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), scheme)
+    return dataclasses.replace(texts, tags=well_formed)
+
+
+def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
+    """The scheme of a file's tags; the model's where it fits all of them."""
+    counts = collections.Counter(texts.tags)
+    if all(tag_parts(tag, scheme) for tag in counts):
+        return scheme
+    found = recognized_scheme(counts)
+    return scheme if found == PLAIN else found
+
+
+def _known(
+    texts: TaggedTexts, named: list[list[str]], kinds: Collection[str] | None
+) -> TaggedTexts:
+    if kinds is None:
+        return texts
+    known = set(kinds)
+    unknown = [not known.issuperset(names) for names in named]
+    folded = {kind.casefold(): kind for kind in kinds}
+    likely = {
+        tag: folded[name.casefold()]
+        for tag, names, is_fault in zip(texts.tags, named, unknown, strict=True)
+        if is_fault
+        for name in names
+        if name.casefold() in folded
+    }
+    return _rejected(texts, unknown, "tag is not one the model knows", likely)
+
+
+def _rejected(
+    texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
+) -> TaggedTexts:
+    """The texts without rows of faults; `likely` has the type that a tag is another case of."""
+    faults: dict[int, Reject] = {}
+    owners = texts.owners
+    for mark in np.flatnonzero(is_fault).tolist():
+        line, tag = texts.mark_lines[mark], texts.tags[mark]
+        row = int(owners[mark])
+        detail = repr(tag) if line == texts.lines[row] else f"line {line}: {tag!r}"
+        if tag in likely:
+            detail += f", likely {likely[tag]!r}: case counts"
+        faults.setdefault(row, Reject(texts.source, texts.lines[row], reason, detail))
+    return texts.rejecting(faults) if faults else texts
+
+
+def _ill_formed(texts: TaggedTexts, well_formed: list[str], scheme: str) -> Iterator[str]:
+    """A line on tags that the scheme does not allow where they are, if there are any."""
+    marks = [
+        mark
+        for mark, (tag, right) in enumerate(zip(texts.tags, well_formed, strict=True))
+        if tag != right
+    ]
+    if not marks:
+        return
+    first = marks[0]
+    row = int(texts.owners[first])
+    is_begin, is_end = first == texts.offsets[row], first + 1 == texts.offsets[row + 1]
+    before = "the beginning" if is_begin else texts.tags[first - 1]
+    after = "the end" if is_end else texts.tags[first + 1]
+    yield (
+        f"{texts.source}: {quantity(len(marks), 'tag')} of {len(texts.tags):,} "
+        f"not well-formed {scheme.upper()}, first at line {texts.mark_lines[first]}: "
+        f"{texts.tags[first]} between {before} and {after}, expected {well_formed[first]}; read as "
+        "conlleval does: a tag that continues no entity begins one"
+    )
+
+
+def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
+    """Entities that begin or end inside of a word: the model only knows whole words."""
+    rows = texts.owners.tolist()
+    cut = [
+        mark
+        for mark, (row, start, end) in enumerate(
+            zip(rows, texts.starts.tolist(), texts.ends.tolist(), strict=True)
+        )
+        if _is_inside_word(texts.texts[row], start) or _is_inside_word(texts.texts[row], end)
+    ]
+    if cut:
+        first = cut[0]
+        found = texts.texts[rows[first]][texts.starts[first] : texts.ends[first]]
+        console.warn(
+            f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(rows):,} begin "
+            f"or end inside of a word, first at line {texts.mark_lines[first]} ({found!r}); "
+            "whole words are taken"
+        )
+
+
+def _is_inside_word(text: str, place: int) -> bool:
+    pair = text[place - 1 : place + 1] if place else ""
+    return len(pair) == 2 and pair.isalnum() and max(pair) < _FIRST_CJK

@@ -1,0 +1,174 @@
+"""Rows with choices from tables: which are usable, and which choice is the right one."""
+
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import PLAIN
+from bert_tf.tasks.multiple_choice.rows import ChoiceColumns, read_choices
+
+GENERAL = ChoiceColumns(context="context", question=None, choices=("choices",), label="label")
+SWAG = ChoiceColumns(
+    context="sent1",
+    question="sent2",
+    choices=("ending0", "ending1", "ending2", "ending3"),
+    label="label",
+)
+
+
+def read(path, columns=GENERAL, label_form="auto", console=None):
+    return read_choices(str(path), columns, label_form=label_form, dialect=PLAIN, console=console)
+
+
+@pytest.fixture
+def objects(tmp_path):
+    def write(*rows):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+def row(choices, label, **more):
+    return {"context": "c", "choices": choices, "label": label, **more}
+
+
+def reasons(rows):
+    return [(reject.line, reject.reason, reject.detail) for reject in rows.rejects]
+
+
+def test_swag_as_it_is_published(tmp_path):
+    columns = "video-id,fold-ind,startphrase,sent1,sent2,gold-source"
+    header = f",{columns},ending0,ending1,ending2,ending3,label"
+    path = tmp_path / "swag.csv"
+    path.write_text(
+        f"{header}\n"
+        '0,v,1,Members. A drum line,Members.,A drum line,gold,"passes by, walking.",arrives.,turns.'
+        ",dances.,0\n"
+        "1,v,2,A. B,A.,B,gold,x,y,,z,2\n"
+        "2,v,3,A. B,A.,B,gold,x,y,z,w,4\n"
+        "3,v,4,A. B,A.,B,gold,x,y,z,w,-1\n"
+        "4,v,5,A. B,A.,B,gold,x,y,z,w,3.0\n"
+    )
+    rows = read(path, SWAG)
+    assert rows.contexts == ["Members.", "A."]
+    assert rows.questions == ["A drum line", "B"]
+    assert rows.choices[0] == ["passes by, walking.", "arrives.", "turns.", "dances."]
+    assert rows.right.tolist() == [0, 3]
+    assert rows.lines == [2, 6]
+    assert rows.label_form == "number"
+    assert reasons(rows) == [
+        (3, "column 'ending2' is empty", ""),
+        (4, "label is not the number of a choice", "'4', with choices 0 to 3"),
+        (5, "label is not the number of a choice", "'-1', with choices 0 to 3"),
+    ]
+
+
+def test_labels_that_are_texts(objects):
+    rows = read(
+        objects(
+            row(["yes", "no"], "no"),
+            row(["yes", "no", "maybe"], "yes"),
+            row(["yes", "no"], "maybe"),
+            row(["no", "no"], "no"),
+        )
+    )
+    assert rows.label_form == "text"
+    assert rows.right.tolist() == [1, 0]
+    assert rows.counts.tolist() == [2, 3]
+    assert reasons(rows) == [
+        (3, "label is not the text of a choice", "'maybe'"),
+        (4, "label is the text of several choices", "'no'"),
+    ]
+
+
+def test_labels_that_could_be_either_are_numbers_unless_the_option_says_otherwise(objects):
+    path = objects(row(["2", "1", "0"], 2), row(["1", "2", "3"], "1"))
+    assert read(path).right.tolist() == [2, 1]
+    assert read(path, label_form="text").right.tolist() == [0, 0]
+
+
+def test_one_label_of_another_form_does_not_decide_alone(objects):
+    path = objects(row(["a", "b"], 0), row(["a", "b"], "b"))
+    assert read(path).label_form == "text"
+    assert reasons(read(path, label_form="number")) == [
+        (2, "label is not the number of a choice", "'b', with choices 0 to 1")
+    ]
+
+
+def test_bad_choices_are_rejected(objects):
+    rows = read(
+        objects(
+            row(["a", "b"], 1),
+            row(["a"], 0),
+            row([], 0),
+            row("a or b", 0),
+            row([["a"], "b"], 0),
+            row(["a", " "], 0),
+            row(["a", None], 0),
+            {"context": "c", "label": 0},
+            row(["x"] * 1001, 0),
+            row(["a", "b"], None),
+            {"context": " ", "choices": ["a", "b"], "label": 0},
+        )
+    )
+    assert rows.lines == [1]
+    assert reasons(rows) == [
+        (2, "fewer than two choices", "1"),
+        (3, "fewer than two choices", "0"),
+        (4, "choices are not a list of texts", ""),
+        (5, "choices are not a list of texts", ""),
+        (6, "a choice is empty", "choice 1, from 0"),
+        (7, "a choice is empty", "choice 1, from 0"),
+        (8, "column 'choices' is missing", ""),
+        (9, "more than 1,000 choices", "1,001"),
+        (10, "column 'label' is empty", ""),
+        (11, "column 'context' is empty", ""),
+    ]
+
+
+def test_lists_in_parquet_and_in_cells_of_csv(tmp_path):
+    pq.write_table(
+        pa.table({"context": ["c"], "choices": [["a", "b, c"]], "label": [1]}),
+        tmp_path / "rows.parquet",
+    )
+    (tmp_path / "rows.csv").write_text('context,choices,label\nc,"[""a"", ""b, c""]",1\n')
+    for name in ("rows.parquet", "rows.csv"):
+        rows = read(tmp_path / name)
+        assert (rows.choices, rows.right.tolist()) == ([["a", "b, c"]], [1])
+
+
+def test_no_usable_row_and_no_column(objects):
+    with pytest.raises(InputError, match="its only row cannot be used: 1 × label is not"):
+        read(objects(row(["a", "b"], 5)))
+    with pytest.raises(UsageError, match="no column 'options'; it has 'context', 'choices'"):
+        read(objects(row(["a", "b"], 1)), dataclasses.replace(GENERAL, choices=("options",)))
+
+
+def test_a_question_that_is_not_read_is_pointed_out(objects):
+    path = objects(row(["a", "b"], 0, question="q?"))
+    heard = io.StringIO()
+    read(path, console=Console(heard))
+    assert "its column 'question' is not read; give --question-column question" in heard.getvalue()
+    heard = io.StringIO()
+    read(path, dataclasses.replace(GENERAL, context="question"), console=Console(heard))
+    assert heard.getvalue() == ""
+
+
+def test_rows_are_held_out_with_all_that_is_theirs(objects):
+    rows = read(
+        objects(row(["a", "b"], 0), row(["a"], 0), row(["c", "d", "e"], 2), row(["f", "g"], 1)),
+    )
+    kept, held_out = rows.split(np.array([False, True, False]))
+    assert kept.choices == [["a", "b"], ["f", "g"]]
+    assert (kept.right.tolist(), kept.lines, len(kept.rejects)) == ([0, 1], [1, 4], 1)
+    assert held_out.choices == [["c", "d", "e"]]
+    assert (held_out.right.tolist(), held_out.lines, held_out.rejects) == ([2], [3], [])
