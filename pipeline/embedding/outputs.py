@@ -231,7 +231,7 @@ def _write_json_lines(
         for part in _parts(plan):
             if EMBEDDING in part.column_names:
                 vectors = _vectors_as_json(part[EMBEDDING].combine_chunks())
-                lines = (f'"{EMBEDDING}": {vector}' for vector in vectors)
+                lines: Iterator[str] = (f'"{EMBEDDING}": {vector}' for vector in vectors)
             else:
                 lines = _token_json(part)
             for row, added in zip(part[ROW].to_pylist(), lines, strict=True):
