@@ -187,14 +187,13 @@ def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     """First row of each kind, int64 [kinds], and the kind of each row, int64 [rows]."""
     keys = zip(*(column.tolist() for column in columns), strict=True)
     kinds: dict[Any, int] = {}
-    numbers = [kinds.setdefault(tuple(map(_hashable, key)), len(kinds)) for key in keys]
+    numbers = [
+        kinds.setdefault(tuple(tuple(v) if isinstance(v, list) else v for v in key), len(kinds))
+        for key in keys
+    ]
     found, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
     assert len(found) == len(kinds)
     return firsts, np.array(numbers, np.int64)
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def encoded_texts(texts: Sequence[str]) -> np.ndarray:

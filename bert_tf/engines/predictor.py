@@ -58,8 +58,7 @@ class Predictor:
 
     Attributes:
         folder: the model's.
-        engine_name: of the engine that runs it.
-        engine: the same, loaded.
+        engine_name, engine: that runs it.
         declared: inputs and predictions of its task.
         task: content of its `task.json`.
     """

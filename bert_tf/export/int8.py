@@ -73,11 +73,8 @@ class Int8Comparison:
 
 
 def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
-    """Checks that a model can have an int8 graph here.
-
-    Raises:
-        UsageError: it was not fine-tuned, only TensorFlow runs its task, or a package that makes or
-            runs the graph is not installed.
+    """Raises UsageError if a model can have no int8 graph here: it was not fine-tuned, only
+    TensorFlow runs its task, or a package is not installed.
     """
     task_from_settings(directory.task, str(directory.path))
     if host_task_from_settings(directory.task, str(directory.path)) is None:
@@ -113,8 +110,9 @@ def add_int8_graph(
     texts = task.texts(rows)
     count = len(next(iter(texts.values())))
     chosen = np.unique(np.linspace(0, count - 1, CALIBRATION_ROWS).round().astype(np.int64))
+    calibration = {name: [column[row] for row in chosen] for name, column in texts.items()}
     console.progress(Advance(f"calibrating int8 with {len(chosen)} of {count:,} rows"))
-    written.write_int8(folder, exact.graph_inputs(_chosen(texts, chosen)))
+    written.write_int8(folder, exact.graph_inputs(calibration))
     quantized = engine.load(folder, is_checked=True, precision=INT8)
     console.progress(Advance(f"measuring float32 and int8 on {count:,} rows"))
     before, after = (task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized))
@@ -132,10 +130,6 @@ def add_int8_graph(
 
 def _engine_of(entry: FormatEntry) -> EngineEntry:
     return next(engine for engine in ENGINES.values() if engine.model_file == entry.model_file)
-
-
-def _chosen(texts: dict[str, list[Any]], rows: np.ndarray) -> dict[str, list[Any]]:
-    return {name: [column[row] for row in rows] for name, column in texts.items()}
 
 
 def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:

@@ -67,10 +67,8 @@ class TrainedModel:
 
 
 def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
-    """A pretrained model as one that does `config.task`.
-
-    Raises:
-        UsageError: it was fine-tuned, or lacks the head that the task needs.
+    """A pretrained model as one that does `config.task`; raises UsageError if it was fine-tuned, or
+    lacks the head that the task needs.
     """
     assert config.task is not None
     before = (directory.task or {}).get("task", config.task)
@@ -84,11 +82,7 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 
 
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
-    """Builds the model of a directory and loads its weights.
-
-    Raises:
-        UsageError: its task is not known, or weights of its head are missing.
-    """
+    """Builds a directory's model with its weights; raises UsageError if its task or head is unknown."""
     task = None
     if directory.task is not None:
         task = served_task_from_settings(directory.task, str(directory.path))
@@ -158,13 +152,7 @@ class ModelFormat(Protocol):
         """
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """How the library loads the folder, for the model card: lines of Markdown.
-
-        Args:
-            card: the part of the card about the task.
-            config: the model's.
-            lowercase: whether texts are lower-cased.
-        """
+        """How the library loads the folder, for the model card: lines of Markdown."""
 
 
 class QuantizableFormat(ModelFormat, Protocol):

@@ -107,9 +107,8 @@ def model_card(
     """The card as Markdown.
 
     Args:
-        config: shape of the encoder.
+        config, lowercase: of the model.
         card: of `card_of`.
-        lowercase: whether texts are lower-cased.
         manifest: the run's, empty if it has none.
         written: the format that was exported.
         notes: of `ModelFormat.write`.

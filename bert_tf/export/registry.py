@@ -55,14 +55,7 @@ class FormatEntry:
             check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
 
     def load(self, **options: Any) -> ModelFormat:
-        """Imports the format.
-
-        Args:
-            options: values of its `options`, which are fields of it; those left out have defaults.
-
-        Raises:
-            UsageError: see `check_installed`.
-        """
+        """Imports the format; `options` are fields of it. Raises as `check_installed`."""
         self.check_installed()
         module, _, name = self.implementation.partition(":")
         model_format: ModelFormat = getattr(importlib.import_module(module), name)(**options)

@@ -122,13 +122,7 @@ def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchRows:
-    """The rows of a batch, as far as they decide in how many parts it may be computed.
-
-    Attributes:
-        batch: number of rows.
-        micro_batches: number of micro-batches.
-        is_filled_up: whether rows without weight may be added to fill up the parts.
-    """
+    """Rows of a batch, in micro-batches; `is_filled_up`: with rows without weight, if need be."""
 
     batch: int
     micro_batches: int
@@ -274,16 +268,10 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Operations per second of large matrix products, on all devices of the run.
+    """Operations per second of large matrix products in a dtype policy, on all devices of a run.
 
-    Takes less than a second. Assumes that GPUs are alike, and that replicas on CPUs share one.
-
-    Args:
-        policy: Keras dtype policy, whose compute dtype is measured.
-        strategy: of the run.
-
-    Returns:
-        None on TPUs, where single operations are no measure, and on busy processors.
+    Takes less than a second. Assumes that GPUs are alike, and that replicas on CPUs share one. None
+    on TPUs, where single operations are no measure, and on busy processors.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None

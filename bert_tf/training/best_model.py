@@ -71,13 +71,13 @@ class BestModel:
 class BestModelKeeper:
     """Writes `best/` whenever a model is the best so far; without evaluation that is the newest.
 
-    The metric decides, and among equals the loss, where the metrics have a `loss`. Metrics on
-    different data cannot be compared, so every phase of a run starts anew.
+    The metric decides (the lowest of a loss, the highest of anything else), and among equals the
+    `loss`. Metrics on different data cannot be compared, so every phase of a run starts anew.
 
     Args:
         path: the model directory.
         model: a built model of `bert_tf.models`.
-        metric: the lowest of a loss is best, the highest of anything else.
+        metric: that decides.
         vocab, lowercase: of its tokenizer.
         writes: False for workers that only train along.
         restore: puts back what the model was built without.

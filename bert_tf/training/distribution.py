@@ -31,8 +31,7 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
 
     Args:
         name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
-            devices), "multi-worker" (the workers named in the environment variable TF_CONFIG) or
-            "tpu".
+            devices), "multi-worker" (of the environment variable TF_CONFIG) or "tpu".
         tpu_address: name or grpc address of the TPU.
         console: where the number of replicas is reported.
 

@@ -16,11 +16,7 @@ from bert_tf.training.protocols import Batch, TaskLoss
 class Evaluation:
     """Computes means over all rows of a finite data set; made once, called often.
 
-    Args:
-        model: a built Keras model.
-        loss: the task's.
-        strategy: over which batches are spread.
-        make_dataset: opens the data set; the rows of its batches are a multiple of the replicas.
+    The rows of the batches of `make_dataset` are a multiple of the replicas.
     """
 
     def __init__(

@@ -18,12 +18,7 @@ _GPU_QUERY_SECONDS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Memory in bytes.
-
-    Attributes:
-        total: for this process and others together.
-        available: free, or can be made so, or used by this process already.
-    """
+    """Bytes: `total` for all processes together, and those free or used by this one already."""
 
     total: int
     available: int
@@ -33,12 +28,7 @@ class Memory:
 
 
 def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> Memory:
-    """The memory of the machine, or of the control group (container) that has least.
-
-    Args:
-        process: the system's files on this process.
-        cgroups: where control groups are mounted, of version 1 or 2.
-    """
+    """The memory of the machine, or of the control group (container) that has least."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     free = total  # where the system does not say, as macOS
@@ -82,10 +72,7 @@ def memory_and_swap() -> int:
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has had since its program began.
-
-    On Linux `getrusage` would count that of the process it was forked from.
-    """
+    """Most memory of this process; `getrusage` of Linux counts that of its parent, too."""
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return 1024 * _numbers(Path("/proc/self/status"))["VmHWM:"]

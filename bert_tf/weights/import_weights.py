@@ -87,8 +87,7 @@ def architecture(directory: ModelDirectory) -> str:
 def classifier_labels(directory: ModelDirectory) -> list[str]:
     """Names of the classifier's logits, from `config.json` or `LABEL_0` …; [] without one.
 
-    Raises:
-        InputError: `id2label` does not fit the weights.
+    Raises InputError if `id2label` does not fit the weights.
     """
     if "classifier.weight" not in directory.tensors:
         return []
@@ -135,10 +134,7 @@ def write_imported(
 ) -> None:
     """Writes a model directory with the encoder and all known heads, float32.
 
-    Args:
-        directory: of `read_source`.
-        output: model directory to write; see `write_model_directory`.
-        task: content of `task.json`; None keeps the source's, if it has one.
+    `directory` is of `read_source`; a `task` of None keeps the source's, if it has one.
     """
     write_directory(
         output,

@@ -187,11 +187,7 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:
-    """Loads all weights of a built model; none may be missing.
-
-    Raises:
-        UsageError: as `load_weights`, or the head's weights are missing or of another shape.
-    """
+    """Loads all weights of a built model; raises UsageError if one is missing."""
     missing = load_weights(model, directory)
     if missing:
         raise UsageError(

@@ -89,8 +89,7 @@ def canonical_name(name: str) -> str:
 def model_bindings(model: Any) -> list[TensorBinding]:
     """A binding for every weight of a built model, the encoder's first.
 
-    Raises:
-        TypeError: HuggingFace has no equivalent of the model's class.
+    Raises TypeError if HuggingFace has no equivalent of the model's class.
     """
     if isinstance(model, BertEncoder):
         return list(_encoder_bindings(model))
@@ -130,11 +129,7 @@ def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
 
 @functools.singledispatch
 def head_bindings(model: Any) -> Iterator[TensorBinding]:
-    """A binding for every weight beside the encoder's; each class registers its own.
-
-    Raises:
-        TypeError: none is registered for the model's class.
-    """
+    """A binding for every weight beside the encoder's; each class registers its own."""
     raise TypeError(f"{type(model).__name__} has no equivalent among HuggingFace's BERT models")
 
 

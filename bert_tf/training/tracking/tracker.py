@@ -32,7 +32,7 @@ class TrackedRun:
         directory: of the run, on this machine.
         name: for people.
         settings: of its config, JSON values by key.
-        lines: of metrics.jsonl, which the run resumes after; [] of a new run.
+        lines: of metrics.jsonl, after which the run resumes; [] of a new run.
     """
 
     directory: Path
