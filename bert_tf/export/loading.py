@@ -82,7 +82,7 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 
 
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
-    """Builds a directory's model with its weights; raises UsageError if its task or head is unknown."""
+    """Builds a directory's model with its weights; raises UsageError if task or head is missing."""
     task = None
     if directory.task is not None:
         task = served_task_from_settings(directory.task, str(directory.path))
