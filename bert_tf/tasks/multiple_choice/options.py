@@ -64,7 +64,7 @@ class MultipleChoiceConfig(FinetuneConfig):
     best_metric: str | None = best_metric_option(*METRICS)
 
     def faults(self) -> list[str]:
-        """Refuses sequences too short for two texts as well."""
+        """Rejects sequences too short for two texts as well."""
         faults = super().faults()
         if self.sequence_length < _LEAST_LENGTH:
             faults.append(
@@ -75,7 +75,6 @@ class MultipleChoiceConfig(FinetuneConfig):
 
 
 def choices_fault(values: Mapping[str, Any]) -> Fault | None:
-    """Why there is nothing to choose from, if so."""
     choices = values["choices"]
     if choices is None:
         return "choices are not a list of texts", ""
@@ -88,7 +87,7 @@ def choices_fault(values: Mapping[str, Any]) -> Fault | None:
 
 
 def trial_choices(name: str, text: str) -> Any:
-    """Choices of a number that depends on the text, so that rows differ in it."""
+    """Varies the number of choices by the text, so that trial rows differ in it."""
     if name != "choices":
         return text
     return ["yes", f"no {text}", "maybe so", text or "never"][: 2 + len(text) % 3]
@@ -119,7 +118,6 @@ MULTIPLE_CHOICE = TaskDeclaration(
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """See `TaskDeclaration.columns`."""
     choices = _choices(table)
     label = table.column(
         "label_column",

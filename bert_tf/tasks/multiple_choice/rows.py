@@ -57,7 +57,6 @@ class ChoiceRows:
         return len(self.lines)
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """The other rows with all rejects, and those that are held out, bool [rows]."""
         return self._selected(~held_out, self.rejects), self._selected(held_out, [])
 
     def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:

@@ -61,7 +61,6 @@ class MultipleChoiceTask(Task):
     def from_training(
         cls, config: MultipleChoiceConfig, console: Console
     ) -> tuple[Self, ChoiceRows]:
-        """Reads the training rows; looks what their labels are."""
         columns = named_columns(ChoiceColumns, config)
         rows = read_choices(
             config.train,
@@ -78,7 +77,6 @@ class MultipleChoiceTask(Task):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of HuggingFace's class for it, with the default columns."""
         if architecture(directory) != BertMultipleChoice.huggingface_class:
             return None
         longest = directory.config.max_position_embeddings
@@ -105,7 +103,6 @@ class MultipleChoiceTask(Task):
         )
 
     def describe(self, train: ChoiceRows, evaluation: ChoiceRows | None) -> Iterator[str]:
-        """How many choices rows have, and which are right."""
         sources = [("training", train), ("evaluation", evaluation)]
         for name, source in sources:
             if source is not None:
@@ -118,14 +115,12 @@ class MultipleChoiceTask(Task):
         yield from label_table(labels, counted[0], counted[1] if evaluation is not None else None)
 
     def texts(self, source: ChoiceRows) -> dict[str, list[Any]]:
-        """`context`, `question` where rows have one, and the list of `choices`."""
         texts: dict[str, list[Any]] = {"context": source.contexts, "choices": source.choices}
         if source.questions is not None:
             texts["question"] = source.questions
         return texts
 
     def groups(self, source: ChoiceRows) -> RowGroups:
-        """Rows with equal contexts stay together."""
         return RowGroups(keys=source.contexts)
 
     def encode(
@@ -149,7 +144,6 @@ class MultipleChoiceTask(Task):
         return choice_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Cross-entropy over the choices of a row, and accuracy."""
         logits, right, weights = outputs["logits"], batch["right_choice"], batch[ROW_WEIGHTS]
         chosen = tf.argmax(logits, axis=-1, output_type=tf.int32)
         return LossParts(
@@ -166,11 +160,9 @@ class MultipleChoiceTask(Task):
         return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=FAR_BELOW)}
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The likeliest choice, its text and probability, and those of all choices."""
         return choice_predictions(reduced["logits"], data.source.choices)
 
     def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
-        """Accuracy and mean reciprocal rank; line, right and predicted choice of each row."""
         return TaskResults(
             metrics=choice_metrics(
                 source.right,

@@ -234,7 +234,6 @@ def _prefer_within_sentence(
 
 
 def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.ndarray:
-    """Softmax of the scores of each question."""
     peak = np.full(number, -np.inf)
     np.maximum.at(peak, question, score)
     odds = np.exp(score - peak[question])
@@ -259,7 +258,6 @@ class QuestionAnsweringHost(HostTask):
 
     @property
     def rules(self) -> AnswerRules:
-        """How answers are chosen."""
         return AnswerRules(
             may_be_unanswerable=self.may_be_unanswerable,
             null_threshold=self.null_score_diff_threshold,
@@ -268,7 +266,6 @@ class QuestionAnsweringHost(HostTask):
 
     @property
     def lengths(self) -> AnswerLengths:
-        """How much is read and kept."""
         return AnswerLengths(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,

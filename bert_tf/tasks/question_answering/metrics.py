@@ -99,7 +99,6 @@ def answer_metrics(
 
 
 def percentage(values: np.ndarray) -> float:
-    """The mean of scores from 0 to 1, in percent."""
     return 100.0 * float(np.mean(values))
 
 
@@ -216,13 +215,13 @@ def question_results(
 
 
 def can_tune(source: Questions) -> bool:
-    """Whether questions can tune a null threshold: if some have an answer and some have none."""
+    """Whether some questions have an answer and some have none."""
     has_answer = [bool(listed) for listed in source.answers]
     return any(has_answer) and not all(has_answer)
 
 
 def how_tuned(source: Questions) -> str:
-    """What becomes of the null threshold on these evaluation questions, for the user."""
+    """How evaluation questions set the null threshold, for the user."""
     if can_tune(source):
         return "tuned for F1 on the evaluation rows after every epoch"
     return "0, since tuning needs evaluation questions both with and without an answer"

@@ -99,7 +99,6 @@ QUESTION_ANSWERING = TaskDeclaration(
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """See `TaskDeclaration.columns`."""
     context = table.column(
         "context_column",
         "the context",

@@ -71,19 +71,17 @@ class Questions:
 
     @property
     def golds(self) -> list[list[str]]:
-        """The texts of each question's answers."""
         return [[answer.text for answer in listed] for listed in self.answers]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def counted(self) -> str:
-        """How many there are, and how many have no answer, for the user."""
+        """Number of questions, and of those without an answer, for the user."""
         without = sum(not listed for listed in self.answers)
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """The other questions with all rejects, and those that are held out, bool [questions]."""
         kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.selected(kept, self.rejects), self.selected(out, [])
 
@@ -238,7 +236,7 @@ def place_fault(answer: Answer, context: str) -> tuple[str, str] | None:
 
 
 def doubtful_answers(questions: Questions) -> Iterator[str]:
-    """Lines on evaluation questions whose gold answers are likely wrong; they still count."""
+    """Yields warnings on evaluation questions whose gold answers are likely wrong."""
     absent, misplaced = [], []
     for identity, listed, index in zip(
         questions.ids, questions.answers, questions.context_index, strict=True

@@ -83,7 +83,6 @@ class QuestionAnsweringTask(Task):
     def from_training(
         cls, config: QuestionAnsweringConfig, console: Console
     ) -> tuple[Self, Questions]:
-        """Reads the training questions; looks whether some have no answer."""
         check_question_lengths(config.sequence_length, config.max_query_length)
         columns = named_columns(QuestionColumns, config)
         questions = read_questions(
@@ -139,7 +138,6 @@ class QuestionAnsweringTask(Task):
         )
 
     def describe(self, train: Questions, evaluation: Questions | None) -> Iterator[str]:
-        """How many questions have no answer, and what that means for the null threshold."""
         for name, source in (("training", train), ("evaluation", evaluation)):
             if source is not None:
                 yield f"  {name}: {source.counted()}"
@@ -153,7 +151,6 @@ class QuestionAnsweringTask(Task):
         }
 
     def groups(self, source: Questions) -> RowGroups:
-        """Questions on a context stay together."""
         return RowGroups(keys=[source.contexts[index] for index in source.context_index])
 
     def encode(
@@ -254,7 +251,7 @@ class QuestionAnsweringTask(Task):
         return self.host().reduce(_host_rows(data), chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The same task with the null threshold that gives the best F1, if it is to be tuned."""
+        """Tunes the null threshold for F1, if it is to be tuned."""
         if not (self.tune_null_threshold and can_tune(data.source)):
             return self
         threshold = tuned_threshold(data.source, self.predict(data, reduced))
@@ -264,7 +261,6 @@ class QuestionAnsweringTask(Task):
         return self.host().predict(_host_rows(data), {}, reduced)
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
-        """Exact match and F1; an answer, its place, probability and rivals per question."""
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None
         return question_results(source, predicted, null_threshold=threshold)
 

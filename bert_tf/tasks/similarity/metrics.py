@@ -176,7 +176,7 @@ def matched_results(
 def sections(
     task: SimilarityTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Of scored pairs, the cosine against the score; of others nothing but what every task has."""
+    """Of scored pairs, the cosine against the score; nothing for others."""
     if task.label_column is None:
         return
     scores = np.array([row["label"] for row in results.predictions], np.float64)

@@ -99,36 +99,31 @@ class SimilarityConfig(FinetuneConfig):
 
     @property
     def text_columns(self) -> tuple[str, str]:
-        """Columns of the two texts, with the defaults filled in."""
         first, second = _COLUMNS.get(self.loss, _SCORED_COLUMNS)
         return self.text_column or first, self.text_pair_column or second
 
     @property
     def negative_columns(self) -> tuple[str, ...]:
-        """Columns of negatives, with the default filled in."""
         return self.negative_column or ((NEGATIVE,) if self.loss == TRIPLET else ())
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """See `RowSection`."""
         first, second = self.text_columns
         return {first: "text_column", second: "text_pair_column", **super().needed_columns}
 
     @property
     def compares_rows(self) -> bool:
-        """See `FinetuneConfig.compares_rows`."""
         return self.loss != TRIPLET
 
     @property
     def own_metrics(self) -> tuple[str, ...]:
-        """Those of the metrics that rows of this kind have, the one that decides first."""
+        """Metrics of rows of this kind, the deciding one first."""
         if self.loss == COSENT:
             return SCORE_METRICS
         return TRIPLET_METRICS if self.negative_columns else RETRIEVAL_METRICS
 
     @property
     def selection_metric(self) -> str:
-        """See `FinetuneConfig.selection_metric`."""
         return self.best_metric or self.own_metrics[0]
 
     def faults(self) -> list[str]:

@@ -182,7 +182,6 @@ class SimilarityTask(Task):
         return table if self.label_column is None else reject_other_labels(table, self.label_column)
 
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """The range of scores, or how many texts are distinct."""
         for name, table in (("training", train), ("evaluation", evaluation)):
             if table is None:
                 continue
@@ -208,7 +207,6 @@ class SimilarityTask(Task):
         }
 
     def groups(self, source: Table) -> RowGroups:
-        """Rows with equal anchors stay together, or those with equal pairs."""
         first, second, *_ = self._columns(source)
         if self.label_column is None:
             return RowGroups(keys=first)
@@ -241,7 +239,6 @@ class SimilarityTask(Task):
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """`embeddings`, float32 [rows, texts, hidden]."""
         return {"embeddings": model(batch, training=training, dropout_key=dropout_key)}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
@@ -271,7 +268,6 @@ class SimilarityTask(Task):
         )
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Vectors and cosines of the rows of `texts`."""
         vectors = reduced["embeddings"]
         others = vectors.shape[1] - 1
         first = np.tile(vectors[:, 0], (others, 1))

@@ -32,7 +32,6 @@ class TaggingHost(HostTask):
     window_stride: int
 
     def word_rows(self, tokenizer: CharacterTokenizer, texts: Sequence[str]) -> WordRows:
-        """See `encode_words`."""
         return encode_words(
             tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
         )

@@ -71,7 +71,6 @@ class TaggingScores:
         return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
 
     def report(self) -> TaskReport:
-        """The same by type, with `support`, the number of entities in the data."""
         measured = dict(
             zip(_MEASURES, _measures(self._right, self._predicted, self._gold), strict=True)
         )
@@ -114,7 +113,6 @@ def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]
 
 
 def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Precision, recall and F1."""
     precision = right / np.maximum(predicted, 1)
     recall = right / np.maximum(gold, 1)
     f1 = 2 * right / np.maximum(predicted + gold, 1)

@@ -79,17 +79,16 @@ class TaggingConfig(FinetuneConfig):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """See `RowSection`; the column of the text may be that of rows to score alone."""
+        """Leaves the text's out, which may be that of rows to score."""
         found = super().needed_columns
         return {column: key for column, key in found.items() if key != "text_column"}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """`tag_names`, of which several may be in one text."""
         return names_in(self.tag_names)
 
     def faults(self) -> list[str]:
-        """Refuses sequences too short for a token as well."""
+        """Rejects sequences too short for a token as well."""
         faults = [*super().faults(), *repeated_names("tag_names", self.names)]
         if self.sequence_length < _LEAST_SEQUENCE:
             faults.append(
@@ -129,7 +128,6 @@ TAGGING = TaskDeclaration(
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """See `TaskDeclaration.columns`; CoNLL files have none with names."""
     tokens = table.find("tokens_column", names=_TOKENS, fits=_any, rank=None)
     entities = table.find("entities_column", names=ENTITIES, fits=_any, rank=None)
     if entities is None and tokens is None:

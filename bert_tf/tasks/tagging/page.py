@@ -75,7 +75,7 @@ def _spans(entities: Sequence[Mapping[str, Any]]) -> set[_Span]:
 
 
 def _error_kinds(missed: list[set[_Span]], added: list[set[_Span]]) -> Iterator[TableSection]:
-    """What becomes of the entities that are not found as they are."""
+    """Counts the kinds of errors."""
     kinds: Counter[tuple[str, str, str]] = Counter()
     for of_row, other in zip(missed, added, strict=True):
         explained = set()

@@ -96,7 +96,6 @@ class TaggedText:
 
 
 def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
-    """A row from words with a tag each."""
     lengths = np.array([len(word) for word in words], np.int64)
     starts = offsets_of(lengths + 1)[:-1]
     return TaggedText(
@@ -190,7 +189,7 @@ def _place(value: Any) -> int | None:
 
 
 def _are_columns(value: dict[str, Any]) -> bool:
-    """Whether it is how `datasets` stores a list of objects: a list of each of their values."""
+    """Whether a dict of lists is a list of objects as `datasets` stores it."""
     return (
         all(isinstance(each, list) for each in value.values())
         and len(set(map(len, value.values()))) == 1
@@ -460,7 +459,7 @@ def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> Tagged
 
 
 def _whole_numbers(tags: Any) -> Any:
-    """Tags whose numbers have become floats, as in NumPy's columns with gaps: `[1.0, 0.0]`."""
+    """Turns floats, as in NumPy's columns with gaps, into whole numbers: `[1.0, 0.0]`."""
     listed = list_in_text(tags) if isinstance(tags, str) else tags
     if not isinstance(listed, list) or not any(isinstance(tag, float) for tag in listed):
         return tags

@@ -210,7 +210,6 @@ _USUAL = _Form(is_first=True, separator="-")
 
 
 def are_numbers(tags: Collection[str]) -> bool:
-    """Whether tags are numbers of a list of names, which a file does not have."""
     return bool(tags) and all(map(_NUMBER.fullmatch, tags))
 
 
@@ -243,7 +242,6 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def shown_spellings(spelled: Mapping[str, str]) -> str:
-    """Some of the tags that are spelled otherwise, for a line to the user."""
     pairs = list(spelled.items())
     first, *others = [f"{tag!r} {{}}as {new}" for tag, new in pairs[:_SHOWN]]
     more = f" and {len(pairs) - _SHOWN:,} more alike" if len(pairs) > _SHOWN else ""
@@ -286,6 +284,6 @@ def _possible(tag: str) -> Iterator[_Reading]:
 
 
 def named(tags: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Names in the place of numbers; a number that has none, and what is no number, as it is."""
+    """Replaces numbers by names; other tags, and numbers without one, stay."""
     numbers = {f"{number}{end}": name for number, name in enumerate(names) for end in ("", ".0")}
     return [numbers.get(tag, tag) for tag in tags]

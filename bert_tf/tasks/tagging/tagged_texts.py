@@ -86,7 +86,6 @@ class TaggedTexts:
         return self._selected(kept, [*self.rejects, *faults.values()])
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """The other rows with all rejects, and those that are held out, bool [rows]."""
         return self._selected(~held_out, self.rejects), self._selected(held_out, [])
 
     def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:
@@ -220,7 +219,6 @@ def usual_tags(
 
 
 def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> None:
-    """Of entities as training rows have them."""
     if names:
         raise UsageError(
             f"{texts.source}: --tag-names is for tags of words that are numbers, and its rows have "

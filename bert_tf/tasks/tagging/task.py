@@ -143,11 +143,9 @@ class TaggingTask(Task):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The types of entities, or the tags where there is no scheme."""
         return kinds_of_tags(self.labels, self.scheme)
 
     def describe(self, train: TaggedTexts, evaluation: TaggedTexts | None) -> Iterator[str]:
-        """The scheme, and the types with their entities or words."""
         counted = "words" if self.scheme == PLAIN else "entities"
         yield f"  tags: {self.scheme}, {quantity(len(self.labels), 'label')}; {counted} by label:"
         rows = None if evaluation is None else label_rows(evaluation, self.scheme)
@@ -226,11 +224,9 @@ class TaggingTask(Task):
         )
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of words."""
         return {"loss": tf.reduce_sum(batch["tag_weights"])}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Cross-entropy and accuracy of the first tokens of words."""
         logits, tags, weights = outputs["logits"], batch["tag"], batch["tag_weights"]
         right = tf.argmax(logits, axis=-1, output_type=tf.int32) == tags
         return LossParts(
@@ -250,7 +246,6 @@ class TaggingTask(Task):
         return self.host().predict(_host_rows(data), self.texts(data.source), reduced)
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
-        """Metrics of entities and words; gold and predicted entities of each row."""
         return tagging_results(source, predicted, self.scheme)
 
 
@@ -268,7 +263,6 @@ def _entropy(counts: np.ndarray) -> float | None:
 
 
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
-    """Labels as the exported graph reads them."""
     parts = [tag_parts(label, scheme) or TagParts(OUT, "") for label in labels]
     return [
         EntityTag(

@@ -119,7 +119,6 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _rows(
     tokenizer: CharacterTokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
-    """`[CLS] window [SEP]` of every window."""
     offsets = offsets_of(lengths + _SPECIALS)
     ids = np.full(offsets[-1], tokenizer.sep_id, np.int32)
     ids[offsets[:-1]] = tokenizer.cls_id
@@ -194,7 +193,7 @@ def first_words(given: TextWords, words: TextWords, lengths: np.ndarray) -> np.n
 def _on_one_axis(
     of_texts: Sequence[TextWords], lengths: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Starts and ends on one ascending axis: the characters of a text are after the last one's."""
+    """Puts starts and ends on one axis, the characters of a text after the last one's."""
     bases = offsets_of(lengths + 1)
     return [
         (words.starts + bases[words.owners], words.ends + bases[words.owners]) for words in of_texts
@@ -218,7 +217,6 @@ class GoldLabels:
 
 
 def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
-    """Finds the label, line and row of each entity."""
     marks = np.arange(len(texts.tags))
     labels = texts.tags
     if texts.has_words:
