@@ -35,10 +35,7 @@ _NAMES_SHOWN = 10
 def loss_curve_lines(
     metrics_path: str | Path, *, metric: str = "loss", width: int = 60, height: int = 10
 ) -> list[str]:
-    """Plots a metric of metrics.jsonl by step, as lines of `width` by `height` characters.
-
-    `*` is the mean of the train lines in a column, `o` an eval line.
-    """
+    """Plots a metric by step as lines of text: `*` train means of a column, `o` eval."""
     points = {
         split: np.array(
             [
@@ -70,7 +67,7 @@ def loss_curve_lines(
 
 
 def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of nested mappings that are not empty, with the keys that lead to each."""
+    """Yields the non-empty values of nested mappings, each with its path of keys."""
     for key, value in mapping.items():
         if isinstance(value, dict):
             yield from leaves(value, *path, key)
@@ -79,15 +76,11 @@ def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...
 
 
 def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Settings as they are written in a config."""
     return [(path, shown_setting(value)) for path, value in leaves(mapping)]
 
 
 def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Returns the config of a manifest without default values, and how many of those are not empty.
-
-    Of an unknown command or task, all of it.
-    """
+    """Returns the non-default config of a manifest, and the number of defaults left out."""
     config = manifest.get("config", {})
     section = section_of(manifest.get("command", ""), config)
     defaults = {} if section is None else section().as_dict()
@@ -99,7 +92,7 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
-    """The section that a config is of; None of a command or task that is not known."""
+    """Returns the section of a config, or None for an unknown command or task."""
     if command == FinetuneConfig.section_name:
         declaration = TASKS.get(config.get("task", ""))
         return None if declaration is None else declaration.options
@@ -107,7 +100,7 @@ def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Counts and measures to read; `split: train` of what is in `train` is redundant."""
+    """Counts and measures; drops `split: train`, which `train` already says."""
     return [
         (path, shown_number(value))
         for path, value in leaves(mapping)
@@ -116,7 +109,7 @@ def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]
 
 
 def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
-    """Returns the first files and folders of each config key, and how many more there are."""
+    """Returns the first inputs of each config key, and how many more there are."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for item in inputs:
         groups.setdefault(str(item.get("key", "input")).partition("[")[0], []).append(item)
@@ -135,7 +128,7 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
 
 
 def duration(timings: dict[str, float]) -> str:
-    """The time of a job, with that of its last part if it was interrupted."""
+    """The time of a job, and of its last part if it was interrupted."""
     total = f"{timings['total']:,.1f} s"
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
@@ -165,7 +158,7 @@ def require_manifest(path: str) -> dict[str, Any]:
 
 
 def _hint(path: str) -> str:
-    """A hint at the path to give instead of one that is no artifact."""
+    """Suggests the path of an artifact near one that is none."""
     place = Path(path).absolute()
     for folder in place.parents:
         if (folder / "manifest.json").is_file():
@@ -179,15 +172,10 @@ def _hint(path: str) -> str:
 
 
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
-    """Yields lines on an artifact as they are known: kind, counts, metrics, and samples of it.
-
-    Args:
-        path: file or folder with a manifest, or a model directory.
-        samples: examples, rows or entries to show.
-        all_settings: whether to show config keys with default values, too.
+    """Yields lines on an artifact as they become known: kind, counts, metrics, `samples` entries.
 
     Raises:
-        UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
+        UsageError, InputError: as `require_manifest`, or a file of the artifact is damaged.
     """
     if is_foreign_model(path):
         yield foreign_headline(path)
@@ -219,26 +207,23 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
 
 
 def is_foreign_model(path: str) -> bool:
-    """Whether a path is a model directory that no command has finished as an output of its own."""
+    """Whether a path is a model directory that no command finished as its own output."""
     is_model = recognize_format(path) is not None or (Path(path) / CONFIG).is_file()
     return is_model and read_manifest(path) is None
 
 
 def foreign_headline(path: str) -> str:
-    """Names a model directory that no command has finished."""
     found = recognize_format(path)
     title = "" if found is None else f" ({found.title})"
     return f"{path}: model directory{title} without a manifest"
 
 
 def headline(path: str, manifest: dict[str, Any]) -> str:
-    """Names an artifact and the command that made it."""
     command = manifest.get("command", "")
     return f"{path}: {meaning_of(command)}, made by bert-pipeline {command}"
 
 
 def meaning_of(command: str) -> str:
-    """The kind of artifact that a command makes."""
     kind = _KINDS.get(command)
     return "artifact" if kind is None else kind.meaning
 
@@ -260,13 +245,12 @@ def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[st
 
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
-    """Some of the content of anything but pretraining records."""
+    """Samples of any artifact but pretraining records."""
     kind = _KINDS.get(manifest.get("command", ""))
     return [] if kind is None else kind.lines(path, samples)
 
 
 def _tables(folder: Path) -> list[Path]:
-    """The first tables that a job wrote into a folder."""
     own = (manifest_path(folder), rejects_path(folder), folder / "config.yaml")
     tables = (path for path in sorted(folder.iterdir()) if path.is_file() and path not in own)
     return [path for path in tables if not path.name.startswith(".")][:_TABLES_SHOWN]
@@ -321,8 +305,6 @@ def _table_lines(path: Path, samples: int) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A kind of artifact, and some of its content as lines."""
-
     meaning: str
     lines: Callable[[Path, int], list[str]] = lambda path, samples: []
 

@@ -79,14 +79,9 @@ def html_document(
     style: str = "",
     has_form: bool = False,
 ) -> str:
-    """Renders a page.
+    """Renders a page; `content` is sections, or HTML where there is no section for it.
 
-    Args:
-        title: its heading, as text.
-        content: sections, or HTML where there is no section for it.
-        command: the command that makes the page.
-        style: further CSS.
-        has_form: whether it is served and may send a form to where it comes from.
+    A page with `has_form` may send a form to its own origin.
     """
     shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
     policy = _POLICY + ("'self'" if has_form else "'none'")
@@ -101,7 +96,6 @@ def html_document(
 
 
 def section_html(section: Section, *, level: int = 2) -> str:
-    """Renders a section below a heading of a level."""
     match section:
         case TableSection():
             # Of an empty table the note says enough.
@@ -215,7 +209,7 @@ def _example(example: Example) -> str:
 
 
 def scrolling(title: str, table: str) -> str:
-    """A table that scrolls by itself on a narrow screen, by the keyboard too."""
+    """Makes a table scrollable on narrow screens, with the keyboard too."""
     label = escape(title)
     return f'<div class="scrolls" role="region" tabindex="0" aria-label="{label}">{table}</div>'
 

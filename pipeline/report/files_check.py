@@ -17,15 +17,9 @@ _NAMES_SHOWN = 5
 def file_differences(
     path: Path, outputs: list[dict[str, Any]], is_hashed: Callable[[int], bool]
 ) -> Iterator[str]:
-    """Yields what differs between an artifact's files and its manifest, from the smallest file on.
+    """Yields each file that differs from the manifest's `outputs`, and how, the smallest first.
 
-    Args:
-        path: the artifact, a folder or a file, which may have been renamed with those beside it.
-        outputs: of its manifest; at least one.
-        is_hashed: called with the bytes of each file of the right size; whether to hash it.
-
-    Yields:
-        The file and what is wrong with it, in brackets.
+    `is_hashed` decides by size whether to hash a file; `path` may have been renamed.
     """
     first = outputs[0]["path"]
     for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
@@ -44,10 +38,7 @@ def file_differences(
 
 
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
-    """Compares the files of an artifact with its manifest, in a line for the user.
-
-    Sizes are always compared, contents from the smallest file up to `LARGEST_BYTES_HASHED` in all.
-    """
+    """Compares all sizes, and contents up to `LARGEST_BYTES_HASHED` in all."""
     hashed, budget = 0, LARGEST_BYTES_HASHED
 
     def is_within_budget(size: int) -> bool:

@@ -28,14 +28,9 @@ _SHA256_SHOWN = 12
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One input of a job.
+    """One input of a job; `place` is where it is now, None where there is nothing.
 
-    Attributes:
-        key: the config key that named it; empty in manifests of release 0.1.
-        path, size, sha256: as the manifest has them.
-        place: where that is now; None where there is nothing.
-        state: SAME, NOT_COMPARED (too long), CHANGED or MISSING.
-        made: how it was made; None where no job did, and where it changed or is missing.
+    `key` is empty in manifests of release 0.1; `made` is None unless a job made this very content.
     """
 
     key: str
@@ -49,8 +44,6 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """An artifact that a job made: its path, manifest and the inputs of the job."""
-
     path: Path
     manifest: dict[str, Any]
     sources: tuple[Source, ...]
@@ -59,9 +52,8 @@ class Made:
 def trace(path: Path, manifest: dict[str, Any]) -> Made:
     """Follows the inputs of an artifact back to files that no job made.
 
-    A relative path of a manifest is looked up from the working directory, then from the folders
-    above the artifact, one of which the job was started in. Content up to `LARGEST_BYTES_HASHED`
-    is compared. Raises InputError if a manifest on the way is damaged.
+    Looks up relative paths from the working directory, then from the folders above the artifact,
+    and compares up to `LARGEST_BYTES_HASHED` of content. Raises InputError for a damaged manifest.
     """
     return _trace(path, manifest, {})
 
@@ -92,7 +84,7 @@ def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
 
 
 def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The artifact that a path is, or is a part of, and its manifest."""
+    """The artifact that a path is or is part of."""
     manifest = read_manifest(path)
     if manifest is not None:
         return path, manifest
@@ -107,7 +99,7 @@ def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
 
 
 def finished(made: Made) -> datetime:
-    """When a job ended; of releases that did not note it, when its manifest was written."""
+    """When a job ended; older manifests only tell when they were written."""
     noted = made.manifest.get("finished")
     if noted is not None:
         return datetime.fromisoformat(noted)
@@ -115,7 +107,6 @@ def finished(made: Made) -> datetime:
 
 
 def lineage_lines(made: Made) -> list[str]:
-    """A line per artifact and input, each below what was made from it, for people."""
     lines = [f"{made.path}: {_how_made(made)}"]
     shown = {made.path.resolve()}
 
@@ -151,7 +142,6 @@ def _how_made(made: Made) -> str:
 
 
 def lineage_json(made: Made) -> dict[str, Any]:
-    """The same as nested objects."""
     return {
         "path": str(made.path),
         "command": made.manifest.get("command"),

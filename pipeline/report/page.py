@@ -54,7 +54,7 @@ _LEGEND = (
 
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """Renders what `inspect` describes, with plots; raises as `describe_artifact`."""
+    """Renders the facts of `inspect`, with plots; raises as `describe_artifact`."""
     if is_foreign_model(path):
         return _html(foreign_headline(path), [_preformatted(model_lines(Path(path)))])
     manifest = require_manifest(path)
@@ -89,14 +89,13 @@ def artifact_page(path: str, *, samples: int) -> str:
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
-    """Renders what is in a corpus; see `corpus_sections`."""
     from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
 
     return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples))
 
 
 def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[Section | str]:
-    """The corpus of some records, if it still is what they were made from."""
+    """The corpus of records, if it is unchanged."""
     from pipeline.report.corpus.page import corpus_of_records, corpus_sections
 
     found = corpus_of_records(folder, manifest)
@@ -175,15 +174,11 @@ def evaluation_page(
     facts: Sequence[str] = (),
     chosen_by: str | None = None,
 ) -> str:
-    """Renders the evaluation of a model.
+    """Renders the evaluation of a model; `results` are of `source`'s rows.
 
     Args:
-        task: the model's, as it was fitted.
-        source: the rows that it read.
-        results: its predictions and metrics.
-        model: path of the model.
         facts: sentences on model and rows, without their period.
-        chosen_by: the metric that chose the model of its run, if that is known.
+        chosen_by: the metric that selected the model of its run, if known.
     """
     title = f"{task.declaration.name}: {model} on {source.source}"
     rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
@@ -214,7 +209,7 @@ def _chosen(name: str, chosen_by: str | None) -> str:
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
-    """The content for tasks without a page of their own."""
+    """For tasks without a page of their own."""
     shown = predictions[:MOST_EXAMPLES]
     names = list(dict.fromkeys(name for row in shown for name in row))
     return TableSection(

@@ -21,14 +21,10 @@ LineKind = Literal["train", "eval", "level"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """A curve.
+    """A curve; x and y are float [points], x ascending.
 
-    Attributes:
-        owner: number of the run that it belongs to, from 0.
-        name: shown where a mark is pointed at.
-        kind: `train`, a thin line; `eval`, a thick one with a mark for every point; `level`, a
-            dashed one to compare the others with.
-        x, y: float [points], x ascending.
+    `owner` is the run's number from 0; `kind` is `train` (thin), `eval` (thick, with marks) or
+    `level` (dashed, for comparison).
     """
 
     owner: int
@@ -40,7 +36,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """The axes of a plot: places in units of the drawing, bounds in those of the data."""
+    """Axes: places in drawing units, bounds in data units."""
 
     width: int
     height: int
@@ -60,12 +56,11 @@ class _Frame:
         return self.bottom - (values - low) / (high - low) * (self.bottom - self.top)
 
     def x_ticks(self) -> list[tuple[float, float]]:
-        """Place and value of each tick."""
         values = ticks(*self.x_bounds)
         return list(zip(self.across(values).tolist(), values.tolist(), strict=True))
 
     def rows(self, shown: Callable[[float], str]) -> str:
-        """A line of the grid for each tick of y, with its number."""
+        """Grid lines of y with their numbers."""
         values = ticks(*self.y_bounds)
         return "".join(
             f'<path class="grid" d="M{self.left} {place:.1f}H{self.right}"/>'
@@ -89,7 +84,7 @@ class _Frame:
 
 
 def scatter_plot(plot: PlotSection) -> str:
-    """The SVG of a plot; its classes are `axis`, `grid`, `diagonal` and `point`."""
+    """Returns SVG with the classes `axis`, `grid`, `diagonal` and `point`."""
     frame = _Frame(
         width=480,
         height=400,
@@ -128,10 +123,9 @@ def scatter_plot(plot: PlotSection) -> str:
 
 
 def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
-    """The SVG of curves, at least one point among them.
+    """Returns the SVG of curves with at least one point, thinned to 300 points each.
 
     Its classes are `axis`, `grid`, `curve`, `mark`, the kind of each line and `of-N` for its owner.
-    A curve of more than 300 points is drawn as means of as many equal parts.
     """
     thin_lines = [thinned(line) for line in lines]
     frame = _Frame(
@@ -158,7 +152,7 @@ def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
 
 
 def ticks(low: float, high: float) -> np.ndarray:
-    """About five round numbers from `low` to `high`, whose steps are 1, 2 or 5 times a power of 10.
+    """Returns about five round numbers from `low` to `high`, 1, 2 or 5 times a power of 10 apart.
 
     >>> ticks(0.0, 1.0).tolist()
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -172,7 +166,7 @@ def ticks(low: float, high: float) -> np.ndarray:
 
 
 def thinned(line: Line) -> Line:
-    """A curve of at most 300 points, each the mean of an equal part of the original points."""
+    """Reduces a curve to the means of at most 300 equal parts."""
     count = len(line.x)
     if count <= _MOST_POINTS:
         return line
@@ -186,7 +180,7 @@ def thinned(line: Line) -> Line:
 
 
 def short(value: float) -> str:
-    """The number of a tick: `0.25`, `2e-05`, `1.5k`, `200k`, `3M`."""
+    """Formats the number of a tick: `0.25`, `2e-05`, `1.5k`, `200k`, `3M`."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"

@@ -38,7 +38,7 @@ class Histogram:
 
 @dataclasses.dataclass(frozen=True)
 class ShownToken:
-    """A token of an example; `target` is the token to be predicted there, if any."""
+    """A token of an example; `target` is the token to predict there, if any."""
 
     text: str
     target: str | None = None
@@ -54,7 +54,7 @@ class ShownExample:
 
 @dataclasses.dataclass(frozen=True)
 class SplitSummary:
-    """Facts, histograms, frequent tokens (with their fraction of all) and examples of a split."""
+    """Facts, histograms, frequent tokens (with their fractions) and examples of a split."""
 
     name: str
     facts: list[str]
@@ -64,11 +64,9 @@ class SplitSummary:
 
 
 def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
-    """Summarizes both splits of a data directory, from the first 10,000 records of each.
+    """Summarizes each split of a data directory by its first 10,000 records.
 
-    Raises:
-        UsageError: not the output of `preprocess`, or a file of it is gone.
-        InputError: a shard is damaged.
+    Raises UsageError if it is no output of `preprocess` or lacks a file, InputError for bad shards.
     """
     data = PretrainingData.from_manifest(path, read_manifest(path))
     vocab = read_vocab(Path(path) / "vocab.txt")
@@ -125,12 +123,7 @@ def _shown_shards(sample: RecordSample) -> str:
 
 
 def make_histogram(title: str, values: np.ndarray, highest: int) -> Histogram:
-    """Fractions of some equal ranges from 1 to the highest possible value.
-
-    | values  | highest | bars                 |
-    |---------|---------|----------------------|
-    | 1, 2, 2 | 2       | "1": 1/3, "2": 2/3   |
-    """
+    """Fractions of equal ranges from 1 to the highest possible value."""
     width = -(-highest // _BARS)
     starts = np.arange(1, highest + 1, width)
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
@@ -174,8 +167,7 @@ def _show_example(
 def record_lines(summaries: list[SplitSummary]) -> list[str]:
     """Facts, histograms, frequent tokens and examples of each split.
 
-    A masked token is shown as `[MASK→cat]`, one replaced at random as `[dog→cat]` and one to be
-    predicted but left as it is as `[cat]`; `##` tokens are joined to their words.
+    Tokens are `[MASK→cat]` if masked, `[dog→cat]` if replaced, `[cat]` if kept but predicted.
     """
     lines = []
     for summary in summaries:
@@ -191,7 +183,6 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
 
 
 def histogram_table(histogram: Histogram) -> TableSection:
-    """The fractions of records, as a table with bars."""
     return TableSection(
         title=histogram.title,
         columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
@@ -200,7 +191,6 @@ def histogram_table(histogram: Histogram) -> TableSection:
 
 
 def histogram_lines(histogram: Histogram, split: str) -> list[str]:
-    """A title, and a line with a bar for each range."""
     lines = [f"{split}: {histogram.title}"]
     for label, fraction in histogram.bars:
         lines.append(
@@ -228,28 +218,20 @@ def _token_text(token: ShownToken) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class RecordSample:
-    """The first 10,000 records of a split.
-
-    Attributes:
-        shards: paths of all shards of the split.
-        features: by TF Model Garden's names, one row per record; unmasked ones have no predictions.
-    """
+    """The first 10,000 records of a split; `features` has a row per record."""
 
     shards: list[str]
     features: dict[str, np.ndarray]
 
     @property
     def bytes_per_shard(self) -> float:
-        """Mean size of the files."""
         return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
 
 
 def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
     """Reads the beginning of a split; None if it has no shards.
 
-    Raises:
-        UsageError: a shard is gone.
-        InputError: a shard is damaged.
+    Raises UsageError if a shard is gone, InputError if one is damaged.
     """
     shards = data.paths(split)
     if not shards:
@@ -267,7 +249,7 @@ def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> R
 
 
 def _first_records(shards: list[str], compression: str) -> list[bytes]:
-    """The first records of all shards in turn."""
+    """Takes records of all shards in turn."""
     missing = [shard for shard in shards if not Path(shard).is_file()]
     if missing:
         raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")

@@ -47,12 +47,12 @@ svg .mark { fill: var(--run); stroke: var(--ground); }
 
 
 def plots_style(runs: int) -> str:
-    """The CSS of `plots_html`, and `--run` as the color of whatever is `of-N`."""
+    """The CSS of `plots_html`; sets `--run` to the color of `of-N`."""
     return _STYLE + "".join(map(_run_style, range(runs)))
 
 
 def plots_html(runs: Sequence[Run]) -> str:
-    """The key and a section for each group of metrics; nothing of no runs."""
+    """The key and a section for each group of metrics; empty without runs."""
     if not runs:
         return ""
     groups = (_plots_html(group, plots) for group, plots in run_plots(runs).items())
@@ -103,10 +103,7 @@ class Plot:
 
 
 def run_plots(runs: Sequence[Run]) -> dict[str, list[Plot]]:
-    """The plots of runs by group: losses and metrics, optimization, speed.
-
-    Numbers that are not finite are left out.
-    """
+    """Plots of runs by group: losses and metrics, optimization, speed; finite values only."""
     names = dict.fromkeys(
         name
         for run in runs

@@ -24,7 +24,7 @@ _BEGIN, _END = "</h1>\n", "</main></body></html>"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run under its name on the page; `manifest` is None while it is not finished."""
+    """A run under its name on the page; `manifest` is None until it is finished."""
 
     name: str
     path: Path
@@ -35,11 +35,10 @@ class Run:
 
     @property
     def is_pretraining(self) -> bool:
-        """Whether it was trained on records, not on labeled rows."""
         return self.command == TrainConfig.section_name
 
     def evaluation_html(self) -> str | None:
-        """Returns the content of its evaluation's page, if any; InputError if it was edited."""
+        """Returns the body of its evaluation page, if any; InputError if edited."""
         page = self.path / REPORT
         if self.manifest is None or not page.is_file():
             return None
@@ -49,10 +48,10 @@ class Run:
 
 
 def read_runs(paths: Sequence[str]) -> list[Run]:
-    """Reads the runs in the order of their paths.
+    """Reads runs in order.
 
     Raises:
-        UsageError: there are too many, one is given twice, is not a run, or has no metrics yet.
+        UsageError: too many paths, one twice, not a run, or without metrics.
         InputError: a manifest or a line of metrics is damaged.
     """
     if len(paths) > MOST_RUNS:

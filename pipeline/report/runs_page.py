@@ -43,12 +43,7 @@ _STYLE = """
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Renders runs: a color for each, and a box in the key that hides its curves.
-
-    Args:
-        runs: to show.
-        texts: each shown as the model of every run reads it.
-        pairs: two texts each, read as one sequence.
+    """Renders runs side by side, and the texts and pairs as the model of each run reads them.
 
     Raises:
         UsageError: a text is empty, or a run has kept no model to read it.
@@ -76,7 +71,7 @@ def runs_page(
 
 
 def _histograms(runs: Sequence[Run]) -> list[TableSection]:
-    """Lengths and targets of the records of pretraining runs, each folder once."""
+    """Lengths and targets of pretraining records, each folder once."""
     folders: dict[Path, Path] = {}
     for run in runs:
         if run.is_pretraining:
@@ -100,7 +95,6 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
 
 
 def _evaluations(runs: Sequence[Run]) -> str:
-    """The evaluations of all runs, one below the other."""
     found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
     shown = "".join(
         f'<details open class="evaluation of-{number}"><summary>{escape(run.name)}</summary>'
@@ -127,12 +121,11 @@ def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
 
 
 def overview(runs: Sequence[Run]) -> TableSection:
-    """Kind, progress and best metrics of each run."""
     return _side_by_side("Runs", runs, _about_run)
 
 
 def settings(runs: Sequence[Run]) -> TableSection:
-    """Settings that are not defaults, or in which several runs differ."""
+    """Settings that are not defaults, or that differ between runs."""
     if len(runs) == 1:
         return _side_by_side(
             "Settings", runs, _changed, note="Those that are not defaults; config.yaml has all."
@@ -155,7 +148,6 @@ def settings(runs: Sequence[Run]) -> TableSection:
 
 
 def data_facts(runs: Sequence[Run]) -> TableSection:
-    """The training data of each run, by its manifest and those of its records."""
     return _side_by_side(
         "Data",
         runs,
@@ -165,7 +157,7 @@ def data_facts(runs: Sequence[Run]) -> TableSection:
 
 
 def records_of(run: Run) -> list[Path]:
-    """The folders of records that a pretraining run read and that still are what it read."""
+    """The folders of records that a pretraining run read, if unchanged."""
     found = []
     for item in (run.manifest or {}).get("inputs", []):
         folder = recorded_input(run.path, item["path"])

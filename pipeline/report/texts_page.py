@@ -44,7 +44,7 @@ _PAIR_NOTE = " Lines divide the texts: upper right the first attends to the seco
 
 
 def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]) -> str:
-    """Renders a text, or a pair, as models read it: number, name and reading of each run."""
+    """Renders a text or pair as models read it: number, name and reading of each run."""
     shown = "".join(
         f'<details open class="text-of-run of-{number}"><summary>{escape(name)}</summary>'
         f"{_reading_html(reading)}</details>"
@@ -182,10 +182,7 @@ def _figure(
 def attention_svg(
     attention: np.ndarray, tokens: Sequence[str], name: str, *, second_start: int | None = None
 ) -> str:
-    """Draws attention, float [query, key]; names of tokens are outside of the picture's box.
-
-    Lines divide the texts of a pair, the second of which begins at `second_start`.
-    """
+    """Draws attention, float [query, key], with lines between the texts of a pair."""
     size = len(tokens)
     levels = np.minimum((attention * _LEVELS + 0.5).astype(np.int64), _LEVELS)
     paths = "".join(
@@ -209,12 +206,7 @@ def attention_svg(
 
 
 def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
-    """Names where most of the attention goes: the patterns of Clark et al. 2019 (section 3).
-
-    Args:
-        attention: float [query, key]; the keys of a query add up to 1.
-        tokens: of both; the first is [CLS], each text ends in [SEP].
-    """
+    """Names the patterns of attention, float [query, key] (Clark et al. 2019, section 3)."""
     size = len(tokens)
     shares = {
         "the token itself": np.trace(attention) / size,
@@ -228,7 +220,7 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
 
 
 def _cells(chosen: np.ndarray) -> str:
-    """A path over all cells of a mask, bool [query, key]; neighbors in a row are one."""
+    """An SVG path over the cells of a mask, bool [query, key]."""
     parts = []
     for row, columns in enumerate(chosen):
         changes = np.flatnonzero(np.diff(np.pad(columns.astype(np.int8), 1)))

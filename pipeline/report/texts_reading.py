@@ -51,10 +51,7 @@ class Prediction:
 def predictions(
     trained: TrainedModel, module: TextModule, texts: Sequence[str]
 ) -> list[Prediction]:
-    """Predicts a row of texts as `score` does, then the likeliest labels.
-
-    [] if the task takes another number of texts, or lists of them.
-    """
+    """Predicts a row of texts as `score` does; [] if the task takes other inputs."""
     settings = trained.directory.task or {}
     path = str(trained.directory.path)
     declared = declared_task(settings, path)
@@ -84,13 +81,7 @@ def predictions(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guess:
-    """A prediction in place of a token.
-
-    Attributes:
-        position: of the token in the sequence.
-        candidates: the likeliest tokens and their probabilities, the likeliest first.
-        probability: of the token at this position; None where that is [MASK].
-    """
+    """The likeliest tokens at a position; `probability` of the real one is None for [MASK]."""
 
     position: int
     candidates: Sequence[tuple[str, float]]
@@ -99,18 +90,13 @@ class Guess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A text or a pair as a model reads it.
+    """A text or a pair as a model reads it; attention is float32 [layers, heads, query, key].
 
     Attributes:
-        tokens: of the text, with [CLS] and [SEP].
-        is_cut: whether the text is longer than the model's positions.
-        second_start: position where the second text of a pair begins; None of one text.
-        attention: float32 [layers, heads, query, key].
-        neighbors: by position, the nearest entries of the vocabulary and their cosine similarity;
-            of each of the first tokens once, where it is first.
-        guesses: for each [MASK] or, in a text without any, for each of the first tokens masked by
-            itself; None of models without a masked-LM head.
-        predictions: of a fine-tuned model's task, if it takes so many texts.
+        second_start: position where the second text of a pair begins; None for one text.
+        neighbors: by position of a token's first occurrence: nearest entries, cosine similarity.
+        guesses: for each [MASK], else for each of the first tokens masked by itself; None without a
+            masked-LM head.
     """
 
     tokens: Sequence[str]
@@ -123,7 +109,7 @@ class Reading:
 
 
 class TextReader:
-    """A model to read texts with, in float32.
+    """Reads texts with a model, in float32.
 
     Raises:
         UsageError: the run has kept no model, or weights are missing.
@@ -155,11 +141,8 @@ class TextReader:
         """Runs the model over a text or a pair, in which [MASK] is a token.
 
         Args:
-            text: any text.
-            pair: the second text, segment 1 of the sequence.
             most: neighbors and candidates of a token.
-            first: tokens, counted with [CLS], that have neighbors and, in a text without [MASK],
-                guesses; None for all.
+            first: number of tokens, with [CLS], that get neighbors and guesses; None for all.
 
         Raises:
             UsageError: a text has no tokens, or the model reads the texts of a pair apart.
@@ -193,7 +176,7 @@ class TextReader:
         return self._trained is not None and isinstance(self._trained.model, BertSentenceEncoder)
 
     def _row(self, ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The sequence of the texts as rows of training are made: ids, segments, whether cut."""
+        """Joins the texts as in training: ids, segments, whether cut."""
         tokens = [Tokens(each, offsets_of(np.array([len(each)]))) for each in ids]
         longest = self._directory.config.max_position_embeddings
         if len(tokens) == 1:
@@ -207,7 +190,7 @@ class TextReader:
         return rows.ids, types, is_cut
 
     def _type_ids(self, types: np.ndarray) -> np.ndarray:
-        """Segment ids; models may have been trained with a single one."""
+        """Segment ids; all 0 for models with a single one."""
         return np.minimum(types, self._directory.config.type_vocab_size - 1)
 
     def _ids(self, text: str, flag: str) -> np.ndarray:
@@ -265,14 +248,14 @@ class TextReader:
         return guesses
 
     def _likeliest(self, values: np.ndarray, most: int) -> list[tuple[str, float]]:
-        """Entries of the vocabulary and their values, highest first, the first among equals."""
+        """Entries and values, highest first; ties in order of the vocabulary."""
         best = np.argsort(-values, kind="stable")[:most]
         return [(self._tokenizer.vocab[each], float(values[each])) for each in best]
 
     def _probabilities(
         self, rows: np.ndarray, types: np.ndarray, positions: np.ndarray
     ) -> np.ndarray:
-        """float32 [rows, vocab]: what stands at a position of each row."""
+        """Returns float32 [rows, vocab], at one position of each row."""
         inputs: dict[str, Any] = {
             "input_word_ids": rows,
             "input_mask": np.ones_like(rows),

@@ -80,7 +80,7 @@ class UnderstoodCorpus:
 
 
 def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> UnderstoodCorpus:
-    """Looks at a sample of a corpus; raises UsageError and InputError as the readers do."""
+    """Samples a corpus; raises UsageError and InputError as the readers do."""
     formats = Counter(format_of(file.path, config) for file in files)
     look = look_at_text(config, files)
     texts = [head[: _LANGUAGE_BYTES // len(look.heads)] for head in look.heads]
@@ -128,12 +128,12 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
 
 
 def _rounded(number: int) -> int:
-    """With two digits that count."""
+    """To two significant digits."""
     return round(number, min(2 - len(str(number)), 0))
 
 
 def script_of(character: str) -> str:
-    """The script of a letter, as `Latin`, `Han`; `other` of what is no letter or has none."""
+    """The script of a letter, such as `Latin` or `Han`; `other` for the rest."""
     if not character.isalpha():
         return OTHER
     found = _SCRIPT.match(unicodedata.name(character, ""))
@@ -144,7 +144,7 @@ def script_of(character: str) -> str:
 
 
 def count_scripts(counts: np.ndarray) -> dict[str, int]:
-    """Counts letters by script, most frequent first, from the int64 count of each code point."""
+    """Counts letters by script, most frequent first, from int64 counts of code points."""
     scripts: dict[str, int] = {}
     for code_point in np.flatnonzero(counts).tolist():
         script = script_of(chr(code_point))
@@ -154,10 +154,7 @@ def count_scripts(counts: np.ndarray) -> dict[str, int]:
 
 
 def language_of(text: str) -> str | None:
-    """The language of a text, or the script if that is all that can be told; None without letters.
-
-    Languages of Latin and Cyrillic script are told by frequent words: most are not known.
-    """
+    """Guesses the language from frequent words, else the script; None without letters."""
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     scripts = count_scripts(np.bincount(points, minlength=0x110000))
     if not scripts:

@@ -36,15 +36,7 @@ _SHOWN_BYTES = 1000
 
 @dataclasses.dataclass
 class LeftOut:
-    """Text that a rule leaves out.
-
-    Attributes:
-        rule: its name in manifests.
-        key: the config key that switches it on, and its value.
-        is_on: whether it is switched on.
-        number: documents, lines or rows that it leaves out, or would.
-        examples: the first of them.
-    """
+    """Text that the rule of a config key leaves out, or would if it were on."""
 
     rule: str
     key: str
@@ -53,7 +45,6 @@ class LeftOut:
     examples: list[Example] = dataclasses.field(default_factory=list)
 
     def add(self, found: Iterable[Example], number: int, most: int) -> None:
-        """Counts some, and keeps them if there are few yet."""
         self.number += number
         for example in found:
             if len(self.examples) >= most:
@@ -68,13 +59,7 @@ def left_out(
     *,
     most: int,
 ) -> list[LeftOut]:
-    """Applies each rule to everything that was read.
-
-    Args:
-        config: which rules are switched on.
-        raw: blocks as read.
-        blocks: their documents, without limits.
-        most: examples of each rule.
+    """Applies each rule to everything that was read, keeping at most `most` examples of each.
 
     Returns:
         Rules that leave anything out or are on; always `boilerplate` and the minimum of words.
@@ -100,7 +85,7 @@ def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) 
 
 
 def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Example]:
-    """Rejects with the lines of the files where they begin, of formats that have lines."""
+    """Adds the text of their first line to examples, for formats that have lines."""
     numbers: dict[str, list[int]] = {}
     for example in examples:
         path = example.facts["file"]
@@ -142,10 +127,6 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
-    """Each limit that is set; a document counts under every one that it misses.
-
-    Of words, if none is set, what a usual one would leave out.
-    """
     rules = []
     for reason, key, usual in (
         (TOO_FEW_CHARACTERS, "min_document_characters", 0),
@@ -182,7 +163,7 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    """Texts that readers leave out on purpose, of which only the number is known."""
+    """Texts that readers leave out on purpose, only known by number."""
     counts: dict[str, int] = {}
     for block in blocks:
         for reasons in (block.dropped, block.dropped_lines):
@@ -193,17 +174,7 @@ def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
-    """Reads lines of a file, to be shown.
-
-    Args:
-        path: the file, compressed or not.
-        numbers: of the lines, from 1.
-        encoding: of the file, as Python names it.
-
-    Returns:
-        By number, up to a thousand bytes of each line in the first megabytes of the file, around
-        its first byte that is not UTF-8; such bytes are escaped.
-    """
+    """Reads numbered lines (from 1), at most 1,000 bytes each; escapes bad UTF-8."""
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
     # The file was read as far as it was needed, so damage here lies behind that.
@@ -232,7 +203,7 @@ def _shown(line: bytes) -> str:
 
 
 def _border(line: bytes, place: int) -> int:
-    """The beginning of the character at a place, which is at most three bytes before it."""
+    """The start of the character at a byte offset."""
     border = min(place, len(line))
     while border > place - 3 and 0 < border < len(line) and line[border] & 0xC0 == 0x80:
         border -= 1

@@ -48,7 +48,7 @@ class Corpus:
 
 
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
-    """Returns the corpus that records were made from, or a sentence on what is missing of it."""
+    """Returns the corpus behind records, or a sentence on the missing part of it."""
     files, vocab = [], None
     for item in manifest.get("inputs", []):
         path = recorded_input(folder, item["path"])
@@ -86,14 +86,7 @@ def corpus_at(
     vocab: str | None = None,
     lowercase: Lowercase | None = None,
 ) -> Corpus:
-    """Finds a corpus.
-
-    Args:
-        pattern: a path or a glob.
-        text_column: column with the text, of formats with columns or keys.
-        reading: the rules; None for the defaults.
-        vocab: vocabulary file; None for none.
-        lowercase: how the vocabulary was made; None to infer it.
+    """Finds the corpus of a path or glob.
 
     Raises:
         UsageError: there is no such file, or the vocabulary contradicts `lowercase`.
@@ -110,11 +103,7 @@ def corpus_at(
 
 
 def corpus_sections(corpus: Corpus, *, samples: int, most_bytes: int = MOST_BYTES) -> list[Section]:
-    """Returns the sections of a corpus, from up to `most_bytes` of its text.
-
-    Raises:
-        UsageError, InputError: a file cannot be read.
-    """
+    """Renders up to `most_bytes` of text; raises UsageError, InputError for bad files."""
     sample = read_sample(corpus.config, corpus.files, most_bytes=most_bytes)
     blocks = [block for block in sample.blocks if block.num_documents]
     dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))
@@ -168,7 +157,7 @@ def _lengths(blocks: Sequence[Any]) -> Iterator[Section]:
 
 
 def _histogram(name: str, values: np.ndarray) -> TableSection:
-    """Fractions in ranges that double, so that long tails have a place."""
+    """Fractions in ranges that double, so that long tails fit."""
     edges = np.concatenate([[0], 2 ** np.arange(_BINS - 1), [np.iinfo(np.int64).max]])
     places = np.searchsorted(edges, values, side="right") - 1
     counts = np.bincount(places, minlength=_BINS)

@@ -23,14 +23,7 @@ _LEAST_BLOCK_BYTES = 64_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledFile:
-    """A file that was read.
-
-    Attributes:
-        file: the file.
-        text_bytes: of its texts, before cleaning.
-        size: of what they were read from, see `RawBlock`.
-        is_whole: whether all of it was read.
-    """
+    """A file that was read; `text_bytes` counts text before cleaning, `size` as `RawBlock`."""
 
     file: FileInfo
     text_bytes: int
@@ -40,14 +33,9 @@ class SampledFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
-    """Blocks of a corpus, as read and as cleaned.
+    """Blocks of a corpus: `raw` as read, `blocks` cleaned but before limits and deduplication.
 
-    Attributes:
-        raw: blocks of the readers.
-        blocks: their documents, before limits and deduplication.
-        is_whole: whether this is all of the corpus.
-        note: the part of the corpus that this is, in a sentence.
-        files: that were read.
+    `note` says in a sentence which part of the corpus this is.
     """
 
     raw: Sequence[RawBlock]
@@ -65,12 +53,6 @@ def read_sample(
     layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
     """Reads all of a small corpus, or the beginnings of files spread over a large one.
-
-    Args:
-        config: how the files are read and cleaned.
-        files: of the corpus, at least one.
-        most_bytes: of text, about.
-        layouts: of files of plain text, by path; None to detect them.
 
     Raises:
         UsageError, InputError: as the readers.
@@ -116,7 +98,7 @@ def read_sample(
 
 
 def _first_blocks(reader: Reader, path: str, share: int) -> tuple[list[RawBlock], bool]:
-    """The first blocks of a file, one at least, and whether they are all."""
+    """Returns at least one block, and whether these are all."""
     reader = reader.resolved(path)
     size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
     found: list[RawBlock] = []
@@ -133,9 +115,8 @@ def _first_blocks(reader: Reader, path: str, share: int) -> tuple[list[RawBlock]
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
     """Estimates the text of a corpus over that of a sample, 1 or more.
 
-    A file that was read in part has as much text for each byte before compression as that part (of
-    a Parquet file each byte of the text column, whose sizes are in its metadata); files that were
-    not read have as much for each stored byte as the others.
+    Extrapolates by bytes before compression inside a file (for Parquet, of the text column), and by
+    stored bytes to files that were not read.
     """
     read = sum(each.text_bytes for each in sample.files)
     total = sum(_text_bytes(config, each) for each in sample.files)

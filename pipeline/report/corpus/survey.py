@@ -50,13 +50,7 @@ class Copies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NearCopies:
-    """Near duplicates.
-
-    Attributes:
-        compared: distinct documents that were compared, the first ones.
-        similar: how many of them resemble another.
-        pairs: similarity and the beginnings of both, the most similar first.
-    """
+    """Near duplicates among `compared` distinct documents; `pairs` of highest similarity."""
 
     compared: int
     similar: int
@@ -65,14 +59,7 @@ class NearCopies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unknown:
-    """The fit of a vocabulary.
-
-    Attributes:
-        words: of the sample, as the tokenizer separates them.
-        fraction: of these words, those with [UNK].
-        tokens_per_word: of all words.
-        most: the most frequent unknown words and their counts.
-    """
+    """Words with [UNK]: their fraction of all words, and the most frequent with counts."""
 
     words: int
     fraction: float
@@ -81,7 +68,6 @@ class Unknown:
 
 
 def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
-    """See `count_scripts`."""
     counts = np.zeros(_CODE_POINTS, np.int64)
     for block in blocks:
         offsets, data = offsets_and_data(block.sentences)
@@ -93,8 +79,7 @@ def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
 
 
 def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
-    """Sizes of documents and sentences by what is counted, int64 each. Words are what spaces
-    separate."""
+    """Sizes of documents and sentences by unit, int64; words are separated by spaces."""
     found: dict[str, list[np.ndarray]] = {}
     for block in blocks:
         sizes = measure_documents(block)
@@ -110,7 +95,6 @@ def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
 
 
 def fold(blocks: Sequence[DocumentBlock]) -> list[FoldedBlock]:
-    """The words of each block, by which copies are found."""
     return [fold_block(block) for block in blocks]
 
 
@@ -140,7 +124,7 @@ def similar_documents(
 ) -> NearCopies:
     """Finds documents that `--duplicates near` would find similar; equal ones count once.
 
-    At most `most_compared` documents are compared, which bounds memory: 512 bytes for each.
+    Memory: 512 bytes for each of at most `most_compared` documents.
     """
     keys = np.concatenate([each.document_keys for each in folded])
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:most_compared]
@@ -180,7 +164,6 @@ def similar_documents(
 def unknown_words(
     blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: Lowercase, most: int
 ) -> Unknown:
-    """Finds words that a vocabulary has no tokens for."""
     counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)
     for block in blocks:
         counter.count(block.sentences)
@@ -230,7 +213,6 @@ def _copies(
 
 
 def _document(blocks: Sequence[DocumentBlock], bounds: np.ndarray, number: int) -> str:
-    """The beginning of a document, with its place."""
     place = int(np.searchsorted(bounds, number, side="right")) - 1
     block, inside = blocks[place], number - int(bounds[place])
     begin, end = block.document_offsets[inside : inside + 2].tolist()
