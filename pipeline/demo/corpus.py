@@ -40,16 +40,11 @@ _FEWEST_SENTENCES = 1000
 def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
     """Writes `directory/*.txt`: one sentence per line, a blank line between documents.
 
-    The sources are Python's language reference, the docstrings of the standard library and of
-    required packages (read, never imported; a module is a document), and the texts, without labels
-    or answers, that the demo later fine-tunes on. Each sentence is kept once, in the order of
-    paths, so the same installation gives the same bytes. The folder appears whole or not at all.
+    Sources are Python's language reference, docstrings of the standard library and of required
+    packages (never imported), and the texts the demo later fine-tunes on, without labels. Each
+    sentence is kept once. Deterministic per installation; the folder appears atomically.
 
-    Returns:
-        The number of sentences by file name.
-
-    Raises:
-        InputError: the installation has no documentation (stripped of docstrings or sources).
+    Returns the number of sentences by file name. Raises InputError without any documentation.
     """
     sources: dict[str, Iterable[str]] = {
         "python-reference.txt": _language_reference(),
@@ -80,8 +75,7 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
 
 
 def read_docstrings(source: bytes) -> list[str]:
-    """All docstrings of a Python source, module, classes and functions in the order of the text;
-    none if it cannot be parsed."""
+    """All docstrings of a Python source in order; none if it cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's sources
@@ -134,9 +128,7 @@ def _fine_tuning_texts(data: Path) -> Iterator[str]:
 
 
 def split_into_sentences(text: str) -> list[str]:
-    """Returns the prose sentences of a text of documentation, without mark-up, in their order.
-
-    Examples, signatures, tables, headings, literal blocks and sentences like code are left out.
+    """Returns prose sentences without mark-up, examples, tables, headings and code.
 
     >>> split_into_sentences("Sorts the *items* in place. Try this::\\n\\n    sort([3, 1])\\n")
     ['Sorts the items in place.']
@@ -150,10 +142,7 @@ def split_into_sentences(text: str) -> list[str]:
 
 
 def prose_paragraphs(text: str) -> list[str]:
-    """Runs of lines of equal indentation, each joined to one line.
-
-    Left out are literal blocks, interactive examples, directives, headings and ruled tables.
-    """
+    """Joins runs of lines of equal indentation; drops literal blocks, headings, tables."""
     paragraphs: list[str] = []
     lines: list[str] = []
     indentation = 0
@@ -200,7 +189,7 @@ def prose_paragraphs(text: str) -> list[str]:
 
 
 def remove_markup(paragraph: str) -> str:
-    """Roles, quotes around code, emphasis and references to notes become the bare words."""
+    """Reduces roles, code quotes, emphasis and footnotes to the bare words."""
     bare = _ROLE.sub(r"\1", paragraph)
     bare = _QUOTED_CODE.sub(r"\1", bare)
     bare = _EMPHASIS.sub(r"\1", bare)
@@ -208,7 +197,7 @@ def remove_markup(paragraph: str) -> str:
 
 
 def reads_as_prose(sentence: str) -> bool:
-    """Whether a line is a whole sentence made of words: not code, a heading or a fragment."""
+    """Whether a line is a whole sentence of words, not code or a heading."""
     if not sentence[0].isupper() or sentence[-1] not in ".!?" or _CODE.search(sentence):
         return False
     words = _WORD.findall(sentence)

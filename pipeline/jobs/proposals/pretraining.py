@@ -43,10 +43,8 @@ class PretrainingProposal:
     """Configs that `init pretrain` proposed.
 
     Attributes:
-        config: the file that was written.
-        settings: its values by section and key.
+        config: the file that was written; `settings` are its values by section and key.
         documents, words, tokens: of the corpus; estimates, unless `is_whole`.
-        is_whole: whether all of the corpus was read.
         duplicates: documents of the sample that are equal to an earlier one.
         seconds_per_step: measured on this machine.
         seconds: estimated for the start and all steps of `train`.
@@ -76,8 +74,8 @@ def propose_pretraining(
 ) -> PretrainingProposal:
     """Looks at a corpus and writes a config to make records of it and pretrain on them.
 
-    The file is by default named after the first one of the corpus. `section.key=value` texts of
-    `vocab`, `preprocess` and `train` are kept as they are; a key of both data jobs holds for both.
+    Names the file after the corpus's first file by default. Keeps `section.key=value` assignments
+    of `vocab`, `preprocess` and `train`; a key of both data jobs holds for both.
 
     Raises:
         UsageError: no such file; a key is unknown; the file to write exists.
@@ -175,7 +173,7 @@ def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
 
 
 def _stem(source: str) -> str:
-    """The stem of file names: the file, or the folder of a glob."""
+    """The stem of the file, or the folder of a glob."""
     name = name_without_compression(Path(source).name)
     if any(character in name for character in "*?["):
         return Path(source).parent.name or "corpus"
@@ -189,7 +187,7 @@ def _encoding(path: str) -> str:
 def _measured(
     train: TrainConfig, preprocess: PreprocessConfig, vocab_size: int, seconds: float
 ) -> tuple[TriedStep, str]:
-    """A step of the whole batch, from trials of a part of it, and the precision of its layers."""
+    """The whole batch's step, extrapolated from trials of a part, and its precision."""
     # Takes seconds to import, during which there is something to read already.
     from bert_tf.pretraining.step_trial import StepShape, expected_way, try_steps
     from bert_tf.training.arithmetic import BatchRows

@@ -49,10 +49,7 @@ def given_settings(
 ) -> dict[str, dict[str, Any]]:
     """Returns the keys of each section that are required or set by `section.key=value` texts.
 
-    The outputs are named after `target`, the file that the config will be in.
-
-    Raises:
-        ConfigError: a key is unknown, of another section, or has a wrong value.
+    Names outputs after `target`, the config file. Raises ConfigError for wrong keys or values.
     """
     stem = target.with_suffix("")
     names: dict[str, list[str]] = {name: [] for name in SECTIONS}
@@ -89,13 +86,8 @@ def propose_settings(
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
     """Returns the values of all sections, and the recipe of those that the user has not set.
 
-    Args:
-        given: by section, the keys that are decided already.
-        found: keys for both data jobs that the corpus decides.
-        facts: of the corpus.
-
-    Raises:
-        UsageError: a model is given, for which there is nothing to propose.
+    `given` holds the keys that are set by section, `found` those that the corpus decides for both
+    data jobs. Raises UsageError if a model is given, which leaves nothing to propose.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
     vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
@@ -137,7 +129,7 @@ def propose_settings(
 def setting_reasons(
     facts: CorpusFacts, recipe: PretrainingRecipe, settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Returns a comment for each setting that may be proposed, by section."""
+    """Returns a comment for each proposed setting, by section."""
     common = {
         "encoding": "a guess: the first file is not UTF-8",
         "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
