@@ -34,7 +34,12 @@ from bert_tf.tasks.base.declaration import (
     TaskDeclaration,
     imported,
 )
-from bert_tf.tasks.base.host_task import HostTask, fields_as_settings, fields_from_settings
+from bert_tf.tasks.base.host_task import (
+    HostRows,
+    HostTask,
+    fields_as_settings,
+    fields_from_settings,
+)
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -103,6 +108,11 @@ class TaskData:
     details: Any = None
     compares_rows: bool = False
     chance_loss: float | None = None
+
+    @property
+    def host_rows(self) -> HostRows:
+        """The rows as a `HostTask` takes them."""
+        return HostRows(sequences=self.rows, details=self.details)
 
     def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
         """Replaces the ids of tokens, by a function of int32 [tokens]."""

@@ -19,7 +19,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertQuestionAnswerer
 from bert_tf.serving.graphs.question_answering import QuestionAnswerer, span_logits
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
-from bert_tf.tasks.base.host_task import HostRows, named_columns
+from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.task import (
     ROW_WEIGHTS,
     Task,
@@ -248,7 +248,7 @@ class QuestionAnsweringTask(Task):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        return self.host().reduce(_host_rows(data), chosen, outputs)
+        return self.host().reduce(data.host_rows, chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """Tunes the null threshold for F1, if it is to be tuned."""
@@ -258,12 +258,8 @@ class QuestionAnsweringTask(Task):
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        return self.host().predict(_host_rows(data), {}, reduced)
+        return self.host().predict(data.host_rows, {}, reduced)
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None
         return question_results(source, predicted, null_threshold=threshold)
-
-
-def _host_rows(data: TaskData) -> HostRows:
-    return HostRows(sequences=data.rows, details=data.details)

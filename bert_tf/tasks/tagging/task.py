@@ -23,7 +23,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
-from bert_tf.tasks.base.host_task import HostRows, kept_if_set, named_columns
+from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, suspicious_labels
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults, cross_entropy, weighted_hits
 from bert_tf.tasks.tagging.host import TaggingHost
@@ -240,17 +240,13 @@ class TaggingTask(Task):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        return self.host().reduce(_host_rows(data), chosen, outputs)
+        return self.host().reduce(data.host_rows, chosen, outputs)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        return self.host().predict(_host_rows(data), self.texts(data.source), reduced)
+        return self.host().predict(data.host_rows, self.texts(data.source), reduced)
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         return tagging_results(source, predicted, self.scheme)
-
-
-def _host_rows(data: TaskData) -> HostRows:
-    return HostRows(sequences=data.rows, details=data.details)
 
 
 def _entropy(counts: np.ndarray) -> float | None:
