@@ -1,4 +1,4 @@
-"""The graph's answers and rankings are those of `answer_choice`, whatever the scores."""
+"""The graph's answers and rankings are those of the host, whatever the scores."""
 
 import json
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.serving.graphs.question_answering import RankedSpans, SpanTexts, choose_answers
 from bert_tf.serving.signatures import AnswerRules
-from bert_tf.tasks.question_answering import host as answer_choice
+from bert_tf.tasks.question_answering import host
 from bert_tf.tasks.question_answering.host import SpanCandidates
 
 CONTEXT = 'it was over. The "end" \\ of\tall\n\n日本。É \x01\x1f\0 5 km! So'
@@ -54,7 +54,7 @@ def test_answers_equal_those_of_the_numpy_rules(scored, rules):
         first_characters=places,
         last_characters=places + 1,
     )
-    wanted = answer_choice.choose_answers(
+    wanted = host.choose_answers(
         candidates, null, [CONTEXT], tokens, np.zeros(len(null), int), rules
     )
     texts = [

@@ -1,4 +1,4 @@
-"""The graph's spans are those of `answer_spans`, whatever the logits."""
+"""The graph's spans are those of the host, whatever the logits."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import Windows
 from bert_tf.serving.graphs.question_answering import rank_spans, window_spans
-from bert_tf.tasks.question_answering import host as answer_spans
+from bert_tf.tasks.question_answering import host
 
 LENGTH = 9
 
@@ -37,8 +37,8 @@ def scored_windows(draw):
 def test_spans_equal_those_of_the_numpy_rules(scored, max_answer_length, n_best):
     windows, begins, (start, end) = scored
     limits = {"max_answer_length": max_answer_length, "n_best": n_best}
-    spans = answer_spans.window_spans(start, end, begins, windows.length, **limits)
-    candidates = answer_spans.question_spans(windows, *spans, n_best=n_best)
+    spans = host.window_spans(start, end, begins, windows.length, **limits)
+    candidates = host.question_spans(windows, *spans, n_best=n_best)
 
     first, last, score = window_spans(
         start,
