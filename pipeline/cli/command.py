@@ -54,8 +54,6 @@ _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
 class _LimitType(click.ParamType):
-    """The value of `--max-rejects`."""
-
     name = "limit"
 
     def convert(
@@ -74,15 +72,11 @@ class JobCall:
     It is called with the options that click has parsed; `pipeline.api` calls its parts.
 
     Attributes:
-        name: the command's name.
         sections: config sections, in the order the job's `run` takes them; of `Variants` the one
             that the command line chooses.
         job: module with `run(*sections, options) -> manifest`, imported when the command runs.
         summary: first paragraph of the help.
-        example: a command line to copy.
-        resumes: whether the job has `--resume`.
-        has_rows: whether the job has `--max-rejects`.
-        max_rejects: its default; None allows any number.
+        has_rows: whether the job has `--max-rejects`; its default None allows any number.
         has_health: whether the job has `--strict`.
     """
 
@@ -97,7 +91,6 @@ class JobCall:
     has_health: bool = False
 
     def command(self) -> JobCommand:
-        """Returns the click command."""
         return JobCommand(
             self.name,
             self.sections,
@@ -185,8 +178,7 @@ class JobCall:
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
         """Runs the job unless its output is finished; returns its manifest.
 
-        Raises:
-            UsageError: the process was forked after TensorFlow was used; also errors of the job.
+        Raises UsageError if the process was forked after TensorFlow was used; and the job's errors.
         """
         finished = check_request(self.name, resolved, overwrite=options.overwrite)
         if finished is not None:
@@ -208,8 +200,7 @@ class JobCall:
     ) -> list[Section]:
         """Builds the sections from a YAML file, values by key, and texts of `--set`.
 
-        Raises:
-            ConfigError: with all faults.
+        Raises ConfigError with all faults.
         """
         self._check_assignments(assignments)
         resolved = []
@@ -250,8 +241,7 @@ os.register_at_fork(after_in_child=_note_fork)
 def complaint_of_run(
     manifest: dict[str, Any], config: Section, options: RunOptions
 ) -> BertPipelineError | None:
-    """The error of a finished job that rejected too many rows, or has warnings where there may be
-    none; its output is whole."""
+    """The error of a finished job with too many rejects, or warnings under `--strict`."""
     if options.max_rejects is not None and manifest:
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:
@@ -264,7 +254,7 @@ def complaint_of_run(
 
 
 def _indent(example: str) -> str:
-    """The example's lines, those that are too long continued before an option."""
+    """Indents the example and breaks long lines before an option."""
     lines = []
     for line in example.strip().splitlines():
         first, *options = line.split(" --")

@@ -22,14 +22,7 @@ AnySection = type[Section] | Variants
 
 
 class JobCommand(PlainCommand):
-    """A command whose options are listed in groups, and keys without a flag by `--help-all`.
-
-    Args:
-        name: the command's name.
-        sections: config sections that the options are of.
-        general: options of running a job.
-        options: as of `click.Command`.
-    """
+    """Lists its options in groups, and keys without a flag by `--help-all`."""
 
     def __init__(
         self,
@@ -56,7 +49,7 @@ class JobCommand(PlainCommand):
         self.groups = {"Input, output and model": common, "Options": rest, _GENERAL: general}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the groups; after them the keys without a flag, or how many there are."""
+        """Writes the groups, then the keys without a flag or how many there are."""
         help_option = self.get_help_option(ctx)
         for title, group in self.groups.items():
             if title == _GENERAL and help_option is not None:
@@ -107,7 +100,7 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) ->
 
 
 def _several(section: AnySection) -> set[str]:
-    """The fields that hold several values, of variants in any of them."""
+    """The fields that hold several values in the section or any variant."""
     return {
         field.name
         for variant in _variants(section)
@@ -123,7 +116,7 @@ def _variants(section: AnySection) -> list[type[Section]]:
 
 
 def section_fields(section: AnySection) -> Iterator[tuple[type[Section], dataclasses.Field]]:
-    """The fields of a section, or of all variants, each once, with the section they are from."""
+    """Each field of a section or of all variants once, with the section it is from."""
     seen = set()
     for variant in _variants(section):
         for field in _in_help_order(variant):
@@ -133,8 +126,7 @@ def section_fields(section: AnySection) -> Iterator[tuple[type[Section], datacla
 
 
 def _in_help_order(section: type[Section]) -> list[dataclasses.Field]:
-    """Fields as help lists them: those of input, output and model in this order; of the others a
-    section's own before what it inherits."""
+    """Input, output and model first; then a section's own fields before inherited ones."""
 
     def place(field: dataclasses.Field) -> tuple[int, int]:
         if _is_common(field):
@@ -183,7 +175,7 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
 
 
 def _choices(field: dataclasses.Field, section: AnySection) -> Collection[str] | None:
-    """The values to choose from: of the key that chooses a section, the values that do."""
+    """The allowed values; of the key that chooses a variant, the variants."""
     if isinstance(section, Variants) and field.name == section.key:
         return section.sections
     choices: Collection[str] | None = field.metadata["choices"]
@@ -191,7 +183,7 @@ def _choices(field: dataclasses.Field, section: AnySection) -> Collection[str] |
 
 
 def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
-    """Reads a value as it is, and says how a shell completes it."""
+    """Reads a value as it is, and tells a shell how to complete it."""
     if choices:
         return ConfigChoice(list(choices))
     is_path = field.metadata["reads"] or field.name == "output"
@@ -199,20 +191,20 @@ def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> cl
 
 
 def _metavar(field: dataclasses.Field, kind: type) -> str | None:
-    """The placeholder of the value in help; None for the choices themselves."""
+    """The placeholder in help; None to show the choices."""
     if field.metadata["choices"]:
         return "NAME" if _long_choices(field) else None
     return {int: "N", float: "X"}.get(kind, "TEXT")
 
 
 def _long_choices(field: dataclasses.Field) -> str:
-    """Choices that are too many for the column of flags, for the text beside it."""
+    """Choices that are too many for the column of flags."""
     choices = field.metadata["choices"] or ()
     return f": {', '.join(choices)}" if len("|".join(choices)) > _WIDEST_CHOICES else ""
 
 
 def _shown(value: Any) -> str:
-    """A default as a command line takes it; nothing for none."""
+    """A default as the command line takes it; empty for none."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -226,7 +218,6 @@ def _default(field: dataclasses.Field) -> str:
 
 
 def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
-    """A key with its default and values, and its help."""
     spelling = f"{section.section_name}.{field.name}{_default(field)}"
     choices, doc = field.metadata["choices"] or (), field.metadata["doc"]
     values = f"  {{{'|'.join(choices)}}}" if choices else ""

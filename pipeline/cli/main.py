@@ -184,7 +184,7 @@ def _explain(error: Exception) -> int:
 
 
 def _explanation(error: Exception, known: BaseException | None) -> str:
-    """A line on an error that was not raised for the user."""
+    """Explains an error that was not raised for the user, in a line."""
     failed = failure_in(str(error))
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)
@@ -210,14 +210,14 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _name_log(error: Exception) -> None:
-    """Says where all that was written meanwhile can be read, unless the error says enough."""
+    """Points to the log, unless the error says enough."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, LogNote):
             click.echo(f"log: {note}", err=True)
 
 
 def _known_cause(error: BaseException) -> BaseException | None:
-    """The failure meant for the user that a runner may have wrapped."""
+    """The failure meant for the user, if a runner has wrapped one."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, BertPipelineError | OSError):
@@ -227,6 +227,6 @@ def _known_cause(error: BaseException) -> BaseException | None:
 
 
 def explain_system_error(error: OSError) -> str:
-    """File, reason and, where it is known, the cure."""
+    """File, reason and, where known, the cure."""
     reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason

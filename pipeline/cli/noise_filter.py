@@ -1,8 +1,7 @@
-"""Copies stdin to stderr without lines that libraries write on every machine of a kind, and all of
-them to the log of a job, with what else the job sends there by the pipe that is named.
+"""Copies stdin to stderr without known noise of libraries, and all of it to the log of a job.
 
-Run as a script by an interpreter without packages. Warnings and errors pass unless they are listed
-here, one by one.
+Run as a script by an interpreter without packages; its argument is the descriptor of the pipe by
+which the job writes to the log. Warnings and errors pass unless they are listed here.
 """
 
 from __future__ import annotations
@@ -56,15 +55,14 @@ _NOISE = re.compile(
 
 
 def is_noise(line: bytes) -> bool:
-    """Whether a line says nothing about this run."""
     return _NOISE.search(line) is not None
 
 
 class Log:
-    """The log of a job; lines before its file is known are kept until then.
+    """The log of a job; keeps lines until its file is known.
 
-    The job's own lines are always written, those of libraries up to a size. A file that does not
-    begin like such a log is left alone.
+    Always writes the job's own lines, and those of libraries up to a size. Leaves a file alone
+    that does not begin like such a log.
     """
 
     def __init__(self) -> None:
@@ -75,7 +73,7 @@ class Log:
         self._begun = b""
 
     def read(self, chunk: bytes) -> None:
-        """Takes messages of `JobLog`, the last of which may be unfinished."""
+        """Takes messages of `JobLog`, the last of which may be incomplete."""
         *messages, self._begun = (self._begun + chunk).split(b"\n")
         for message in messages:
             if message[:1] == OPEN:
@@ -85,7 +83,7 @@ class Log:
                 self._add(message[1:] + b"\n")
 
     def write(self, lines: list[bytes]) -> None:
-        """Adds lines of libraries; those beyond the limit are left out."""
+        """Adds lines of libraries up to the limit."""
         data = b"".join(lines)
         if self._left <= 0 or not data:
             return
@@ -124,7 +122,7 @@ class Log:
 
 
 def _open_log(path: bytes) -> tuple[int, int]:
-    """Opens a log, a new one where there is none; returns its descriptor and its size in bytes."""
+    """Opens or creates a log; returns its descriptor and its size in bytes."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     begin = os.read(file, 64)
     if begin and not _FIRST_LINE.match(begin):
@@ -134,7 +132,7 @@ def _open_log(path: bytes) -> tuple[int, int]:
 
 
 def _set_aside(path: bytes) -> bool:
-    """Renames a log to `job.log.1`, unless a file of that name is no such log."""
+    """Renames a log to `job.log.1`, unless that is a file of another kind."""
     older = path + b".1"
     try:
         if os.path.lexists(older):
@@ -178,7 +176,7 @@ def main() -> None:
 
 
 def _write_kept(lines: list[bytes]) -> bool:
-    """Writes lines to stderr; returns whether that is still read: `2>&1 | head` ends early."""
+    """Returns whether stderr is still read: `2>&1 | head` ends early."""
     data = b"".join(line for line in lines if not is_noise(line))
     try:
         while data:

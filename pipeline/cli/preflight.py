@@ -1,7 +1,4 @@
-"""Mistakes that show without TensorFlow and Beam, so that no command loads these to find them.
-
-Paths that lead nowhere, packages and columns that are missing, outputs that are finished.
-"""
+"""Finds wrong paths, packages and columns without loading TensorFlow and Beam."""
 
 from __future__ import annotations
 
@@ -61,9 +58,7 @@ _MOST_NEIGHBORS = 10_000
 def check_request(
     command: str, sections: Sequence[Section], *, overwrite: bool
 ) -> dict[str, Any] | None:
-    """Checks a request, as far as that takes no library that loads for seconds.
-
-    The job checks all of it again; what is not sure here is left to it.
+    """Checks a request as far as is possible without slow imports; the job checks all of it again.
 
     Returns:
         The manifest of the output if that is finished and matches the request; otherwise None.
@@ -87,13 +82,7 @@ def check_request(
 
 
 def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
-    """Returns a line on a wrong input path, with the cure; None if it is fine or on other storage.
-
-    Args:
-        reads: kind of the path.
-        spelling: the flag or argument that it was given by.
-        path: as it was given.
-    """
+    """Returns a line on a wrong local input path, with the cure; None if it is fine or remote."""
     if "://" in path:
         return None
     if reads in ("any", "files", "tables"):
@@ -129,7 +118,7 @@ def _path_faults(section: Section) -> Iterator[str]:
 
 
 def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
-    """Each path that a section reads, with its spelling on the command line and what it names."""
+    """Yields spelling on the command line, kind and path of each input."""
     for field in dataclasses.fields(section):
         value, reads = getattr(section, field.name), field.metadata["reads"]
         values = value if isinstance(value, tuple) else (value,)
@@ -143,7 +132,6 @@ def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
 
 
 def _did_you_mean(path: str) -> str:
-    """The nearest name in the folder that a path names."""
     place = Path(path)
     if place.is_symlink():
         return f"; it is a link to {place.readlink()}, which is not there"
@@ -155,7 +143,7 @@ def _did_you_mean(path: str) -> str:
 
 
 def _hub_hint(spelling: str, path: str) -> str | None:
-    """How to download a model that is named as on the Hugging Face Hub; None of other paths."""
+    """How to download a model named as on the Hugging Face Hub; else None."""
     if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
         return None
     folder = Path(path).name
@@ -168,7 +156,6 @@ def _hub_hint(spelling: str, path: str) -> str | None:
 
 
 def _check_output(config: Section, *, overwrite: bool) -> None:
-    """Raises UsageError if the output cannot be written."""
     (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
     output = str(getattr(config, field.name))
     if isinstance(config, EvaluateConfig):
@@ -196,7 +183,6 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
 
 
 def _check_columns(config: RowSection) -> None:
-    """Raises UsageError if a needed column is missing in the first files of an input."""
     needed = config.needed_columns
     if isinstance(config, ColumnsSection | TextVectorsSection):
         needed = {**_columns_of_model(config), **needed}
@@ -229,7 +215,7 @@ def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
 
 
 def _matched(pattern: str, config: Section) -> list[str]:
-    """The files of this machine that a job reads for a pattern."""
+    """The local files that a job reads for a pattern."""
     found = sorted(list_local(pattern))
     own = own_files(found, pattern, getattr(config, "output", None))
     return [path for path in found if path not in own]
@@ -255,7 +241,7 @@ def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
 
 
 def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, str]:
-    """The columns that a model reads unless others are named, and the key that would name them."""
+    """The columns that a model reads by default, with the key that overrides each."""
     model: str | None = getattr(config, "model", None)
     if model is None or "://" in model:
         return {}
@@ -281,11 +267,7 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
 
 
 def _finished(command: str, config: Section) -> dict[str, Any] | None:
-    """The manifest of an output that is surely finished and made from the same.
-
-    Raises:
-        UsageError: it was made by another command, or with another config.
-    """
+    """The manifest of an output that is surely finished and made from the same inputs."""
     output = str(getattr(config, "output", ""))
     if not output or "://" in output or getattr(config, "dry_run", False):
         return None
@@ -312,7 +294,6 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
 
 
 def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
-    """Whether the inputs are surely those that an output was made from."""
     recorded: dict[str, list[str]] = {}
     for each in manifest.get("inputs", []):
         recorded.setdefault(config_key(each.get("key", "")), []).append(each["path"])
@@ -338,7 +319,7 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
 
 
 def _is_tidy(output: str) -> bool:
-    """Whether the job that made an output has removed all that it kept meanwhile."""
+    """Whether the job has removed its intermediate files."""
     place = Path(output)
     if place.is_dir():
         return not (place / INPUTS).exists()

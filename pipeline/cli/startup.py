@@ -26,15 +26,14 @@ _SECONDS_TO_DRAIN = 2.0
 
 
 class Terminated(BaseException):
-    """SIGTERM came; like `KeyboardInterrupt` no error, so that nothing on the way handles it."""
+    """SIGTERM; like `KeyboardInterrupt` no `Exception`, so that no handler swallows it."""
 
 
 @contextmanager
 def raising_on_signals() -> Iterator[None]:
     """Raises `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
 
-    A second signal acts as if nothing had been set up: SIGTERM ends the process at once. Outside
-    the main thread, where Python takes no signals, nothing is done.
+    A second SIGTERM ends the process at once. Does nothing outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -59,14 +58,12 @@ def raising_on_signals() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Makes TensorFlow keep the memory of one training step for the next.
+    """Makes TensorFlow keep the memory of one training step for the next, in a pool as on GPUs.
 
-    By default it takes large tensors from malloc at every step; glibc returns such blocks to the
-    system, which clears fresh pages for the next step: a tenth of the step of a small BERT on two
-    cores. With these settings tensors on processors come from a pool, as on GPUs. It may grow to
-    all memory of the machine or container but what the libraries take, so that a step that does
-    not fit is an error of TensorFlow instead of the end of the process, unless other processes need
-    the memory too. Settings in the environment stay.
+    By default glibc returns large blocks to the system, which clears fresh pages at every step: a
+    tenth of the step of a small BERT on two cores. The pool may grow to nearly all memory, so that
+    a step that does not fit is an error of TensorFlow, not the end of the process. Keeps settings
+    of the environment.
     """
     memory = memory_and_swap()
     limit = max(memory - _LIBRARIES, memory // 2)
@@ -83,18 +80,15 @@ def filtered_third_party_output(*, verbose: bool) -> Iterator[TextIO]:
 
 @contextmanager
 def logged_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
-    """Leads file descriptor 2 through `noise_filter.py` while it is open.
+    """Leads file descriptor 2 through `noise_filter.py`; with `verbose`, lets all of it through.
 
     TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a
-    process of its own, so that the last words of one that aborts still come through. Where
-    `sys.stderr` is redirected, nothing is changed.
-
-    Args:
-        verbose: show everything, and let the libraries say more.
+    process of its own, so that the last words of an aborted process still come through. Does
+    nothing where `sys.stderr` is redirected.
 
     Yields:
-        The stream for our own lines, a terminal if stderr is one, and the log that gets everything
-        that is led through the filter; None where nothing is.
+        The stream for our own lines, a terminal if stderr is one, and the log of everything that
+        passes the filter, None if nothing does.
     """
     if verbose:
         be_verbose()
@@ -123,8 +117,7 @@ def logged_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog
 
 
 def _start_filter() -> tuple[subprocess.Popen, int]:
-    """Starts the process and puts the pipe to it in the place of stderr; returns the pipe for the
-    log, too."""
+    """Puts the filter's pipe in the place of stderr; returns the pipe for the log, too."""
     reader, writer = os.pipe()
     log_reader, log_writer = os.pipe()
     try:

@@ -22,18 +22,14 @@ HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class PlainCommand(click.Command):
-    """A command that rejects a second value of an option that takes one, and explains leftover
-    arguments, as where the shell expands a glob.
+    """A command that rejects repeated single-value options, and explains leftover arguments.
 
-    Attributes:
-        helps: commands whose help is shown instead of the command's own where an argument is
-            their name.
+    `helps` are commands whose help replaces the command's own where an argument names them.
     """
 
     helps: Mapping[str, click.Command] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, with other words for what is left over."""
         given = list(args)
         ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
@@ -56,7 +52,6 @@ class PlainCommand(click.Command):
                 raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click's, once the inputs are found."""
         from pipeline.cli.preflight import path_fault  # `--help` need not load it
 
         faults = []
@@ -70,16 +65,14 @@ class PlainCommand(click.Command):
         return super().invoke(ctx)
 
     def get_help(self, ctx: click.Context) -> str:
-        """The help of what is asked for."""
         asked = self.helps.get(ctx.meta.get(_ASKED) or "")
         return super().get_help(ctx) if asked is None else asked.get_help(ctx)
 
 
 class ConfigChoice(click.Choice):
-    """Choices for help and completion; resolving the config refuses others with a hint."""
+    """Choices for help and completion; resolving the config rejects others with a hint."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value as it is."""
         return value
 
 
@@ -91,19 +84,18 @@ class PathText(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Leaves it to the shell's own completion of files and folders."""
         return [CompletionItem(incomplete, type="file")]
 
 
 class InputPath(PathText):
-    """A path of some kind that has to exist; checked before anything is loaded."""
+    """A path that has to exist; checked before anything is loaded."""
 
     def __init__(self, reads: Reads):
         self.reads = reads
 
 
 def explain_usage(error: click.ClickException) -> str:
-    """An error of click's as a line in the tone of this tool's own."""
+    """Rewords an error of click as a line in this tool's tone."""
     message = error.format_message().rstrip(".")
     if isinstance(error, click.exceptions.BadParameter) and error.param is not None:
         message = f"{_spelling(error.param)}: {error.message.rstrip('.')}"
@@ -123,7 +115,7 @@ def explain_usage(error: click.ClickException) -> str:
 
 
 def no_such_command(name: str, commands: Iterable[str]) -> str:
-    """The line that refuses an unknown command and names the nearest or all known ones."""
+    """The error for an unknown command: names the nearest known one, or all."""
     known = list(commands)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     cure = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
@@ -152,7 +144,7 @@ def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str
 
 
 def _glob_for(paths: list[str]) -> str:
-    """The glob that a shell has probably expanded."""
+    """Guesses the glob that a shell has expanded."""
     folders = {str(Path(path).parent) for path in paths}
     endings = collections.Counter(Path(path).suffix for path in paths)
     return str(Path(min(folders), f"*{endings.most_common(1)[0][0]}"))

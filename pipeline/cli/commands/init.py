@@ -117,7 +117,6 @@ def command(
 
 
 def _installed_weights() -> str:
-    """The model to start from where none is named."""
     from bert_tf.base.errors import UsageError
     from pipeline.demo.plan import WEIGHTS_PACKAGE, find_weights
 

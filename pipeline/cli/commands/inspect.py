@@ -114,7 +114,7 @@ def _is_given(value: Any) -> bool:
 
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
-    """How `preprocess` would read a corpus with these flags."""
+    """How `preprocess` reads a corpus with these flags."""
     flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header")}
     others = {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
     return resolve(

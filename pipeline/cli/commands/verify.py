@@ -38,8 +38,6 @@ def command(paths: tuple[str, ...], as_json: bool) -> int:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Verified:
-    """What was found at a path; `files` and `bytes` as the manifest lists them."""
-
     path: str
     is_whole: bool
     files: int
