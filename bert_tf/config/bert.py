@@ -18,8 +18,8 @@ HIDDEN_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 class BertConfig:
     """Shape and regularization of a BERT encoder (Devlin et al. 2019, section 3).
 
-    `hidden_act` decides the GELU: "gelu" is the exact one of HuggingFace; "gelu_new" and
-    "gelu_pytorch_tanh" are the tanh approximation that google-research/bert and KerasHub use.
+    `hidden_act` "gelu" is HuggingFace's exact GELU; "gelu_new" and "gelu_pytorch_tanh" are the tanh
+    approximation of google-research/bert and KerasHub.
 
     Raises:
         UsageError: if a value is out of range or two values contradict each other.
@@ -84,12 +84,11 @@ class BertConfig:
 
     @property
     def head_size(self) -> int:
-        """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def encoder_parameters(self) -> int:
-        """Numbers that the encoder's weights consist of, the pooler aside."""
+        """The number of the encoder's weights without the pooler."""
         width, inner = self.hidden_size, self.intermediate_size
         tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         attention = 4 * (width * width + width)
@@ -106,7 +105,6 @@ class BertConfig:
         return dataclasses.asdict(self)
 
     def replace(self, **changes: Any) -> BertConfig:
-        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 
@@ -133,9 +131,6 @@ SIZES: dict[str, dict[str, int]] = {
 
 
 def sized_config(size: str, vocab_size: int, **changes: Any) -> BertConfig:
-    """The config of a published size (Turc et al. 2019; Devlin et al. 2019) for a vocabulary.
-
-    The activation is the tanh GELU, as in google-research/bert, which these sizes come from.
-    """
+    """Returns a published size with tanh GELU (Turc et al. 2019; Devlin et al. 2019)."""
     fields: dict[str, Any] = {"hidden_act": "gelu_new", **SIZES[size], **changes}
     return BertConfig(vocab_size=vocab_size, **fields)

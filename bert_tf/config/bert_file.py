@@ -1,8 +1,7 @@
 """Reads the shape of a model from HuggingFace's `config.json` or Google's `bert_config.json`.
 
 Every key of HuggingFace's `BertConfig` and `PretrainedConfig` (transformers 4.57) is read, known to
-leave the numbers of an encoder as they are, or refused where it changes them. Keys that no BERT
-config has are named, so that nobody takes a model with additions for a plain one.
+be harmless, or rejected; unknown keys are reported.
 """
 
 from __future__ import annotations
@@ -81,10 +80,9 @@ def model_folder(path: str | Path) -> Path:
 
 
 def read_task(folder: str | Path) -> dict[str, Any] | None:
-    """The content of a model's `task.json`, None if it has none.
+    """Returns the content of a model's `task.json`, None if it has none.
 
-    Raises:
-        InputError: the file is damaged, or not the one that `SHA256SUMS` vouches for.
+    Raises InputError if the file is damaged, or contradicts `SHA256SUMS`.
     """
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
@@ -93,7 +91,7 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertDocument:
-    """A config file: the encoder's shape, notes on unread keys, whether the decoder is its own."""
+    """A config: the encoder's shape, notes on unread keys, whether the decoder is untied."""
 
     config: BertConfig
     notes: tuple[str, ...] = ()
@@ -104,8 +102,7 @@ def read_bert_document(path: str | Path) -> BertDocument:
     """Reads a HuggingFace or Google config file.
 
     Raises:
-        UsageError: the file is missing, lacks `vocab_size`, or describes another architecture than
-            BERT's encoder or a shape that cannot be.
+        UsageError: the file is missing, lacks `vocab_size`, or does not describe a BERT encoder.
         InputError: it is not a JSON object.
     """
     document = read_json_object(path)

@@ -19,14 +19,14 @@ class EmbeddingRecipe:
 
     Attributes:
         pooling: `mean` of all tokens, [CLS] and [SEP] included (Reimers and Gurevych 2019, section
-            3), `cls`, the vector of [CLS], or `max` of each dimension.
+            3), `cls`, or `max` of each dimension.
         normalize: whether vectors are divided by their Euclidean norm.
         max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
-        is_trained: whether the model was trained with this recipe, as its folder says.
+        is_trained: whether the folder says that the model was trained with this recipe.
         lowercase_texts: whether texts are lower-cased before tokenization, accents kept.
         prompts: put before a text, by the kind of text.
         default_prompt: key of the prompt of texts of no kind; None for none.
-        similarity: of its vectors: `cosine`, `dot` or another of the library.
+        similarity: `cosine`, `dot` or another of the library.
     """
 
     pooling: str = "mean"
@@ -56,16 +56,15 @@ class EmbeddingRecipe:
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:
-        """The text of a prompt, by default of the default prompt."""
         return self.prompts.get((self.default_prompt or "") if name is None else name, "")
 
     def prompt_name(self, kind: str) -> str:
-        """The key of the prompt for queries or documents (`passage`, `corpus`); "" without one."""
+        """The key of the prompt for queries or documents; "" without one."""
         return next((name for name in _KINDS[kind] if name in self.prompts), "")
 
     @property
     def is_raw_cls(self) -> bool:
-        """Whether the vectors are those of [CLS] in a model that was not trained to have them."""
+        """Whether vectors are [CLS] of a model that was not trained for that."""
         return self.pooling == "cls" and not self.is_trained
 
     def changed(
@@ -75,7 +74,7 @@ class EmbeddingRecipe:
         normalize: bool | None = None,
         max_seq_length: int | None = None,
     ) -> EmbeddingRecipe:
-        """The recipe with the values that are not None in place of its own."""
+        """Replaces the values that are not None."""
         return dataclasses.replace(
             self,
             pooling=self.pooling if pooling is None else pooling,
@@ -86,9 +85,6 @@ class EmbeddingRecipe:
 
 
 def prepared_texts(texts: Sequence[str], *, prompt: str, lowercase: bool) -> list[str]:
-    """Puts a prompt before texts, and lower-cases them with their accents, letter by letter.
-
-    As in HuggingFace's normalizer, so that the last sigma of a word is like any other.
-    """
+    """Prepends a prompt, and lower-cases letter by letter as HuggingFace's normalizer."""
     prepared = [prompt + text for text in texts] if prompt else list(texts)
     return [text.replace("Σ", "σ").lower() for text in prepared] if lowercase else prepared

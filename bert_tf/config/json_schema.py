@@ -19,11 +19,8 @@ def config_schema(
 ) -> dict[str, Any]:
     """Makes the JSON Schema (draft 2020-12) of a YAML file with a mapping per section.
 
-    No key is required, since flags may give what a file leaves out.
-
-    Args:
-        sections: by name in the file.
-        variants: of sections whose keys depend on one of them: that key, and a section per value.
+    No key is required, since flags may provide it. `variants` are sections whose keys depend on one
+    of them: that key, and a section per value.
     """
     properties = {name: _section(section) for name, section in sections.items()}
     for name, (key, choices) in variants.items():

@@ -1,7 +1,6 @@
-"""YAML whose scalars are text as written: what one means is decided by the key it belongs to.
+"""YAML whose plain scalars are text as written, except `null`, `~` and the merge key `<<`.
 
-YAML 1.1 reads `no` as false, `010` as 8 and `12:30` as 750 before anybody asks for a column's name.
-Here a plain scalar is its characters, but for `null` (`~`, nothing) and the merge key `<<`.
+YAML 1.1 would read `no` as false, `010` as 8 and `12:30` as 750; here the key decides the type.
 """
 
 from __future__ import annotations
@@ -59,10 +58,9 @@ _CAUSES = (
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """As `yaml.SafeLoader`, but plain scalars other than null are text, and tags are refused."""
+    """Loads plain scalars other than null as text, and rejects tags."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """As PyYAML's, for nodes whose type is not given by an explicit tag."""
         event = self.peek_event()
         tag = getattr(event, "tag", None)
         if tag not in _PLAIN_TAGS:
@@ -74,7 +72,7 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """As PyYAML's, which takes the last of several values of a key."""
+        """Rejects repeated keys, of which PyYAML takes the last."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
@@ -92,7 +90,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """As `yaml.SafeDumper`, which would fold Unicode's line breaks to spaces, but with escapes."""
+    """Escapes Unicode's line breaks, which `yaml.SafeDumper` would fold to spaces."""
 
 
 def _represent_text(dumper: _PlainDumper, text: str) -> yaml.ScalarNode:
@@ -106,11 +104,8 @@ _PlainDumper.add_representer(str, _represent_text)
 def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
     """Reads a YAML document: mappings, lists, texts and None.
 
-    Aliases may not expand to more than a document of the largest size: a few lines of aliases of
-    aliases mean gigabytes.
-
-    Raises:
-        yaml.YAMLError: it is none, too large, nested too deeply, or has a tag other than `!!str`.
+    Limits the size with aliases expanded. Raises yaml.YAMLError if the text is no YAML, too large,
+    nested too deeply, or has a tag other than `!!str`.
     """
     if len(text) > largest_bytes:
         raise _problem(f"it is larger than {largest_bytes >> 20} MiB")
@@ -132,7 +127,7 @@ def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
 
 
 def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
-    """Reads a file of one YAML document; raises as `read_yaml`, OSError or UnicodeDecodeError."""
+    """Raises as `read_yaml`, OSError or UnicodeDecodeError."""
     with as_path(path).open(encoding="utf-8") as stream:
         return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
 
@@ -155,7 +150,7 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
 
 
 def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:
-    """Characters and nodes of a node with every alias written out; `endless` if it holds itself."""
+    """Characters and nodes with every alias expanded; `endless` if it holds itself."""
     if node not in known:
         known[node] = endless  # while it is being measured: it may hold itself
         children = node.value if isinstance(node, yaml.CollectionNode) else []

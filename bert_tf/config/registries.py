@@ -1,7 +1,6 @@
 """Choices of config keys that other rooms implement: engines, formats, trackers, tasks.
 
-`bert_tf/__init__.py` fills the tables before any section is imported. An entry names a module,
-which is imported when it is chosen.
+`bert_tf/__init__.py` fills the tables first; an entry's module is imported when it is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Installable(Protocol):
     """An engine or a tracker that need not be installed to be known."""
 
     def check_installed(self) -> None:
-        """Checks that its packages are there, and imports none; raises UsageError without them."""
+        """Raises UsageError if packages are missing; imports none."""
 
 
 class Format(Installable, Protocol):
@@ -55,7 +54,7 @@ REGISTRIES = Registries()
 
 
 class EngineChoices(Collection[str]):
-    """The values of a config key `engine`: `auto` and the engines registered at that time."""
+    """The values of a config key `engine`: `auto` and the engines registered so far."""
 
     def __contains__(self, name: object) -> bool:
         return name == AUTO or name in REGISTRIES.engines

@@ -1,5 +1,4 @@
-"""From a YAML file, the environment, `--set key=value` and flags to one checked section; later
-sources win."""
+"""Builds a checked section from YAML, environment, `--set` and flags; later sources win."""
 
 from __future__ import annotations
 
@@ -30,15 +29,9 @@ _PREFIX = "BERT_PIPELINE_"
 def environment_values(
     section: type[Section], environment: Mapping[str, str], others: Container[str]
 ) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Reads the keys of a section from variables BERT_PIPELINE_SECTION_KEY.
+    """Reads variables BERT_PIPELINE_SECTION_KEY, except keys in `others`; empty ones mean nothing.
 
-    Args:
-        section: the section's class.
-        environment: variables by name; empty ones mean nothing.
-        others: keys that only other sections of this name have; their variables are left alone.
-
-    Returns:
-        The variable and its text by key, and a fault for each variable that names no key.
+    Returns the variable and its text by key, and a fault for each variable that names no key.
     """
     prefix = f"{_PREFIX}{section.section_name.upper()}_"
     keys = [field.name for field in dataclasses.fields(section)]
@@ -65,12 +58,11 @@ def resolve(
     """Builds one section from all its sources.
 
     Args:
-        section: the class to build.
-        config_file: YAML file with a mapping a section; sections of other commands are left alone.
-        assignments: `section.key=value` texts; the value is read by the key's type.
-        flags: values of command-line flags by field name; None and () mean not given. A key that
-            takes one value may have a tuple of one, where other sections of its name take several.
-        others: keys that only other sections of this name have, with what those are for; see
+        config_file: YAML file with a mapping per section; ignores sections of other commands.
+        assignments: `section.key=value` texts; the key's type decides how to read the value.
+        flags: values by field name; None and () mean not given. A key that takes one value may have
+            a tuple of one, where other sections of its name take several.
+        others: keys that only other sections of this name have, with the use of those; see
             `bert_tf.config.variants`.
 
     Raises:
@@ -131,7 +123,6 @@ def _takes_several(section: type[Section], name: str) -> bool:
 
 
 def _spelling(section: type[Section], name: str) -> str:
-    """The spelling of a key on the command line."""
     field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None:  # of another section of this name
         return "--" + name.replace("_", "-")
@@ -141,10 +132,10 @@ def _spelling(section: type[Section], name: str) -> str:
 
 
 def _read_assigned(section: type[Section], name: str, text: str) -> Any:
-    """The value that `--set` gives a key.
+    """Reads the value that `--set` gives a key.
 
-    Text is taken as it is written, `@id`, `a: b` and `*.txt` included, but for text in quotes, a
-    list in brackets where several are allowed, and `null` where none is. Other keys take YAML.
+    Text stays as written (`@id`, `a: b`, `*.txt`) except quotes, lists and `null` where allowed;
+    other keys take YAML.
     """
     field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None or not text:
@@ -166,11 +157,9 @@ def _read_assigned(section: type[Section], name: str, text: str) -> Any:
 
 
 def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
-    """Reads a YAML file of sections and refuses unknown ones.
+    """Reads a YAML file of sections.
 
-    Raises:
-        UsageError: the file is missing or is not YAML.
-        ConfigError: the file's top level is not a mapping of known sections.
+    Raises UsageError for a missing or bad file, ConfigError unless it maps known sections.
     """
     try:
         document = read_yaml_file(path)

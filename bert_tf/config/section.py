@@ -1,7 +1,6 @@
-"""Typed configuration sections: a frozen dataclass a section, a documented option a field.
+"""Typed configuration sections: a frozen dataclass per section, a documented option per field.
 
-The same declaration serves the YAML reader, `--set key=value`, the command line's flags and the
-documentation, so a key has one name, one type, one default and one line of help.
+One declaration serves the YAML reader, `--set key=value`, the flags and the documentation.
 """
 
 from __future__ import annotations
@@ -54,18 +53,17 @@ def option(
     Args:
         doc: one line of help.
         default: default value; keys without one are required.
-        minimum, maximum: inclusive bounds of a number.
-        above, below: exclusive bounds.
-        choices: allowed strings; a registry's names at the time of asking.
+        minimum, maximum: inclusive bounds; `above` and `below` are exclusive.
+        choices: allowed strings; for a registry its names at the time of asking.
         flag: click flag, unless it is the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that may be given instead of a required one.
         common: listed by `--help` with the required ones, before the others.
-        advanced: reached by YAML and `--set` only, so that `--help` stays short.
+        advanced: only in YAML and `--set`, so that `--help` stays short.
         positional: given by its place on the command line instead of by a flag.
-        reads: kind of the paths it holds, which are checked before a job starts and completed by a
-            shell; `files` and `tables` may be globs. None of keys without paths.
+        reads: kind of its input paths, checked before a job starts and completed by a shell;
+            `files` and `tables` may be globs.
         writes: kind of the output; None where its name or the inputs decide.
-        affects_output: whether another value makes another output; False of speed and safety.
+        affects_output: False for keys of speed and safety, which do not change the output.
     """
     metadata = {
         "doc": doc,
@@ -100,11 +98,7 @@ class Section:
         return []
 
     def check_installed(self) -> None:
-        """Checks that what the values ask for is installed; imports none of it.
-
-        Raises:
-            UsageError: a package is missing.
-        """
+        """Raises UsageError if a package that the values need is missing."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for YAML and JSON."""
@@ -136,7 +130,7 @@ def _type_hints(section: type[Section]) -> dict[str, Any]:
 
 
 def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
-    """The scalar type of a field, whether it holds a tuple of them, whether it may be None."""
+    """The scalar type of a field, whether it is a tuple of them, whether it may be None."""
     hint = _type_hints(typing.cast(Any, section))[name]  # mypy: a class of dataclasses has no hash
     optional = False
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -153,14 +147,8 @@ def build_section(
 ) -> SectionType:
     """Makes a checked section from raw values (from YAML, text or Python).
 
-    Args:
-        section: the section's class.
-        values: raw value by field name; strings are converted to the field's type.
-        sources: where each value came from (`run.yaml: train.steps`, `--steps`), for messages;
-            by default the key.
-
-    Raises:
-        ConfigError: with every unknown key, bad value, missing key and inconsistency at once.
+    `sources` name the origin of each value (`run.yaml: train.steps`, `--steps`) in messages.
+    Raises ConfigError with every unknown key, bad value, missing key and inconsistency at once.
     """
     sources = sources or {}
     fields = {field.name: field for field in dataclasses.fields(section)}
@@ -200,7 +188,6 @@ def _missing(section: type[Section], field: dataclasses.Field) -> str:
 
 
 def flag_text(field: dataclasses.Field) -> str:
-    """The flag of a field."""
     return field.metadata["flag"] or "--" + field.name.replace("_", "-")
 
 
@@ -215,13 +202,11 @@ def argument_text(field: dataclasses.Field) -> str:
 
 
 def shown(raw: Any) -> str:
-    """A refused value as a message shows it."""
     text = repr(raw)
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
 
 
 def _unknown_key(name: str, section: type[Section]) -> str:
-    """The fault of an unknown key, with the nearest known one."""
     known = [field.name for field in dataclasses.fields(section)]
     command = section.section_name.replace("_", "-")
     listing = f"bert-pipeline {command} --help-all lists the keys"
@@ -230,13 +215,9 @@ def _unknown_key(name: str, section: type[Section]) -> str:
 
 
 def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: str) -> str:
-    """Suggests the nearest known key, or where to find all.
+    """Suggests the nearest known key, or `listing`, the command that lists all.
 
-    Args:
-        name: the unknown key; it may be the initials of another (`lr`).
-        known: all keys.
-        prefix: how they are shown, before their names.
-        listing: the command that lists them.
+    The unknown name may be the initials of a key (`lr`); `prefix` is shown before the keys.
     """
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or [
         key for key in known if "".join(word[0] for word in key.split("_")) == name
@@ -289,7 +270,7 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
 
 
 def _in_home(path: str) -> str:
-    """A path whose `~` no shell has expanded, as in a file or after `=`."""
+    """Expands `~`, which no shell does in a file or after `=`."""
     if path.partition("/")[0] == "~" and not Path("~").exists():
         return os.path.expanduser(path)  # noqa: PTH111  a path would lose the last slash
     return path

@@ -16,11 +16,8 @@ from bert_tf.config.section import Section, SectionType, flag_text
 class Variants(Generic[SectionType]):
     """The sections of a command whose options depend on the value of one of its keys.
 
-    Attributes:
-        common: the section of their common keys.
-        key: chooses among them.
-        sections: a subclass of `common` for each value of the key; without a value `common` itself
-            is taken, unless the key is given by its place on the command line.
+    `common` holds their common keys; it is also the section without a value of `key`, unless the
+    key is positional. `sections` has a subclass of it per value.
     """
 
     common: type[SectionType]
@@ -29,7 +26,6 @@ class Variants(Generic[SectionType]):
 
     @property
     def section_name(self) -> str:
-        """The name that all of them have."""
         return self.common.section_name
 
     def resolve(

@@ -61,21 +61,14 @@ MASKING_KEYS = tuple(_MASKING)
 
 
 def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
-    """One of `MASKING_KEYS`, which `preprocess` and `train` have.
-
-    Args:
-        key: its name.
-        where: words that say in which records.
-        also: further help.
-        changes: arguments of `option` that differ between the commands.
-    """
+    """One of `MASKING_KEYS`; `where` and `also` add to its help."""
     declared = {"advanced": True, **_MASKING[key], **changes}
     return option(declared.pop("doc").format(where) + also, **declared)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSection(RowSection):
-    """The keys that every job reading a corpus has."""
+    """The keys of every job that reads a corpus."""
 
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
@@ -237,7 +230,7 @@ class VocabConfig(CorpusSection):
     )
 
     def __post_init__(self) -> None:
-        """A new vocabulary is lower-cased by default; that of another one decides for itself."""
+        """Lower-cases new vocabularies by default; an existing one decides itself."""
         if self.lowercase is None and self.extend is None:
             object.__setattr__(self, "lowercase", True)
 
@@ -353,7 +346,7 @@ class PreprocessConfig(CorpusSection):
 
     @property
     def wanted_predictions(self) -> int:
-        """Predictions that the longest sequence takes to have `masked_lm_prob` of it masked."""
+        """Predictions that mask `masked_lm_prob` of the longest sequence."""
         return math.ceil(self.masked_lm_prob * self.max_seq_length)
 
     def faults(self) -> list[str]:

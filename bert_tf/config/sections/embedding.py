@@ -18,7 +18,6 @@ DEFAULT_SENTENCES = 3
 
 
 def pooling_option() -> Any:
-    """The key `pooling` of a vector."""
     return option(
         "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
         "otherwise mean)",
@@ -28,7 +27,6 @@ def pooling_option() -> Any:
 
 
 def normalize_option() -> Any:
-    """The key `normalize` of a vector."""
     return option(
         "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
         "says, otherwise no)",
@@ -157,7 +155,6 @@ class SearchConfig(TextVectorsSection):
 
 
 def check_index_installed() -> None:
-    """Raises UsageError if the library of the approximate index is missing."""
     check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")
 
 

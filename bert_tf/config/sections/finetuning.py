@@ -29,13 +29,10 @@ _SAME_IN_A_SERIES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Teaching:
-    """Distillation from a model's predictions (Hinton et al. 2015).
+    """Distillation from the teacher's predictions (Hinton et al. 2015).
 
-    Attributes:
-        teacher: its run or model directory.
-        unlabeled: rows that are learned from the teacher only, if any.
-        weight: fraction of the loss that is the distance to its predictions.
-        temperature: divides the logits of both; 1 where they are no log odds.
+    `weight` is the fraction of the loss that is the distance to these. `temperature` divides the
+    logits of both; 1 where there are no log odds.
     """
 
     teacher: str
@@ -47,12 +44,8 @@ class Teaching:
 def parse_grid(text: str) -> list[dict[str, str]]:
     """Returns every combination of a grid's values, as text by key; the last key varies fastest.
 
-    Args:
-        text: `key=value,value` for each key, separated by spaces; the word `published` for the
-            grid of the small BERTs, whose keys others then replace or add to.
-
-    Raises:
-        ValueError: it is not such a text, as a message for the user.
+    The text is `key=value,value` for each key, separated by spaces; `published` stands for the grid
+    of the small BERTs. Raises ValueError with a message for the user.
     """
     values: dict[str, tuple[str, ...]] = {}
     for part in text.split():
@@ -73,7 +66,6 @@ def parse_grid(text: str) -> list[dict[str, str]]:
 
 
 def sequence_length_option(default: int | str) -> Any:
-    """The key `max_seq_length`, whose help names a task's default."""
     return option(
         f"maximum tokens per sequence, including [CLS] and [SEP] (0: {default})",
         default=0,
@@ -94,14 +86,13 @@ def best_metric_option(*metrics: str) -> Any:
 
 
 def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that are given one by one, or in one text with commas between them."""
+    """Splits names that are given in one text with commas."""
     if len(given) != 1:
         return given
     return tuple(name for part in given[0].split(",") if (name := part.strip()))
 
 
 def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
-    """The fault of a name that a key holds twice."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return [] if twice is None else [f"{key}: {twice!r} is there twice; name it once"]
 
@@ -110,8 +101,8 @@ def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
 class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labeled rows.
 
-    A task's own section declares its metrics (the first chooses the best epoch), those that are
-    logged (by default the first three), and the default length of its sequences.
+    A task's section declares its metrics (the first chooses the best epoch), those that are logged
+    (by default the first three), and the default length of its sequences.
     """
 
     section_name: ClassVar[str] = "finetune"
@@ -210,8 +201,7 @@ class FinetuneConfig(TableSection, LoopSection):
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
         """Returns settings of the grid and config of each run, by combination, then by seed.
 
-        Raises:
-            ConfigError: a combination is impossible.
+        Raises ConfigError if a combination is impossible.
         """
         values = {**self.as_dict(), "seeds": 1, "grid": None}
         found = []
@@ -243,48 +233,44 @@ class FinetuneConfig(TableSection, LoopSection):
 
     @property
     def compares_rows(self) -> bool:
-        """Whether the loss compares the rows of a batch, which then cannot be divided."""
+        """Whether the loss compares the rows of a batch, which cannot be split."""
         return False
 
     @property
     def more_inputs(self) -> dict[str, str | None]:
-        """Further inputs than train, eval and init, by key; None where not given."""
+        """Further inputs than train, eval and init, by key."""
         return {}
 
     @property
     def teaching(self) -> Teaching | None:
-        """The teacher whose predictions are learned with the labels; None without one."""
+        """Distillation with the labels, in sections that have it."""
         return None
 
     @property
     def is_series(self) -> bool:
-        """Whether this asks for several runs."""
         return self.seeds > 1 or self.grid is not None
 
     @property
     def evaluates(self) -> bool:
-        """Whether there are evaluation rows, of a file or held out."""
         return self.eval is not None or self.eval_fraction > 0
 
     @property
     def remedy_for_long_texts(self) -> str:
-        """The cure for texts that are cut."""
         return "raise --max-seq-length"
 
     @property
     def sequence_length(self) -> int:
-        """Tokens in a sequence, with the task's default filled in."""
         return self.max_seq_length or self.default_sequence_length
 
     @property
     def shown_metrics(self) -> tuple[str, ...]:
-        """The metrics on the console after an epoch: loss, selection metric, headlines."""
+        """The metrics on the console: loss, selection metric, headlines."""
         headlines = self.headline_metrics or self.metrics[:3]
         return tuple(dict.fromkeys(("loss", self.selection_metric, *headlines)))
 
     @property
     def selection_metric(self) -> str:
-        """The metric that chooses the best epoch's model, with the task's default filled in."""
+        """The metric that selects the best epoch's model."""
         return self.best_metric or self.metrics[0]
 
 

@@ -167,7 +167,6 @@ class LoopSection(Section):
             REGISTRIES.trackers[name].check_installed()
 
     def with_dropout(self, model: BertConfig) -> BertConfig:
-        """The model's config with the dropout that the section sets, if any."""
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.replace(**given)

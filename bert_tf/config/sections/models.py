@@ -97,7 +97,6 @@ class ExportConfig(Section):
 
     @property
     def languages(self) -> list[str] | None:
-        """The codes of `language`."""
         return None if self.language is None else self.language.replace(" ", "").split(",")
 
     def faults(self) -> list[str]:

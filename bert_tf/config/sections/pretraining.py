@@ -158,7 +158,7 @@ class TrainConfig(LoopSection):
         return faults or _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
-        """Steps of every phase; of a run without phases one number."""
+        """Steps of every phase; a single number without phases."""
         if not self.phases:
             return (self.steps,)
         if not self.phases[0].fraction:
@@ -169,7 +169,6 @@ class TrainConfig(LoopSection):
 
     @property
     def total_steps(self) -> int:
-        """Steps in all."""
         return sum(self.phase_steps())
 
 
@@ -198,7 +197,7 @@ def _phase_faults(config: TrainConfig) -> list[str]:
 
 
 def _warmup_faults(config: TrainConfig) -> list[str]:
-    """A warm-up that the schedule it belongs to, that of the first phases, is too short for."""
+    """Checks that schedules are longer than their warm-up."""
     if config.phases and config.phases[0].learning_rate is not None:
         return []
     starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]

@@ -23,7 +23,7 @@ def model_column(content: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnsSection(TableSection):
-    """Columns of the rows to read; what is not given is taken from the model."""
+    """Columns of the rows to read; the model's own where not given."""
 
     text_column: str | None = model_column("column of the text")
     text_pair_column: str | None = model_column("column of the second text")
@@ -174,13 +174,8 @@ def given_columns(
 ) -> dict[str, Any]:
     """Returns the columns that a config names, by a flag of their own or by `--column`.
 
-    Args:
-        config: may name columns.
-        read: the inputs of the model (`text`, `label`, …).
-        lists: those of `read` whose text may be in several columns, returned as tuples.
-
-    Raises:
-        UsageError: the column of another input is named, or two where one is read.
+    `read` are the inputs of the model (`text`, `label`, …); `lists` those that may span several
+    columns, returned as tuples. Raises UsageError for other inputs, or two columns for one.
     """
     named: dict[str, list[str]] = {}
     for name, column, flag in _named_columns(config):
@@ -199,7 +194,7 @@ def given_columns(
 
 
 def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
-    """Yields the input, the column and the flag of each column that is named."""
+    """Yields input, column and flag."""
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
         if field.name.endswith(COLUMN) and columns is not None:

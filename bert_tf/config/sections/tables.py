@@ -12,7 +12,6 @@ COLUMN = "_column"  # the end of the names of keys that hold a column of tables
 
 
 def batch_tokens_option() -> Any:
-    """The key `batch_tokens` of inference."""
     return option(
         "tokens per batch, padding included",
         default=2048,
@@ -25,7 +24,7 @@ def batch_tokens_option() -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSection(Section):
-    """The format of rows, as far as the end of a file's name does not decide it.
+    """The format of rows, as far as the file name does not decide it.
 
     A subclass declares which of its columns all tables have, named or not.
     """
@@ -52,8 +51,7 @@ class RowSection(Section):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """Columns that the options require of every table, and the key of
-        each: those that are named by an option of their own, and those of all tables."""
+        """Columns that the options require of every table, and the key of each."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         found: dict[str, str] = {}
         for key, default in defaults.items():
