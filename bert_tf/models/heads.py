@@ -303,10 +303,7 @@ class BertQuestionAnswerer(ModelWithHead):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertMultipleChoice(LinearHeadModel):
-    """One score for each sequence of a context and a choice (Devlin et al. 2019, section 4.4).
-
-    A linear layer of one output on the pooled output, as HuggingFace's.
-    """
+    """One score for each sequence of a context and a choice (Devlin et al. 2019, section 4.4)."""
 
     has_pooler = True
     huggingface_class = "BertForMultipleChoice"
