@@ -425,7 +425,7 @@ def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path,
     whole = config_of(model, tmp_path / "new.csv", output=tmp_path / "whole.csv")
     wanted = scoring.run(whole, RUNNER, Log().options())
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    monkeypatch.setattr(scoring, "join_parts", fail)
+    monkeypatch.setattr(running, "join_parts", fail)
     with pytest.raises(RuntimeError):
         scoring.run(config, RUNNER, Log().options())
     monkeypatch.undo()
@@ -537,7 +537,7 @@ def test_parts_of_one_engine_are_not_joined_by_another(any_engine_model, tmp_pat
     files = (any_engine_model, tmp_path / "new.csv")
     constant = config_of(*files, output=tmp_path / "scored.csv", engine="constant")
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "join_parts", fail)
+        patch.setattr(running, "join_parts", fail)
         with pytest.raises(RuntimeError):
             scoring.run(constant, RUNNER, Log().options())
     assert list((tmp_path / ".scored.csv.parts").glob("*.done.json"))

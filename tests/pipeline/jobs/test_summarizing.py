@@ -14,6 +14,7 @@ from bert_tf.config.sections import RunnerConfig, SummarizeConfig
 from pipeline.embedding.summarizer import Summarizer
 from pipeline.jobs import summarizing
 from pipeline.outputs.job import RunOptions
+from pipeline.scoring import running
 
 MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
 DOCUMENTS = [
@@ -96,7 +97,7 @@ def test_an_interrupted_job_resumes_with_the_blocks_that_are_left(documents, tmp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(summarizing, "join_parts", stop)
+        patched.setattr(running, "join_parts", stop)
         with pytest.raises(KeyboardInterrupt):
             summarize(documents, output)
     assert not output.exists()
