@@ -95,6 +95,7 @@ def test_scores_are_those_of_a_local_run(folder, options, tmp_path, monkeypatch)
     from constant_engine import CONSTANT
 
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {CONSTANT.name: CONSTANT})
+    monkeypatch.setattr("bert_tf.config.registries.REGISTRIES.engines", {CONSTANT.name: CONSTANT})
     model = tmp_path / "model"
     model.mkdir()
     columns = {"text": "body", "text_pair": None, "label": "label"}

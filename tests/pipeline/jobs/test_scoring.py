@@ -476,6 +476,7 @@ def any_engine_model(model, tmp_path, monkeypatch) -> Path:
     """A model in the formats of two engines, one of them registered for the test."""
     engines = {"tensorflow": ENGINES["tensorflow"], CONSTANT.name: CONSTANT}
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", engines)
+    monkeypatch.setattr("bert_tf.config.registries.REGISTRIES.engines", engines)
     folder = shutil.copytree(model, tmp_path / "model")
     (folder / "constant.txt").write_text("fine 0.75")
     return folder

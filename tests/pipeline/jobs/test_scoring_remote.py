@@ -32,6 +32,7 @@ TEXTS = ["good film", "bad", "red, blue", "film\nfilm", "", "blue"]
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {CONSTANT.name: CONSTANT})
+    monkeypatch.setattr("bert_tf.config.registries.REGISTRIES.engines", {CONSTANT.name: CONSTANT})
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "task.json").write_text(json.dumps(TASK))
