@@ -27,8 +27,7 @@ SELECTION_METRIC = "mlm_loss"
 class RecordsEvaluation:
     """Evaluates a model on the eval records of the current phase, and keeps the best one.
 
-    Raises:
-        UsageError: evaluations are to end the run, and there are none.
+    Raises UsageError if evaluations are to end the run, and there are none.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class RecordsEvaluation:
                 self._check_evaluation_records(config, phase)
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
+        """Returns the metrics of an eval line."""
         number = phase_of(self._ends, step - 1)
         data = self._phases[number].data
         metrics = self._evaluate(number) if data.eval_shards else {}
@@ -91,7 +90,7 @@ class RecordsEvaluation:
             raise find_damage(data.paths("eval"), data) or error from None
 
     def _entropy(self, phase: int) -> float:
-        """The loss that token frequencies alone reach on the same records."""
+        """The loss that token frequencies reach on the same records."""
         if phase not in self._entropies:
             self._entropies[phase] = unigram_entropy(self._datasets[phase]())
         return self._entropies[phase]

@@ -33,17 +33,11 @@ _CAUSES = (
 
 
 def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
-    """The entropy of the masked tokens of a data set.
+    """Returns the entropy of the masked tokens, in nats per token; 0 without targets.
 
-    It is the masked-LM loss of a model that knows how frequent each of these tokens is and reads no
-    context: a loss that is not below it shows no learning beyond frequencies.
-
-    Args:
-        batches: with `masked_lm_ids` int [n, predictions] and `masked_lm_weights` float of that
-            shape, whose targets of weight 0 are padding.
-
-    Returns:
-        Nats per token; 0 without any target.
+    This is the masked-LM loss of a model that only knows token frequencies: a loss not below it
+    shows no learning beyond these. Batches have `masked_lm_ids` int [n, predictions] and
+    `masked_lm_weights` float of that shape, 0 on padding.
     """
     targets = [np.zeros(0, np.int64)]
     for batch in batches:
@@ -57,11 +51,8 @@ def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
 def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | None:
     """Returns a warning for a run that reads little text more than a hundred times.
 
-    None also for records whose manifest does not say how many there are.
-
-    Args:
-        phases: the records of each, its steps and sequences per step. Phases are taken to be made
-            of the same text.
+    Takes data, steps and sequences per step of each phase, assuming that all phases use the same
+    text. None also if a manifest does not say how many records there are.
     """
     epochs, steps, is_repeated = 0.0, 0, False
     for data, phase_steps, batch_size in phases:
@@ -85,9 +76,7 @@ def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | No
 def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:
     """Returns a sentence, with likely cause and cure, for each anomaly in the metrics of a run.
 
-    Args:
-        lines: those of metrics.jsonl.
-        first_step: the last step before those to look at, where the last phase began.
+    Skips lines up to `first_step`, where the last phase began.
     """
     lines = [line for line in lines if line["step"] > first_step and "mlm_loss" in line]
     evals = [line for line in lines if line["split"] == "eval"]

@@ -17,15 +17,14 @@ class PretrainingLoss:
     positions of the global batch, however it is spread over replicas.
 
     Args:
-        pair_task: what the sequences' labels mean and their loss is called by: "nsp" or "sop";
-            with "none" there is no such loss, and the next-sentence head learns nothing.
+        pair_task: the task of the sequences' labels, which names their loss: "nsp" or "sop"; with
+            "none" there is no such loss, and the next-sentence head learns nothing.
     """
 
     def __init__(self, pair_task: str = "nsp"):
         self._pair_task = pair_task
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Masked positions, and sequences."""
         weights = {"mlm_loss": tf.reduce_sum(batch["masked_lm_weights"])}
         if self._pair_task != "none":
             weights[f"{self._pair_task}_loss"] = tf.reduce_sum(_sequence_weights(batch))
@@ -34,7 +33,6 @@ class PretrainingLoss:
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:
-        """Sums of both losses and of right predictions over a batch of `PretrainingInputs`."""
         outputs = model(batch, training=training, dropout_key=dropout_key)
         mlm_loss, mlm_right, mlm_weight = _weighted_sums(
             outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
@@ -53,13 +51,7 @@ class PretrainingLoss:
 def _weighted_sums(
     logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Weighted sums of cross-entropy and of right predictions, and the sum of the weights.
-
-    Args:
-        logits: float [..., classes].
-        labels: int32 [...].
-        weights: float32 [...].
-    """
+    """Sums of loss, hits and weights; logits [..., classes], int32 labels and weights [...]."""
     losses, right = _cross_entropy(tf.cast(logits, tf.float32), labels)
     return (
         tf.reduce_sum(losses * weights),
@@ -71,9 +63,8 @@ def _weighted_sums(
 def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Cross-entropy of every label, float32 [...], and 1 where its logit is the highest one.
 
-    TensorFlow's own takes five times as long for a vocabulary on processors: oneDNN has its softmax
-    alone. That brings the logarithm of the exponentials' sum, too: the highest logit minus the
-    logarithm of the highest probability, which is never 0.
+    Five times as fast on CPUs as TensorFlow's own, since oneDNN only has the softmax: log-sum-exp
+    is the highest logit minus the logarithm of the highest probability, which is never 0.
     """
     rows = tf.reshape(logits, [-1, logits.shape[-1]])
     indices = tf.stack([tf.range(tf.shape(rows)[0]), tf.reshape(labels, [-1])], axis=1)
@@ -98,7 +89,7 @@ def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.
 
 
 def _sequence_weights(batch: Batch) -> tf.Tensor:
-    """1 for sequences, 0 for what fills up a row or a batch; float32 [n], packed [n, sequences]."""
+    """1 for sequences, 0 for padding; float32 [n], packed [n, sequences]."""
     if "next_sentence_weights" in batch:
         return batch["next_sentence_weights"]
     return tf.cast(batch["input_mask"][:, 0], tf.float32)

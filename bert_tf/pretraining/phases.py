@@ -25,12 +25,10 @@ from bert_tf.training.timeline import PhaseSettings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPhase:
-    """A phase with everything that its config leaves to the run filled in.
+    """A phase with all defaults of its config filled in.
 
     Attributes:
         name: prefix of messages; "" in a run of one phase.
-        data: its records.
-        steps, batch_size: as in the config.
         accumulation_steps: micro-batches of a batch.
         learning_rate: peak of a schedule that starts with the phase; None continues the last.
         warmup_steps: of that schedule.
@@ -45,11 +43,7 @@ class PretrainingPhase:
     warmup_steps: int
 
     def check_batch_size(self, replicas: int) -> None:
-        """Checks that replicas and accumulation divide a batch evenly.
-
-        Raises:
-            UsageError: with the nearest batch size that works.
-        """
+        """Raises UsageError unless replicas and accumulation divide a batch."""
         parts = self.row_multiple(replicas)
         if self.batch_size % parts:
             raise UsageError(
@@ -59,12 +53,11 @@ class PretrainingPhase:
             )
 
     def row_multiple(self, replicas: int) -> int:
-        """The rows of a batch are a multiple of this."""
         return replicas * self.accumulation_steps
 
     @property
     def batch_rows(self) -> BatchRows:
-        """Rows of a batch; where sequences share rows, there are fewer, but a whole multiple."""
+        """Fewer rows than sequences where these share rows, but a whole multiple."""
         return BatchRows(
             batch=self.batch_size, micro_batches=self.accumulation_steps, is_filled_up=False
         )
@@ -72,11 +65,7 @@ class PretrainingPhase:
     def open_inputs(
         self, config: TrainConfig, strategy: tf.distribute.Strategy, *, shards: int
     ) -> PretrainingInputs:
-        """Opens the phase's training batches, each micro-batch of a replica in so many shards.
-
-        Raises:
-            InputError, UsageError: see `PretrainingInputs`.
-        """
+        """Opens training batches whose micro-batches divide into `shards`."""
         return PretrainingInputs(
             self.data.paths("train"),
             self.data,
@@ -88,7 +77,6 @@ class PretrainingPhase:
         )
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
-        """The phase as the training loop takes it."""
         work = ModelFlops.of_encoder(
             bert_config, reads_all_tokens=BertPretrainingModel.reads_all_tokens
         )
@@ -112,7 +100,7 @@ class PretrainingPhase:
 
 
 def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
-    """The pair task of all phases' records; raises UsageError if they differ."""
+    """Returns the pair task of all phases; raises UsageError if they differ."""
     tasks = {phase.data.pair_task: phase.data.directory for phase in phases}
     if len(tasks) > 1:
         found = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
@@ -127,8 +115,8 @@ def pretraining_phases(
 ) -> list[PretrainingPhase]:
     """Returns the phases of a run; one where the config has none.
 
-    A phase with a learning rate of its own starts a schedule, which the phases after it share up to
-    the next such one; the first phase always starts one.
+    A phase with its own learning rate starts a schedule, which the phases after it share up to the
+    next such one; the first phase always starts one.
     """
     steps = config.phase_steps()
     given = config.phases or (TrainingPhase(data=config.data),)
@@ -156,13 +144,10 @@ def pretraining_phases(
 
 
 def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
-    """Returns how the records are to be masked; None where they are masked already.
+    """Returns how to mask the records; None where they are masked already.
 
-    A row gets as many targets as `masked_lm_prob` asks for.
-
-    Raises:
-        UsageError: masks are set for records that have theirs, or the vocabulary has specials only.
-        InputError: the token counts of the corpus are missing.
+    Raises UsageError for masking keys on masked records, or a vocabulary of specials only;
+    InputError if the token counts of the corpus are missing.
     """
     if not data.is_dynamic:
         _check_masks_are_unset(config, data)

@@ -27,16 +27,7 @@ _FLOAT_BYTES = 4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPlan:
-    """A run that has not begun.
-
-    Attributes:
-        config: the `train` section.
-        bert_config: the model's shape.
-        strategy: what the steps are spread over.
-        phases: one in a run on one data set.
-        arithmetic: how steps are computed.
-        inputs: the training batches of each phase.
-    """
+    """A run that has not begun; `inputs` are the training batches of each phase."""
 
     config: TrainConfig
     bert_config: BertConfig
@@ -46,9 +37,9 @@ class PretrainingPlan:
     inputs: list[PretrainingInputs]
 
     def step_bytes(self) -> int | None:
-        """The memory of a step at its peak, measured by trial steps; None where they do not fit.
+        """Measures the peak memory of the largest phase's step; None if it does not fit.
 
-        Of the phase where it takes most. Large batches are extrapolated from trials of few rows.
+        Extrapolates from few rows if batches are large.
         """
         largest = 0
         for phase, inputs in zip(self.phases, self.inputs, strict=True):
@@ -89,14 +80,13 @@ class PretrainingPlan:
         return round(peak * (replicas // worker_count(self.strategy) if is_shared else 1))
 
     def out_of_memory(self, error: tf.errors.OpError) -> RunnerFailed | None:
-        """The error for a step that did not fit; None where the reason is another one."""
+        """The error for a step that did not fit; None for other reasons."""
         if not is_out_of_memory(error):
             return None
         return RunnerFailed(f"a step did not fit into the memory: {self.cure}")
 
     @property
     def cure(self) -> str:
-        """The cure for a step that does not fit."""
         phase = max(
             self.phases,
             key=lambda each: each.batch_size // each.accumulation_steps * each.data.max_seq_length,
@@ -116,20 +106,10 @@ def plan_pretraining(
     console: Console,
     is_timed: bool = True,
 ) -> PretrainingPlan:
-    """Settles devices and arithmetic, and opens the records.
+    """Settles devices and arithmetic, and opens the records; call it before TensorFlow runs.
 
-    To be called before TensorFlow runs anything.
-
-    Args:
-        config: the `train` section.
-        bert_config: the model's shape.
-        data: the records of every phase; of a run without phases one.
-        console: where the decisions are reported.
-        is_timed: whether steps may be timed to find the fastest arithmetic.
-
-    Raises:
-        UsageError: the batch cannot be divided among replicas.
-        InputError: damaged records.
+    Times steps to find the fastest arithmetic if `is_timed`. Raises UsageError if the batch cannot
+    be divided among replicas, InputError for damaged records.
     """
     phases = pretraining_phases(config, data)
     strategy = make_strategy(config.strategy, config.tpu_address, console)
@@ -163,12 +143,12 @@ def preview_pretraining(
     data: Sequence[PretrainingData],
     console: Console,
 ) -> dict[str, Any]:
-    """Reports what a run would do, without training; the arguments are those of `plan_pretraining`.
+    """Reports the plan of a run without training; takes the arguments of `plan_pretraining`.
 
     Returns:
         `steps`, `parameters`, `gradient_accumulation_steps` of each phase, `arithmetic`, and
-        `memory` in bytes: the `total` of a step at its peak, None where it does not fit or on
-        TPUs, and the `available` memory, None where that is not known.
+        `memory` in bytes: the `total` of a step at its peak (None on TPUs, or if it does not fit),
+        and the `available` memory (None if unknown).
     """
     for device in tf.config.list_physical_devices("GPU"):
         # Trials in other processes need the memory that TensorFlow would take here.
@@ -213,7 +193,7 @@ def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Cons
 
 
 def parameter_count(model: BertConfig) -> int:
-    """Weights of the encoder, its pooler and the heads of pretraining."""
+    """The number of weights with pooler and pretraining heads."""
     hidden = model.hidden_size
     dense = hidden * hidden + hidden
     masked_lm = dense + 2 * hidden + model.vocab_size

@@ -42,12 +42,11 @@ class PhasedInputs:
         self._starts = [0, *self._ends[:-1]]
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches of the phase that a step belongs to, from that step."""
         phase = phase_of(self._ends, first_step)
         return self._inputs[phase].batches(first_step - self._starts[phase])
 
     def position(self, first_step: int) -> dict[str, int]:
-        """The phase, and where in its data a step starts."""
+        """Returns the phase, and where in its data a step starts."""
         phase = phase_of(self._ends, first_step)
         position = self._inputs[phase].position(first_step - self._starts[phase])
         return {"phase": phase, **position}
@@ -55,13 +54,9 @@ class PhasedInputs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseResult:
-    """The data of a finished phase.
+    """The data of a finished phase; `sequences` counts every epoch.
 
-    Attributes:
-        steps: done in it.
-        sequences: of these steps, those of earlier epochs counted again.
-        gradient_accumulation_steps: micro-batches of a batch.
-        packing: `sequences_per_row`, `packing_efficiency`, `rows_per_step`; None without packing.
+    `packing` has `sequences_per_row`, `packing_efficiency` and `rows_per_step`, None without it.
     """
 
     steps: int
@@ -72,14 +67,12 @@ class PhaseResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingResult:
-    """The result of the training loop, and of each phase."""
-
     training: TrainingResult
     phases: list[PhaseResult]
 
     @property
     def sequences(self) -> int:
-        """Sequences of all steps, those of earlier epochs counted again."""
+        """Sequences of all steps, every epoch counted."""
         return sum(phase.sequences for phase in self.phases)
 
 
@@ -93,19 +86,15 @@ def pretrain(
     console: Console,
     mirror: RunMirror | None = None,
 ) -> PretrainingResult:
-    """Trains a model on masked-LM and next-sentence records, or resumes where it was interrupted.
+    """Trains a model on masked-LM and next-sentence records, or resumes an interrupted run.
 
     `config.output` gets checkpoints, metrics and, under `best/`, the model directory with the
-    lowest masked-LM loss on the eval records of the last phase (the last one where there are none).
+    lowest masked-LM loss on the eval records of the last phase (the final one without any).
 
     Args:
-        config: the `train` section.
-        bert_config: the model's shape.
-        data: the records of every phase; of a run without phases one.
-        vocab: their vocabulary.
+        data: the records of each phase; a single item without phases.
         initial: weights to start from, None for random ones.
-        console: progress.
-        mirror: where the run is kept, if `config.output` is not that place.
+        mirror: where the run is kept, if not in `config.output`.
 
     Raises:
         UsageError: model and data do not fit, or the batch cannot be divided among replicas.
@@ -210,9 +199,9 @@ def _phase_results(plan: PretrainingPlan, step: int) -> list[PhaseResult]:
 
 
 def _damaged_record(error: tf.errors.OpError, phases: list[PretrainingPhase]) -> InputError | None:
-    """The training record that caused an error of TensorFlow, None if the records are sound.
+    """Finds the training record that caused an error of TensorFlow, None if the records are sound.
 
-    Unmasked records and evaluations find theirs where they are read.
+    Unmasked records and evaluations detect theirs on reading.
     """
     if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
         return None

@@ -1,9 +1,7 @@
 """Trials of a pretraining step: how long it takes, and how much memory.
 
-How TensorFlow uses the cores is settled for a whole process when it first computes something, it
-keeps the memory that it has had, and a process that the system ends for want of memory cannot say
-so. Trials therefore run in processes of their own, whose program this file also is: settings as
-JSON in, one line of JSON out.
+TensorFlow's use of cores is fixed per process, it keeps its memory, and an OOM kill leaves no
+message: so trials are processes, whose program this file also is: settings as JSON in, a line out.
 """
 
 from __future__ import annotations
@@ -62,20 +60,14 @@ _MOST_LIKELY_ENDED = "1000"  # of all processes, where the system ends one for w
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepShape:
-    """The batch of a step.
-
-    Attributes:
-        rows: of a batch.
-        length: tokens of a row, all of them filled.
-        predictions: masked tokens of a row.
-    """
+    """The batch of a step: `length` tokens in a row, all filled, `predictions` of them masked."""
 
     rows: int
     length: int
     predictions: int
 
     def part(self, model: BertConfig, most_flops: float) -> StepShape:
-        """As many of the rows as a step of so many operations has, at least four, or all."""
+        """Returns the rows that a step of so many operations has, at least four, or all."""
         work = ModelFlops.of_encoder(model, reads_all_tokens=BertPretrainingModel.reads_all_tokens)
         flops = work.flops(
             tokens=self.length,
@@ -89,13 +81,9 @@ class StepShape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriedStep:
-    """A step as it was measured.
+    """A measured step: `seconds` each, over `count` timed steps.
 
-    Attributes:
-        seconds: of a step.
-        start_seconds: to build the model and compile the step.
-        count: steps that were timed.
-        peak_bytes: the most memory of the process, or of its GPU.
+    `start_seconds` are for building and compiling; `peak_bytes` are of the process or its GPU.
     """
 
     seconds: float
@@ -112,11 +100,7 @@ def step_trial(
 ) -> StepTrial | None:
     """Returns the trial that finds the fastest arithmetic; None for runs too short for it to pay.
 
-    Args:
-        config: the `train` section.
-        bert_config: the model's shape. At most three of its layers are tried.
-        phases: of the run; the one with most work is tried.
-        console: warned of ways that fail.
+    Tries at most three layers, on the phase with most work; warns of ways that fail.
     """
     work = {phase: phase.steps * phase.settings(bert_config).relative_work for phase in phases}
     minutes = config.max_minutes or _WORTH_A_TRIAL_MINUTES
@@ -136,7 +120,7 @@ def step_trial(
 def measure_ways(
     ways: Sequence[Arithmetic], bert_config: BertConfig, shape: StepShape, console: Console
 ) -> list[float]:
-    """Seconds of a step in each way; infinite where it fails, with a warning."""
+    """Returns seconds of a step in each way; infinite where it fails, with a warning."""
     seconds = dict.fromkeys(ways, math.inf)
     for shards in sorted({way.shards for way in ways}):
         these = [way for way in ways if way.shards == shards]
@@ -150,7 +134,7 @@ def measure_ways(
 
 
 def expected_way(config: LoopSection, rows: BatchRows) -> Arithmetic:
-    """The arithmetic that is expected to be the fastest; TensorFlow does not start for that."""
+    """Returns the arithmetic expected to be the fastest, without starting TensorFlow."""
     cpu_kernels = may_use_cpu_kernels(config, Console(quiet=True))
     precision = choose_precision(
         config.precision,
@@ -176,11 +160,9 @@ def try_steps(
     """Runs some steps in each way; None where they do not fit into the memory.
 
     Args:
-        ways: how steps are computed, all in as many parts.
-        bert_config: the model's shape.
+        ways: arithmetic with the same number of parts each.
         shape: of the whole batch, on one device.
-        micro_batches: that the batch is computed in.
-        seconds: how long steps are timed; one is in any case, after the one that compiles.
+        seconds: how long to time steps; at least one, after the one that compiles.
 
     Raises:
         RunnerFailed: the trial failed for another reason, or did not end within an hour.
@@ -236,14 +218,7 @@ def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
 def steps_of(
     bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
 ) -> Callable[[int], None]:
-    """Returns a function that runs a number of steps on one batch, by AdamW with its defaults.
-
-    Args:
-        bert_config: the model's shape.
-        arithmetic: how the steps are computed.
-        shape: of the batch.
-        micro_batches: that the batch is computed in.
-    """
+    """Returns a function that runs a number of steps on one batch, by AdamW with its defaults."""
     strategy = tf.distribute.get_strategy()
     model = BertPretrainingModel(bert_config, dtype=arithmetic.precision.policy)
     model.build_weights()

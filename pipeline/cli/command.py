@@ -76,7 +76,8 @@ class JobCall:
             that the command line chooses.
         job: module with `run(*sections, options) -> manifest`, imported when the command runs.
         summary: first paragraph of the help.
-        has_rows: whether the job has `--max-rejects`; its default None allows any number.
+        has_rows: whether the job has `--max-rejects`.
+        max_rejects: its default; None allows any number.
         has_health: whether the job has `--strict`.
     """
 

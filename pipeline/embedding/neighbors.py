@@ -24,7 +24,7 @@ class Neighbors:
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Vectors divided by their Euclidean norm, so that dot products are cosines."""
+    """Divides vectors by their Euclidean norm, so that dot products are cosines."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(norms, np.float32(_SMALLEST_NORM))
 
@@ -36,13 +36,10 @@ def exact_neighbors(
     *,
     on_queries: Callable[[int], None] | None = None,
 ) -> Neighbors:
-    """The k vectors with the greatest dot products; of equal ones those of the first rows.
+    """Returns the k vectors with the greatest dot products; among equals, those of the first rows.
 
-    Args:
-        queries: float32 [queries, dimensions].
-        corpus: float32 [rows, dimensions], at least k rows.
-        k: how many.
-        on_queries: called with the number of queries after each block of them.
+    Takes float32 [queries, dimensions] and [rows, dimensions] with at least k rows. Calls
+    `on_queries` with the number of queries after each block of them.
     """
     parts = []
     for begin in range(0, len(queries), _QUERIES_PER_BLOCK):
@@ -76,7 +73,7 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k greatest scores of each row, of equal ones the first; in any order."""
+    """Unordered columns of the k greatest scores of each row; among equals, the first."""
     if scores.shape[1] <= k:
         return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
     columns = np.argpartition(scores, -k, axis=1)[:, -k:]
@@ -102,11 +99,9 @@ _VECTORS_PER_CALL = 4096
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
-    """An index of the vectors, the same in every run, since one thread adds them in order.
+    """Builds an index of float32 [rows, dimensions]; one thread adds them, so it is deterministic.
 
-    Args:
-        corpus: float32 [rows, dimensions].
-        on_vectors: called with the number of vectors after each part of them.
+    Calls `on_vectors` with the number of vectors after each part.
     """
     import faiss
 
@@ -126,7 +121,7 @@ def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None 
 
 
 def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
-    """About the k nearest neighbors of queries, float32 [queries, dimensions], by an index."""
+    """Approximates the k nearest neighbors of float32 [queries, dimensions]."""
     index.hnsw.efSearch = max(_LEAST_SEARCH_CANDIDATES, 2 * k)
     scores, rows = index.search(np.ascontiguousarray(queries), k)
     return Neighbors(rows, scores)

@@ -70,7 +70,7 @@ def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
-    """The parts of a table in order: `row` and, where there are rows, columns of vectors."""
+    """Yields parts in order: `row` and, where there are rows, columns of vectors."""
     for files in block_files(table, read_summary(table, plan), plan):
         with _opened(files.part) as file:
             yield files, pa.ipc.open_file(file).read_all()
@@ -106,16 +106,12 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
 
 
 def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
-    """Vectors, float32 [n, dimensions], as Arrow's lists of one length."""
+    """Converts float32 [n, dimensions] to Arrow's lists of one length."""
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
 def output_format(path: str) -> str:
-    """`parquet`, `npy` or `jsonl`, by the end of a file's name.
-
-    Raises:
-        UsageError: the name ends otherwise.
-    """
+    """Tells `parquet`, `npy` or `jsonl` by the file name; raises UsageError for others."""
     ending = Path(path).suffix.lower()
     if ending not in _WRITERS:
         raise UsageError(f"--output {path}: the name must end in {', '.join(_WRITERS)}")
@@ -123,16 +119,10 @@ def output_format(path: str) -> str:
 
 
 def write_output(path: str, plan: ScoringPlan, *, rows: int, types: dict[str, pa.DataType]) -> None:
-    """Writes all parts to one file, which appears whole; its name decides the format.
+    """Writes all finished parts to one file, which appears atomically; its name decides the format.
 
-    Args:
-        path: the file.
-        plan: the job, whose parts are finished and have rows.
-        rows: of all parts.
-        types: of the columns of Parquet, from `column_types`.
-
-    Raises:
-        InputError: a source of Parquet has changed.
+    `types` are of the columns of Parquet, from `column_types`. Raises InputError if a source of
+    Parquet has changed.
     """
     with replacing_file(path_of(path)) as aside:
         _WRITERS[Path(path).suffix.lower()](aside, plan, rows, types)
@@ -160,8 +150,7 @@ def _rows_of(
     stored: Mapping[str, pa.Field],
     types: Mapping[str, pa.DataType],
 ) -> Iterator[pa.Table]:
-    """The rows of each part of a table: columns that are stored from its source, others from JSON,
-    and their vectors."""
+    """Yields each part's rows, with columns from the stored source or JSON, and their vectors."""
     summary = read_summary(table, plan)
     is_parquet = table.source_format == "parquet"
     again = [key for key in summary.keys if key in stored] if is_parquet else []
@@ -185,7 +174,7 @@ def _rows_of(
 
 
 def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
-    """The columns that keep the type they have in Parquet: those of one type in all tables."""
+    """Columns that keep their Parquet type: those of one type in all tables."""
     fields: dict[str, pa.Field] = {}
     others: set[str] = set()
     for table in plan.tables:

@@ -16,8 +16,6 @@ from pipeline.outputs.place import check_finished
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorSource:
-    """A model that vectors are made with."""
-
     # all that decides the vectors: the model, and the files by which a folder of
     # sentence-transformers states its recipe
     folder: str
@@ -36,15 +34,11 @@ def open_vector_source(
 ) -> VectorSource:
     """Opens a model and resolves the settings that the config leaves to it.
 
-    Args:
-        model: its folder.
-        config: settings by key.
-        tokens: a vector for each token in place of one for each text.
-        prompt_name: of the model's prompts; None for its default, the empty name for none.
+    Makes a vector per token with `tokens`. `prompt_name` None is the model's default, "" no prompt.
 
     Raises:
-        UsageError: it is no BERT model, is not finished, has fewer positions or layers than asked
-            for, no such prompt, or makes its vectors in a way that is not computed here.
+        UsageError: the model is no BERT or unfinished, lacks positions, layers or the prompt, or
+            makes its vectors in an unsupported way.
         InputError: a file of it is damaged.
     """
     check_finished(model)
@@ -106,7 +100,6 @@ def _prompt(model: str, recipe: EmbeddingRecipe, name: str | None) -> str:
 
 
 def describe_settings(settings: EmbedderSettings) -> str:
-    """How vectors are made, for the console."""
     layers = ", ".join(map(str, settings.layers))
     parts = [
         "one per token" if settings.tokens else f"{settings.pooling} of the tokens",

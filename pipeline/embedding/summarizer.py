@@ -37,8 +37,6 @@ class DocumentSentences:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _CleanText:
-    """Lines of all documents with single spaces, as the sentence splitter takes them."""
-
     data: np.ndarray  # uint8, UTF-8; each line followed by a space
     byte_starts: np.ndarray  # int64 [characters + 1], where each character begins in `data`
     characters: np.ndarray  # int64 [characters], the place of each in the documents laid end to end
@@ -46,15 +44,10 @@ class _CleanText:
 
 
 def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> DocumentSentences:
-    """Splits documents into sentences as corpora are.
+    """Splits documents into sentences as corpora are; without a splitter, each line is a sentence.
 
     A line end is the end of a paragraph, unless the document is hard-wrapped (see
-    `paragraph_bounds`); an empty line always is. Runs of white space and control characters count
-    as one space.
-
-    Args:
-        texts: of the documents.
-        splitter: of paragraphs; None takes each line as a sentence.
+    `paragraph_bounds`); an empty line always is. Collapses white space and control characters.
     """
     clean = _cleaned(texts)
     document_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))[:-1]
@@ -120,17 +113,11 @@ _SMALLEST_NORM = 1e-12
 def select_sentences(
     vectors: np.ndarray, count: int, *, mmr_lambda: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Chooses sentences one at a time (Carbonell and Goldstein 1998, "The Use of MMR").
+    """Chooses `count` sentences one at a time by MMR (Carbonell and Goldstein 1998).
 
-    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`, of those
-    equal to 6 decimals the first; nothing is subtracted for the first one. The document's vector is
-    the mean of its sentences' unit vectors (their centroid), so that no part of a long text is left
-    out.
-
-    Args:
-        vectors: float [sentences, hidden], at least one.
-        count: sentences to choose, at most all.
-        mmr_lambda: 1 takes the most similar ones, lower values spread over the document.
+    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`; among
+    those equal to 6 decimals, the first. The document is the mean of its sentences' unit vectors,
+    so that all of a long text counts. Vectors are float [sentences, hidden], at least one.
 
     Returns:
         Their numbers in the order of choice, int64 [count]; and the cosine of every sentence with
@@ -163,7 +150,7 @@ _DIGITS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizerSettings:
-    """How documents are summarized; an `EngineLoader`."""
+    """An `EngineLoader`; jobs of different `name` make different summaries."""
 
     embedder: EmbedderSettings  # which vectors of sentences
     # see `make_splitter`
@@ -175,7 +162,6 @@ class SummarizerSettings:
 
     @property
     def name(self) -> str:
-        """The settings; jobs of different names make different summaries."""
         return f"summarizer {json.dumps(dataclasses.asdict(self))}"
 
     def reads(self, name: str) -> bool:
@@ -196,7 +182,7 @@ class SummarizerSettings:
 
 
 class Summarizer:
-    """Documents to summaries by the vectors of an embedder; an `Engine`."""
+    """Summarizes documents by the vectors of an embedder; an `Engine`."""
 
     def __init__(self, embedder: Engine, settings: SummarizerSettings):
         self.input_names: tuple[str, ...] = ("text",)
@@ -212,14 +198,12 @@ class Summarizer:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Summaries of documents; see `Engine.predict`.
+        """Returns summaries of documents, [rows] each; see `Engine.predict`.
 
-        Returns:
-            [rows] each: `summary`, the chosen sentences in their order, joined by spaces, each with
-            single spaces; `summary_sentences`, JSON text: of each of them `start` and `end`,
-            characters of the text as it is, `text` between them, `score`, its cosine with the
-            document, and `rank`, its place in the order of choice; and `lost_tokens` int32, of
-            sentences longer than the model takes.
+        `summary` has the chosen sentences in their order, with single spaces. `summary_sentences`
+        is JSON: of each `start` and `end` (characters of the original), the `text` there, `score`
+        (cosine with the document) and `rank` of choice. `lost_tokens`, int32, were cut off
+        sentences.
         """
         texts = columns["text"]
         found = find_sentences(texts, self._splitter)
@@ -261,7 +245,7 @@ class Summarizer:
         }
 
     def _chosen(self, vectors: np.ndarray) -> list[tuple[int, float, int]]:
-        """Number, score and rank of the chosen sentences of a document, in their order."""
+        """Number, score and rank of the chosen sentences, in document order."""
         if not len(vectors):
             return []
         numbers, relevance = select_sentences(

@@ -20,8 +20,6 @@ from pipeline.outputs.manifest import check_files, read_manifest
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextVectors:
-    """Vectors of texts."""
-
     source: str
     vectors: np.ndarray  # float32 [texts, dimensions]
     texts: pa.ChunkedArray | None  # the texts, None where the file has none
@@ -33,9 +31,7 @@ class TextVectors:
 def holds_vectors(path: str) -> bool:
     """Whether a file is a NumPy array, or Parquet with a column `embedding`.
 
-    Raises:
-        UsageError: there is no such file.
-        InputError: Parquet that cannot be read.
+    Raises UsageError without such a file, InputError for unreadable Parquet.
     """
     if path.endswith(".npy"):
         return True
@@ -52,16 +48,13 @@ def holds_vectors(path: str) -> bool:
 
 
 def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
-    """Reads the vectors of a file, and the texts that Parquet holds beside them.
+    """Reads the vectors of a .npy or .parquet file, and the texts that Parquet holds beside them.
 
-    Args:
-        path: .npy or .parquet, see `holds_vectors`.
-        text_column: column of the texts; None for the one that the manifest names,
-            otherwise `text`.
+    `text_column` None takes the column that the manifest names, otherwise `text`.
 
     Raises:
         UsageError: there is no such file, or Parquet has no such column.
-        InputError: the file is not what its manifest vouches for, damaged, or holds no vectors.
+        InputError: the file contradicts its manifest, is damaged, or holds no vectors.
     """
     if not path_of(path).is_file():
         raise UsageError(f"{path}: no such file; check the path")
@@ -86,11 +79,7 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
 
 
 def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
-    """Rejects vectors that mean nothing to each other.
-
-    Raises:
-        UsageError: they have other dimensions, or were made by other models or settings.
-    """
+    """Raises UsageError for vectors of other dimensions, models or settings."""
     sizes = queries.vectors.shape[1], corpus.vectors.shape[1]
     if sizes[0] != sizes[1]:
         raise UsageError(
@@ -140,7 +129,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[str | IO[bytes]]:
-    """A file for a library: on this machine its name, so that it may be mapped."""
+    """Opens a file for a library; a local one by name, so that it may be mapped."""
     if "://" not in path:
         yield path
         return

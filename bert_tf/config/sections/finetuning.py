@@ -243,7 +243,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     @property
     def teaching(self) -> Teaching | None:
-        """Distillation with the labels, in sections that have it."""
+        """Distillation from a teacher, beside the labels; None without one."""
         return None
 
     @property
