@@ -1,4 +1,4 @@
-"""Tables cut into blocks of rows: each is a file, and only a reference to it travels.
+"""Tables cut into blocks of rows: each is a file, and a runner only shuffles references to it.
 
 A runner's shuffle may keep everything in memory, so rows must not pass through it.
 """
@@ -43,8 +43,6 @@ class BlockReference:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowBlock:
-    """Some rows of a table."""
-
     reference: BlockReference  # which block this is
     raw_rows: list[str]  # the rows as the table has them
     lines: list[int]  # the line of each
@@ -59,8 +57,6 @@ class RowBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSummary:
-    """Findings of `cut_table`."""
-
     blocks: int  # number of blocks
     rows_in: int  # usable and rejected rows
     keys: tuple[str, ...]  # names of all columns, in the order of their first appearance
@@ -70,8 +66,7 @@ class TableSummary:
 def check_tables(plan: ScoringPlan, console: Console) -> None:
     """Checks all tables as `check_table` does; warns of those without rows.
 
-    Raises:
-        InputError, UsageError: as there; or no table has rows.
+    Raises InputError or UsageError as there, or if no table has rows.
     """
     empty = []
     for table in plan.tables:
@@ -88,20 +83,14 @@ def check_tables(plan: ScoringPlan, console: Console) -> None:
 def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None:
     """Looks at the first block of a table, so that a wrong column ends a job before it starts.
 
-    Raises:
-        InputError: the table is empty, or its header is unusable.
-        UsageError: it lacks a column, or has one that is to be added.
+    Raises InputError for an empty table or a bad header, UsageError for wrong columns.
     """
     _, blocks = open_blocks(table, plan, console=console)
     check_names(table, next(blocks).columns, plan)
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
-    """Rejects columns that the output cannot have beside those that are added.
-
-    Raises:
-        UsageError: a name is that of a column to add, or cannot be written in the output's format.
-    """
+    """Raises UsageError for columns that the output cannot have beside the added ones."""
     added = plan.columns.added(table.output_format)
     taken = min(added.keys() & set(columns), default=None)
     if taken is not None:
@@ -116,11 +105,7 @@ def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -
 
 
 def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) -> TableBlock:
-    """The first rows of a table, those that the model's task cannot predict among the rejects.
-
-    Raises:
-        InputError, UsageError: as `check_table`.
-    """
+    """Reads a table's first rows; those that the task cannot predict become rejects."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit, console=console)
     block = next(blocks)
     check_names(table, block.columns, plan)
@@ -128,7 +113,7 @@ def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) ->
 
 
 def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
-    """The texts of the first block's usable rows by name of the model's input."""
+    """The texts of the first block's usable rows, by the model's input names."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     try:
         block = next(blocks)
@@ -141,10 +126,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     """Writes the blocks of a table, and a summary after the last.
 
     Raises:
-        InputError: no row of the table can be used, or its rows have too many keys; or it has none
-            and is the only one.
-        UsageError: a column's name cannot be written in the output's format, or the worker does not
-            see the folder of the blocks.
+        InputError: no usable row, too many keys, or an empty table that is the only one.
+        UsageError: a column that the output cannot have, or a worker that does not see the folder.
     """
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
@@ -192,7 +175,6 @@ def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
-    """The summary of a table that `cut_table` has cut."""
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
     header = content["header"]
     return TableSummary(
@@ -206,7 +188,6 @@ def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
 
 
 def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
-    """Loads a block."""
     check_shared(str(plan.parts))
     content = json.loads(reference.files.rows.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
@@ -225,7 +206,7 @@ def _check_names_fit_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
 
 
 def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[str]) -> TableBlock:
-    """Rejects objects of later lines that have a key which is to be added."""
+    """Rejects objects of later lines that already have an added key."""
     if table.source_format != "jsonl":
         return block
     clash = ("has a key that the predictions need", "")
@@ -254,7 +235,7 @@ def _without_faulty_rows(
 
 
 def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault]) -> TableBlock:
-    """The block with rows moved to the rejects, by the fault of each row's index."""
+    """Moves rows to the rejects, by the fault of each row's index."""
     if not faults:
         return block
     kept = [index for index in range(len(block.rows)) if index not in faults]
@@ -271,17 +252,7 @@ def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault
 def open_blocks(
     table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
 ) -> tuple[Sources, Iterator[TableBlock]]:
-    """The column of each of the model's inputs, and the table's rows.
-
-    Args:
-        table: to read.
-        plan: the job.
-        max_rows: how many of its first rows; 0 for all.
-        console: informed of the table's delimiter.
-
-    Raises:
-        InputError, UsageError: as `read_table_blocks`.
-    """
+    """Returns the column of each model input, and the blocks; `max_rows` 0 reads all rows."""
     sources = plan.columns.sources
     if plan.columns.words is not None:
         column = sources[plan.columns.words.column]

@@ -28,8 +28,6 @@ _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringColumns:
-    """The columns of a scoring job."""
-
     # column of the tables by name of the model's input; of an input that is a list of texts a
     # tuple, see `texts_of`
     sources: dict[str, str | tuple[str, ...]]
@@ -46,7 +44,7 @@ class ScoringColumns:
     words: WordsDeclaration | None = None
 
     def of_words(self, words: WordsDeclaration, column: str) -> Self:
-        """The columns for rows that are lists of words, of the column that is named."""
+        """Columns for rows that are lists of words."""
         return dataclasses.replace(
             self,
             sources={words.column: column},
@@ -55,21 +53,17 @@ class ScoringColumns:
         )
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
-        """Names and kinds of the columns that are added to an output, in order.
+        """Returns names and kinds of the columns that are added to an output, in order.
 
-        The probabilities of labels are an object in JSON lines, and a column each elsewhere. In
-        CoNLL files there is nothing but a tag of each word.
-
-        Args:
-            output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`.
+        Probabilities of labels are an object in JSON lines, elsewhere a column each; CoNLL files
+        only get the tag of each word.
         """
         return dict(self._columns(output_format))
 
     def with_names(self, entries: Sequence[str]) -> Self:
-        """The same columns under other names, `NAME=COLUMN` each.
+        """Renames columns, `NAME=COLUMN` each.
 
-        Raises:
-            UsageError: no such column is added, or two would have one name.
+        Raises UsageError if no such column is added, or two would have one name.
         """
         renamed: dict[str, str] = {}
         for name, column in (entry.split("=", 1) for entry in entries):
@@ -110,16 +104,10 @@ class ScoringColumns:
         texts: Mapping[str, Sequence[Any]],
         output_format: str,
     ) -> list[dict[str, Any]]:
-        """The cells that are added to each row, by the names of `added`.
+        """Returns the cells that are added to each row, by the names of `added`.
 
-        Args:
-            predictions: by the names of `fields`, as of `prediction_rows`.
-            predicted: the model's outputs, [rows, …] by name.
-            texts: the model's inputs.
-            output_format: as of `added`.
-
-        Raises:
-            InputError: the model has no output of probabilities.
+        `predictions` are of `prediction_rows`, `predicted` the model's outputs [rows, …] by name.
+        Raises InputError if the model has no output of probabilities.
         """
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
         if output_format == CONLL:
@@ -163,17 +151,13 @@ def scoring_columns(
     task: Mapping[str, Any] | None,
     find_words: Callable[[str | None, str | None], str | None] = lambda given, known: None,
 ) -> ScoringColumns:
-    """The columns that a config names; the others are the model's own.
+    """Returns the columns that a config names; the others are the model's own.
 
-    Args:
-        config: the columns that are named.
-        task: content of the model's `task.json`.
-        find_words: of a task that takes lists of words, their column in the tables, from the named
-            one and the model's own; None where the tables have texts.
+    `task` is the model's `task.json`. `find_words` tells a task of word lists their column, from
+    the named one and the model's own; None where tables have texts.
 
     Raises:
-        UsageError: the model has no task or one that is not known, or a column or probabilities
-            are asked for that it does not read or not offer.
+        UsageError: no known task, or columns or probabilities that it does not read or offer.
     """
     if task is None:
         without = " or ".join(PRETRAINED_TASKS)

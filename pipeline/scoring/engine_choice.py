@@ -22,7 +22,7 @@ from pipeline.scoring.plan import ScoringPlan
 
 
 def threads_per_worker(runner: RunnerConfig) -> int | None:
-    """Threads of a worker process on this machine; None on other runners, whose cores they are."""
+    """Threads of a local worker process; None on remote runners."""
     if runner.runner != "local":
         return None
     return max(1, usable_cores() // max(1, runner.workers))
@@ -32,7 +32,7 @@ _TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has en
 
 
 def saved_config(config: ScoreConfig, *, is_folder: bool) -> Mapping[str, Any]:
-    """The config of the job that made, or began to make, the output; empty without one."""
+    """The config of the job that made or began the output; empty without one."""
     name = config.section_name
     marker = read_marker(marker_path(config.output, is_directory=is_folder), name)
     manifest = read_manifest(config.output) or {}
@@ -43,18 +43,10 @@ def saved_config(config: ScoreConfig, *, is_folder: bool) -> Mapping[str, Any]:
 def engine_candidates(
     config: ScoreConfig, saved: Mapping[str, Any], runner: RunnerConfig
 ) -> list[ChosenEngine]:
-    """The engines among which a trial decides if the first block is large, or the only one.
+    """Returns the engines for a trial on the first block, or the only one.
 
     For remote runners a local trial is meaningless, so only an engine known to be installed there
-    is chosen.
-
-    Args:
-        config: names an engine, or leaves the choice.
-        saved: of `saved_config`; its engine is taken again where the config still allows it.
-        runner: where the job runs.
-
-    Raises:
-        UsageError: as `possible_engines`.
+    is chosen. Takes the engine of `saved` again where the config still allows it.
     """
     is_elsewhere = runner.runner != "local"
     possible = possible_engines(
@@ -72,7 +64,6 @@ def engine_candidates(
 
 
 def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
-    """The candidates in words, before rows are read."""
     first, *others = (chosen.name for chosen in candidates)
     if not others:
         return first
@@ -85,11 +76,7 @@ def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
 def choose_engine(
     candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
 ) -> ChosenEngine:
-    """The engine of a job: the first candidate, or the fastest on the first block if that is large.
-
-    Raises:
-        UsageError, InputError: a model or the first table cannot be read.
-    """
+    """Returns the first candidate, or the fastest on the first block if that is large."""
     if len(candidates) == 1:
         return candidates[0]
     texts = first_texts(plan.tables[0], plan)

@@ -23,8 +23,6 @@ from pipeline.scoring.tables import ScoredTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
-    """Rows of a job, and the rejected ones by reason."""
-
     # read and written
     rows_in: int
     rows_out: int
@@ -73,7 +71,6 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 
 def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> list[BlockFiles]:
-    """The files of a table's blocks, in order."""
     return [plan.files(table.number, block) for block in range(summary.blocks)]
 
 

@@ -23,9 +23,8 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
     An element is a row as `Predictor.predict` takes it: a text, or values by column. Its result is
     a `PredictionResult` with the row as `example` and the predictions by name as `inference`.
     RunInference keeps one model per process. A batch has up to 4,096 rows, of which those of
-    similar length are computed together, so that batches need no lengths; only where
-    `max_batch_duration_secs` limits how long rows wait, as in streams, does Beam batch them by
-    their number of characters.
+    similar length are computed together; only where `max_batch_duration_secs` limits how long rows
+    wait, as in streams, does Beam batch them by their number of characters.
 
         rows | RunInference(TextModelHandler("model"))
 
@@ -77,7 +76,7 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
             yield PredictionResult(row, predictions, self._folder)
 
     def get_num_bytes(self, batch: Sequence[Row]) -> int:
-        """Size of the texts, for Beam's metrics, in characters."""
+        """Characters of the texts, for Beam's metrics."""
         return sum(map(row_characters, batch))
 
     def get_metrics_namespace(self) -> str:
@@ -85,6 +84,5 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
 
 
 def row_characters(row: Row) -> int:
-    """Characters of a row's texts."""
     values = row.values() if isinstance(row, Mapping) else [row]  # whatever it is: refused later
     return sum(len(value) for value in values if isinstance(value, str))

@@ -1,7 +1,6 @@
 """Rows with their predictions as lines of CSV, TSV, JSON lines or CoNLL columns.
 
-A row that keeps its format is copied unchanged, so that quotes, numbers and the order of keys
-stay what they were; the predictions are appended to it.
+A row that keeps its format is copied byte for byte, with the predictions appended.
 """
 
 from __future__ import annotations
@@ -39,19 +38,13 @@ def part_line(
     output_format: str,
     escapes: bool = False,
 ) -> str:
-    """A row and its predictions as their part holds them: as the output does, unless
-    `is_rewritten`; for Parquet as JSON lines, of Parquet only the predictions.
+    """Returns a row and its predictions as a line of their part.
 
-    Args:
-        raw: the row as it is in the source; of CoNLL as `with_tags` takes it.
-        cells: its values by column; needed where CSV or TSV becomes another format.
-        predictions: values by the names of the columns that are added.
-        delimiter: of a delimited source.
-        source_format, output_format: of `ScoredTable`.
-        escapes: whether cells that look like formulas get an apostrophe, see `escaped`.
+    This is the output's format, unless `is_rewritten`; for Parquet JSON lines, from Parquet only
+    the predictions. `cells` are needed where CSV or TSV becomes another format; for `escapes` see
+    `escaped`.
 
-    Raises:
-        UnwritableRowError: a cell cannot stand in TSV, or a tag in CoNLL columns.
+    Raises UnwritableRowError for a cell that cannot stand in TSV, or a tag in CoNLL columns.
     """
     if source_format == "conll":
         (tags,) = predictions.values()
@@ -78,20 +71,19 @@ def part_line(
 
 
 def is_rewritten(source_format: str, output_format: str) -> bool:
-    """Whether the lines of a part are not yet those of the output: objects whose cells have to wait
-    until the keys of all objects are known."""
+    """Whether lines of a part wait until the keys of all objects are known."""
     return source_format == "jsonl" != output_format
 
 
 def rewritten_line(
     line: str, keys: Sequence[str], output_format: str, *, escapes: bool = False
 ) -> str:
-    """A part's JSON object as a line of CSV or TSV with a cell for each key."""
+    """Turns a part's JSON object into a line of CSV or TSV with a cell for each key."""
     return delimited_line(cells_of_object(line, keys), output_format=output_format, escapes=escapes)
 
 
 def escaped(text: str) -> str:
-    """A cell that a spreadsheet would run as a formula with an apostrophe before it; numbers stay.
+    """Puts an apostrophe before a cell that a spreadsheet would run as a formula.
 
     `escaped("=1+2")` is `"'=1+2"`, `escaped("-3.5")` is `"-3.5"`.
     """
@@ -100,21 +92,16 @@ def escaped(text: str) -> str:
 
 
 def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
-    """A JSON object with keys appended, its own text untouched.
+    """Appends keys to a non-empty JSON object without blanks around it; keeps its own text.
 
     `json_line('{"a": 1.0}', {"b": None})` is `'{"a": 1.0, "b": null}'`.
-    The object has at least one key, and no blanks around it.
     """
     added = json.dumps(dict(predictions), ensure_ascii=False)
     return f"{raw[:-1].rstrip()}, {added[1:]}"
 
 
 def extended_line(raw: str, predictions: Iterable[Any], *, delimiter: str, is_tsv: bool) -> str:
-    """A delimited row with cells appended, its own text untouched.
-
-    Raises:
-        UnwritableRowError: a cell cannot stand in TSV.
-    """
+    """Appends cells; raises UnwritableRowError for one that cannot stand in TSV."""
     return delimiter.join([raw, *_delimited(predictions, delimiter=delimiter, is_tsv=is_tsv)])
 
 
@@ -125,16 +112,9 @@ def delimited_line(
     delimiter: str | None = None,
     escapes: bool = False,
 ) -> str:
-    """A new row of CSV (RFC 4180, quoted where needed) or TSV.
+    """Formats a new row of CSV (RFC 4180, quoted where needed) or TSV.
 
-    Args:
-        cells: values in order.
-        output_format: `csv` or `tsv`.
-        delimiter: None for the format's own.
-        escapes: see `part_line`.
-
-    Raises:
-        UnwritableRowError: a cell cannot stand in TSV.
+    Raises UnwritableRowError for a cell that cannot stand in TSV.
     """
     is_tsv = output_format == "tsv"
     delimiter = delimiter or ("\t" if is_tsv else ",")
@@ -153,15 +133,7 @@ def header_line(
     output_format: str,
     escapes: bool = False,
 ) -> str | None:
-    """The first line of an output: None for JSON lines, and of a table without a header.
-
-    Args:
-        header: of a delimited source.
-        keys: the source's columns.
-        predictions: the columns added.
-        source_format, output_format: of `ScoredTable`, but Parquet.
-        escapes: see `part_line`.
-    """
+    """Returns the first line of an output; None for JSON lines, or without a header."""
     if output_format in ("jsonl", "conll") or (header is not None and header.raw is None):
         return None
     if header is None and not keys:  # of a file without a byte
@@ -178,7 +150,7 @@ def header_line(
 
 
 def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
-    """The values of a JSON object as cells: texts bare, numbers as written, the rest as JSON."""
+    """Values as cells: texts bare, numbers as written, the rest as JSON."""
     written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     if not any(isinstance(value, list | dict) for value in written.values()):
         return [cell_text(written.get(key)) for key in keys]

@@ -1,7 +1,7 @@
 """Finished parts to a Parquet file in bounded memory: rows, and columns of predictions.
 
-Rows of Parquet keep the very columns of the source, which is read again; cells of CSV and TSV are
-texts; values of JSON lines have the types of `column_types`.
+Rows of Parquet keep the source's columns, which are read again; cells of CSV and TSV are texts;
+values of JSON lines have the types of `column_types`.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ _PANDAS = b"pandas"  # which columns are the index; other notes on the source's 
 def write_parquet(
     table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
 ) -> None:
-    """Writes the output of a table, which appears whole.
+    """Writes the output of a table, which appears atomically.
 
-    Raises:
-        InputError: the source is Parquet and is not what it was when it was cut into blocks.
+    Raises InputError if a Parquet source has changed since it was cut into blocks.
     """
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
     with replacing_file(path_of(table.output)) as aside:
@@ -93,7 +92,7 @@ def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType
 
 
 def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Writes tables of one schema as row groups that are neither tiny nor too big for memory."""
+    """Writes row groups that are neither tiny nor too big for memory."""
     with path.open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for table in tables:
@@ -107,15 +106,9 @@ def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 class SourceRows:
-    """The rows of a Parquet file again, block after block, in the file's own types.
+    """Reads the rows of a Parquet file again, block by block; `columns` None for all.
 
-    Args:
-        table: whose source is Parquet.
-        plan: the job.
-        columns: names of the columns to read; None for all.
-
-    Attributes:
-        schema: of the rows. Views that are not whole columns are plain texts, bytes and lists.
+    `schema` has views that are not whole columns as plain texts, bytes and lists.
     """
 
     def __init__(
@@ -145,14 +138,12 @@ class SourceRows:
         self._taken = 0
 
     def close(self) -> None:
-        """Closes the file."""
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """The rows of the next block that are not rejected, as many as its part has.
+        """Returns the next block's rows without rejects, as many as its part has.
 
-        Raises:
-            InputError: the file has fewer rows.
+        Raises InputError if the file has fewer rows.
         """
         rejected = [reject.line for reject in read_rejects(files.rejects)]
         first = self._taken + 1
@@ -163,11 +154,7 @@ class SourceRows:
         return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
-        """Compares the rows that were taken, and those there are, with the rows cut into blocks.
-
-        Raises:
-            InputError: they are not the same.
-        """
+        """Raises InputError unless the rows taken are those cut into blocks."""
         if self._taken != rows or (is_all and self._rows != rows):
             raise self._changed()
 

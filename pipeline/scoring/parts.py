@@ -32,8 +32,6 @@ BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
-    """A block and what the model made of it."""
-
     block: RowBlock  # the rows
     predicted: dict[str, np.ndarray]  # the model's outputs, [rows] by name
     # of the model's batches, without padding and with it; both 0 where the engine does not know
@@ -42,10 +40,7 @@ class ScoredBlock:
 
 
 def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
-    """Rows, rejected ones included, whose part is finished, of this very block by this very model.
-
-    None if the part is not there or not whole.
-    """
+    """Rows of a finished part of this block by this model, with rejects; None if incomplete."""
     done = read_if_sound(reference.files.done)
     if done is None or (done["identity"], done["block"]) != (plan.identity, reference.sha256):
         return None
@@ -108,15 +103,7 @@ def finish_part(
     rejects: list[Reject],
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the rejects of a part that is written, and then its counts, which finish it.
-
-    Args:
-        scored: the part's block.
-        plan: the job.
-        rows_out: rows of the part.
-        rejects: rows that are not in it, in any order.
-        facts: noted with the counts.
-    """
+    """Writes the rejects of a written part, then its counts with `facts`, which finish it."""
     reference, files = scored.block.reference, scored.block.reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
@@ -161,10 +148,10 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.DataType]:
-    """The type of each column from the kinds in all parts, in the order of their first appearance.
+    """Returns the type of each column from the kinds in all parts, in order of first appearance.
 
-    Texts, numbers and truth values keep their type. What has values of several kinds, lists or
-    objects becomes text: texts as they are, the rest as JSON.
+    Texts, numbers and truth values keep their type. Mixed columns, lists and objects become text:
+    texts as they are, the rest as JSON.
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:
@@ -174,7 +161,6 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
 
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:
-    """A column of rows as an array of a type that `column_types` chose."""
     values = (row.get(key) for row in rows)
     if type_ == pa.string():
         return pa.array([_as_text(value) for value in values], type_)

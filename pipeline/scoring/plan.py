@@ -1,7 +1,4 @@
-"""The plan of a scoring job: its tables, columns, engine and intermediate files.
-
-It is made before anything is read, and every worker has a copy of it.
-"""
+"""The plan of a scoring job, made before anything is read; every worker has a copy."""
 
 from __future__ import annotations
 
@@ -45,8 +42,6 @@ class BlockFiles:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringPlan:
-    """A scoring job."""
-
     model: str  # absolute path of the model
     engine: EngineLoader  # what runs it
     columns: ScoringColumns  # what it reads and adds
@@ -67,17 +62,14 @@ class ScoringPlan:
 
     @property
     def table_inputs(self) -> dict[str, list[str]]:
-        """The tables by the names that a manifest gives its inputs.
-
-        In a folder every table keeps its name, so there that counts as well.
-        """
+        """Tables by the manifest's input names; in a folder their names count, too."""
         return {
             f"input[{table.name}]" if self.is_folder else "input": [table.source]
             for table in self.tables
         }
 
     def of_model(self, sha256: str) -> Self:
-        """The plan with its identity, which follows from the SHA-256 of the model's folder too."""
+        """Adds the identity, which depends on the SHA-256 of the model's folder too."""
         decides = {
             "model": sha256,
             "engine": self.engine.name,
@@ -97,17 +89,15 @@ class ScoringPlan:
 
     @property
     def added(self) -> list[str]:
-        """Names of the columns that are added to any of the tables."""
         formats = dict.fromkeys(table.output_format for table in self.tables)
         names = (name for each in formats for name in self.columns.added(each))
         return list(dict.fromkeys(names))
 
     def summary_file(self, table: int) -> Path:
-        """The file of a table's `TableSummary`, written when all its blocks are."""
+        """The file of a table's `TableSummary`, written after all its blocks."""
         return self.parts / f"table-{table:05d}.json"
 
     def files(self, table: int, block: int) -> BlockFiles:
-        """The intermediate files of a block, by its number and its table's."""
         number = f"{table:05d}-{block:08d}"
         return BlockFiles(
             rows=self.parts / f"block-{number}.json",
@@ -162,7 +152,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
 
 
 def parts_folder(output: str, *, is_folder: bool) -> Path:
-    """The folder of blocks and parts: in an output that is a folder, else beside the file."""
+    """The folder of blocks and parts: in an output folder, else beside the output file."""
     path = path_of(output).absolute()
     return path / ".parts" if is_folder else path.with_name(f".{path.name}.parts")
 
@@ -170,17 +160,10 @@ def parts_folder(output: str, *, is_folder: bool) -> Path:
 def words_column(
     table: ScoredTable, dialect: TableDialect, given: str | None, known: str | None
 ) -> str | None:
-    """The column of words of a job's first table, None if its rows are texts.
+    """Returns the column of words of a job's first table, None if its rows are texts.
 
-    Args:
-        table: the first of a job.
-        dialect: how it is written.
-        given: the column that was asked for.
-        known: the model's own.
-
-    Raises:
-        UsageError: columns of CoNLL files go by number; or as `read_table_blocks`.
-        InputError: as there.
+    `known` is the model's own column. Raises UsageError for a CoNLL column that is no number, and
+    UsageError and InputError as `read_table_blocks`.
     """
     if is_conll(table.source):
         if given is not None and not COLUMN_NUMBER.fullmatch(given):
@@ -208,9 +191,5 @@ def words_column(
 
 
 def open_input(path: str) -> BinaryIO:
-    """Opens an input, of any storage, to read the bytes as they are stored.
-
-    Raises:
-        UsageError: the storage is not known or not installed, or the file cannot be opened.
-    """
+    """Opens stored bytes; raises UsageError for unknown storage or unreadable files."""
     return open_stored(path) if "://" in path else open_local(path)

@@ -36,9 +36,8 @@ from pipeline.scoring.transforms import ScoredBlock, ScoreTables
 class RowsLine:
     """A `ProgressLine` on rows: those done of all, rows per second, padding and the time left.
 
-    Rows that an earlier run finished are done, but do not count for the speed, nor does the time
-    until the first rows are done, in which the model is loaded. The number of all rows is known
-    when each table is counted.
+    The speed excludes rows of earlier runs, and the time until the first rows are done, in which
+    the model is loaded. The number of all rows is known when each table is counted.
     """
 
     def __init__(self, *, label: str, tables: int):
@@ -68,7 +67,7 @@ class RowsLine:
         return Advance(text, rows / total if is_counted else None, says_time_left=True)
 
     def _speed(self, rows: int, seconds: float) -> float:
-        """Rows per second since the first were done; 0 where that is not known yet."""
+        """Rows per second since the first were done; 0 while unknown."""
         if self._first is None or seconds <= self._first[0]:
             return 0.0
         return (rows - self._first[1]) / (seconds - self._first[0])
@@ -89,12 +88,10 @@ class TableJob:
 
     @property
     def inputs(self) -> dict[str, list[str]]:
-        """The tables by the names that the manifest gives them."""
         return self.plan.table_inputs
 
     @property
     def spec(self) -> JobSpec:
-        """The job."""
         return JobSpec(
             config=self.config,
             inputs={"model": [self.model], **self.inputs},
@@ -114,7 +111,7 @@ class TableJob:
         raise NotImplementedError
 
     def write_part(self) -> Callable[[ScoredBlock, ScoringPlan], None] | None:
-        """The function that writes the part of a scored block; None for that of `ScoreTables`."""
+        """The function that writes a part; None for that of `ScoreTables`."""
         return None
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
@@ -122,7 +119,7 @@ class TableJob:
         return join_parts(plan, rejects)
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
-        """Fills the record with what is the command's own."""
+        """Adds the command's own facts to the record."""
         raise NotImplementedError
 
     def _make(self, record: JobRecord) -> None:
@@ -145,7 +142,7 @@ class TableJob:
 
 
 def open_parts(plan: ScoringPlan, options: RunOptions) -> bool:
-    """Makes the folder of parts; returns whether an earlier run has left finished blocks in it."""
+    """Makes the folder of parts; returns whether it has finished blocks of an earlier run."""
     if options.overwrite:
         remove(plan.parts)
     resumed = plan.parts.is_dir()
@@ -163,7 +160,7 @@ def run_blocks(
     label: str = "scoring",
     write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
 ) -> None:
-    """Makes the parts of all blocks that have none, as `ScoreTables`, and shows the progress."""
+    """Makes the parts of all blocks that have none, and shows the progress."""
     run_pipeline(
         runner,
         lambda pipeline: (
@@ -177,14 +174,7 @@ def run_blocks(
 
 
 def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
-    """Records and reports the rows of a job, the padding of the model's batches and its speed.
-
-    Args:
-        record: of the job.
-        counts: of its rows.
-        stage: that made the parts.
-        is_resumed: whether an earlier run has made some of them, so that the speed is not known.
-    """
+    """Records rows, padding and, unless resumed, the speed of the stage that made the parts."""
     record.console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
     record.counts = {
         "rows_in": counts.rows_in,
@@ -201,7 +191,7 @@ def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resu
 
 
 def log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    """Says how many rows are too long for the model; a warning where they are many."""
+    """Says how many rows are too long for the model; warns if many."""
     cut, lost = counts.sums.get(ROWS_CUT, 0), counts.sums.get(TOKENS_LOST, 0)
     if cut:
         fraction = cut / counts.rows_out
@@ -216,19 +206,14 @@ _FIRST_ROWS = 1000
 
 
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
-    """Reports what would be read and written; writes nothing.
-
-    Args:
-        plan: the job.
-        console: where to.
-        engine: in words.
+    """Reports the tables to read and the outputs; writes nothing.
 
     Returns:
-        `engine`, `tables` with the estimated `rows` of each (None where that is not known), and the
-        `counts` of the rows that were read.
+        `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts` of
+        the rows that were read.
 
     Raises:
-        InputError, UsageError: what would end the job before it starts.
+        InputError, UsageError: faults that would end the job before it starts.
     """
     plan = dataclasses.replace(plan, block_rows=min(plan.block_rows, _FIRST_ROWS))
     console.info(f"engine: {engine}")
@@ -265,7 +250,7 @@ def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, An
 def _estimated_rows(
     table: ScoredTable, block: TableBlock, plan: ScoringPlan
 ) -> tuple[int | None, bool]:
-    """Rows that would be read, None if that is not known, and whether that number is exact."""
+    """Estimated rows, None if unknown, and whether that number is exact."""
     limit = plan.limit
     if block.rows_in < plan.block_rows:
         return block.rows_in, True

@@ -25,8 +25,6 @@ _PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredTable:
-    """One input and its output."""
-
     number: int  # place among the inputs, from 0
     # the files
     source: str
@@ -41,24 +39,15 @@ class ScoredTable:
 def list_tables(
     patterns: tuple[str, ...], output: str, *, has_words: bool = False
 ) -> tuple[list[ScoredTable], bool]:
-    """Expands the inputs and names their outputs.
+    """Expands paths and globs and names their outputs, sorted by input path.
 
-    One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
-    which every table keeps its name and format, and where two have the same name, or lie in a Hive
-    layout, the folders that they do not share.
-
-    Args:
-        patterns: paths and globs.
-        output: file or folder.
-        has_words: whether CoNLL files are tables as well.
-
-    Returns:
-        The tables, sorted by path, and whether `output` is a folder.
+    One input goes to `output` if that ends like a table's name. Otherwise `output` is a folder in
+    which every table keeps its name and format, with the folders that they do not share where names
+    collide or lie in a Hive layout. Returns the tables, and whether `output` is a folder.
 
     Raises:
-        UsageError: nothing matches, a format is not known or cannot be written, two outputs would
-            have one name, an output would replace its input, or the manifest or rejects of the job
-            would replace an output or an input.
+        UsageError: nothing matches, a format is unsupported, or two files of the job, its inputs
+            included, would have the same path.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
@@ -112,8 +101,7 @@ def _check_file(sources: Sequence[str], output: str) -> None:
 
 
 def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
-    """What the folder of the outputs calls each source: its path from the folder that all share, if
-    its name does not tell it from the others or the folders are partitions."""
+    """Names outputs, by relative path where names collide or folders are partitions."""
     paths = [
         PurePosixPath(
             source if "://" in source else os.path.normpath(Path(source).absolute())
@@ -135,7 +123,7 @@ def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
 
 
 def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:
-    """How rows travel to the output: those of Parquet and CoNLL as JSON, unless it is the same."""
+    """The format of rows on their way: JSON for Parquet and CoNLL, unless they keep theirs."""
     name = _format(source, has_words=has_words)
     return "jsonl" if name in ("parquet", CONLL) and name != output_format else name
 
@@ -145,7 +133,7 @@ def _format(path: str, *, has_words: bool) -> str:
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:
-    """Where the job's manifest and rejects will be."""
+    """The paths of the job's manifest and rejects."""
     place = path_of(output)
     if is_folder:
         return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]

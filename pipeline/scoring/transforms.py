@@ -17,12 +17,9 @@ from pipeline.scoring.plan import ScoringPlan
 
 
 class ScoreTables(beam.PTransform):
-    """From the start of a pipeline to the parts of all outputs; finished parts are kept.
+    """From the start of a pipeline to the parts of all outputs; keeps finished parts.
 
-    Args:
-        plan: the job.
-        threads: see `EngineHandler`.
-        write: writes the part of a scored block, by default `write_part`.
+    `write` writes the part of a scored block, by default `write_part`.
     """
 
     def __init__(
@@ -53,14 +50,10 @@ class ScoreTables(beam.PTransform):
 
 
 class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
-    """How RunInference loads and calls an engine, a block at a time.
+    """Loads and calls an engine for RunInference, a block at a time, one model per process.
 
-    RunInference keeps one model per process, whatever the number of its threads. Beam's own
-    TensorFlow handlers load Keras files, which a SavedModel is not.
-
-    Args:
-        plan: the job.
-        threads: threads of one operation; None leaves all cores to the process.
+    Beam's own TensorFlow handlers load Keras files, which a SavedModel is not. `threads` are those
+    of one operation; None leaves all cores to the process.
     """
 
     def __init__(self, plan: ScoringPlan, *, threads: int | None):
@@ -89,11 +82,10 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
             yield ScoredBlock(block, predicted, (count.tokens, count.padded))
 
     def batch_elements_kwargs(self) -> Mapping[str, Any]:
-        """A block is a batch already."""
         return {"min_batch_size": 1, "max_batch_size": 1}
 
     def get_num_bytes(self, batch: Sequence[RowBlock]) -> int:
-        """Size of the texts, for Beam's metrics, in characters."""
+        """Characters of the texts, for Beam's metrics."""
         return sum(len(text) for block in batch for texts in block.texts.values() for text in texts)
 
     def get_metrics_namespace(self) -> str:
@@ -114,7 +106,7 @@ class _TokenCount:
 
 
 def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
-    """Whether a block is still to be scored; what an earlier run has finished is reported."""
+    """Whether a block is still to be scored; reports finished ones."""
     rows = finished_rows(reference, plan)
     if rows is not None:
         report_progress(Progress.EARLIER_ROWS, rows)
@@ -122,7 +114,7 @@ def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
 
 
 def drop_memory_warning() -> None:
-    """RunInference cannot measure the model's memory without PyTorch, and warns each time."""
+    """Silences RunInference, which cannot measure memory without PyTorch."""
     logging.getLogger().addFilter(_is_no_memory_warning)
 
 
