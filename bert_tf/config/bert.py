@@ -19,10 +19,7 @@ class BertConfig:
     """Shape and regularization of a BERT encoder (Devlin et al. 2019, section 3).
 
     `hidden_act` "gelu" is HuggingFace's exact GELU; "gelu_new" and "gelu_pytorch_tanh" are the tanh
-    approximation of google-research/bert and KerasHub.
-
-    Raises:
-        UsageError: if a value is out of range or two values contradict each other.
+    approximation of google-research/bert and KerasHub. Raises UsageError for impossible values.
     """
 
     vocab_size: int

@@ -80,10 +80,7 @@ def model_folder(path: str | Path) -> Path:
 
 
 def read_task(folder: str | Path) -> dict[str, Any] | None:
-    """Returns the content of a model's `task.json`, None if it has none.
-
-    Raises InputError if the file is damaged, or contradicts `SHA256SUMS`.
-    """
+    """Reads `task.json`, None without one; raises InputError if it is damaged."""
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
     return read_json_object(file) if file.is_file() else None
@@ -101,9 +98,7 @@ class BertDocument:
 def read_bert_document(path: str | Path) -> BertDocument:
     """Reads a HuggingFace or Google config file.
 
-    Raises:
-        UsageError: the file is missing, lacks `vocab_size`, or does not describe a BERT encoder.
-        InputError: it is not a JSON object.
+    Raises UsageError unless it describes a BERT encoder with `vocab_size`, InputError for bad JSON.
     """
     document = read_json_object(path)
     _check_is_bert(path, document)

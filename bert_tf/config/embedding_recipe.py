@@ -52,7 +52,6 @@ class EmbeddingRecipe:
 
     @property
     def changes_texts(self) -> bool:
-        """Whether texts are changed before they are tokenized."""
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:

@@ -101,7 +101,6 @@ class Section:
         """Raises UsageError if a package that the values need is missing."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, ready for YAML and JSON."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
@@ -192,7 +191,6 @@ def flag_text(field: dataclasses.Field) -> str:
 
 
 def field_given_again(flag: str, times: int) -> str:
-    """The fault of several values where one is taken."""
     return f"{flag}: given {times} times, but it takes one value; give it once"
 
 

@@ -35,12 +35,7 @@ class Variants(Generic[SectionType]):
         assignments: tuple[str, ...] = (),
         flags: Mapping[str, Any],
     ) -> SectionType:
-        """Builds the section that the key's value chooses; see `bert_tf.config.resolve.resolve`.
-
-        Raises:
-            ConfigError: no section is chosen where one has to be, or faults, keys of others too.
-            UsageError: the file cannot be read.
-        """
+        """Builds the section that the key's value chooses, as `bert_tf.config.resolve.resolve`."""
         chosen = self._chosen(config_file, assignments, flags)
         section = self.common if chosen is None else self.sections[chosen]
         known = _keys(section)
@@ -65,7 +60,6 @@ class Variants(Generic[SectionType]):
     def _chosen(
         self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
     ) -> str | None:
-        """The key's value; later sources win."""
         name = self.common.section_name
         is_positional = self._key_field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"

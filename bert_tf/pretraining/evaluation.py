@@ -25,7 +25,7 @@ SELECTION_METRIC = "mlm_loss"
 
 
 class RecordsEvaluation:
-    """Evaluates a model on the eval records of the current phase, and keeps the best one.
+    """Evaluates on the eval records of the current phase, and keeps the best model.
 
     Raises UsageError if evaluations are to end the run, and there are none.
     """
@@ -65,7 +65,6 @@ class RecordsEvaluation:
                 self._check_evaluation_records(config, phase)
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        """Returns the metrics of an eval line."""
         number = phase_of(self._ends, step - 1)
         data = self._phases[number].data
         metrics = self._evaluate(number) if data.eval_shards else {}

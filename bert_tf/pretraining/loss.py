@@ -16,9 +16,7 @@ class PretrainingLoss:
     As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
     positions of the global batch, however it is spread over replicas.
 
-    Args:
-        pair_task: the task of the sequences' labels, which names their loss: "nsp" or "sop"; with
-            "none" there is no such loss, and the next-sentence head learns nothing.
+    `pair_task` "nsp" or "sop" names the loss of the sequences' labels; "none" has no such loss.
     """
 
     def __init__(self, pair_task: str = "nsp"):

@@ -25,13 +25,9 @@ from bert_tf.training.timeline import PhaseSettings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPhase:
-    """A phase with all defaults of its config filled in.
+    """A phase with all defaults of its config filled in; `name` is "" in a run of one phase.
 
-    Attributes:
-        name: prefix of messages; "" in a run of one phase.
-        accumulation_steps: micro-batches of a batch.
-        learning_rate: peak of a schedule that starts with the phase; None continues the last.
-        warmup_steps: of that schedule.
+    `learning_rate` is the peak of a schedule that starts with the phase; None continues the last.
     """
 
     name: str

@@ -176,7 +176,6 @@ def preview_pretraining(
 
 
 def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Console) -> int | None:
-    """Measures a step, and reports its memory beside the available one."""
     with console.waiting("train: measuring the memory of a step"):
         needed = plan.step_bytes()
     available = "" if memory is None else f"; {memory} are available here"

@@ -160,12 +160,10 @@ def try_steps(
     """Runs some steps in each way; None where they do not fit into the memory.
 
     Args:
-        ways: arithmetic with the same number of parts each.
         shape: of the whole batch, on one device.
         seconds: how long to time steps; at least one, after the one that compiles.
 
-    Raises:
-        RunnerFailed: the trial failed for another reason, or did not end within an hour.
+    Raises RunnerFailed if a trial fails for another reason, or does not end within an hour.
     """
     settings = {
         "bert": bert_config.fields(),

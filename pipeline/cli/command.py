@@ -199,10 +199,7 @@ class JobCall:
     def resolve(
         self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
-        """Builds the sections from a YAML file, values by key, and texts of `--set`.
-
-        Raises ConfigError with all faults.
-        """
+        """Builds the sections from YAML, flags and `--set`; raises ConfigError with all faults."""
         self._check_assignments(assignments)
         resolved = []
         for section in self.sections:

@@ -68,8 +68,6 @@ class JobCommand(PlainCommand):
 
 
 class ListedArgument(click.Argument):
-    """An argument that is listed among the options, with a line of help."""
-
     def __init__(self, declarations: Sequence[str], *, doc: str, **options: Any):
         super().__init__(declarations, **options)
         self.doc = doc
@@ -175,7 +173,6 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
 
 
 def _choices(field: dataclasses.Field, section: AnySection) -> Collection[str] | None:
-    """The allowed values; of the key that chooses a variant, the variants."""
     if isinstance(section, Variants) and field.name == section.key:
         return section.sections
     choices: Collection[str] | None = field.metadata["choices"]
@@ -198,7 +195,6 @@ def _metavar(field: dataclasses.Field, kind: type) -> str | None:
 
 
 def _long_choices(field: dataclasses.Field) -> str:
-    """Choices that are too many for the column of flags."""
     choices = field.metadata["choices"] or ()
     return f": {', '.join(choices)}" if len("|".join(choices)) > _WIDEST_CHOICES else ""
 

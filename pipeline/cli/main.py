@@ -217,7 +217,6 @@ def _name_log(error: Exception) -> None:
 
 
 def _known_cause(error: BaseException) -> BaseException | None:
-    """The failure meant for the user, if a runner has wrapped one."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, BertPipelineError | OSError):
@@ -227,6 +226,5 @@ def _known_cause(error: BaseException) -> BaseException | None:
 
 
 def explain_system_error(error: OSError) -> str:
-    """File, reason and, where known, the cure."""
     reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason

@@ -83,7 +83,6 @@ class Log:
                 self._add(message[1:] + b"\n")
 
     def write(self, lines: list[bytes]) -> None:
-        """Adds lines of libraries up to the limit."""
         data = b"".join(lines)
         if self._left <= 0 or not data:
             return
@@ -145,7 +144,6 @@ def _set_aside(path: bytes) -> bool:
 
 
 def main() -> None:
-    """Copies until the last process that writes has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     log, begun, is_shown = Log(), b"", True

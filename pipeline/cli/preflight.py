@@ -60,13 +60,9 @@ def check_request(
 ) -> dict[str, Any] | None:
     """Checks a request as far as is possible without slow imports; the job checks all of it again.
 
-    Returns:
-        The manifest of the output if that is finished and matches the request; otherwise None.
-
-    Raises:
-        ConfigError: with all paths that lead nowhere.
-        UsageError: a package or a column is missing, or the output was made with another config.
-        InputError: a manifest or a model's `task.json` is damaged.
+    Returns the manifest of a finished, matching output, else None. Raises ConfigError with all
+    wrong paths, UsageError for missing packages or columns, or another config; InputError for
+    damaged files.
     """
     config = sections[0]
     if faults := [fault for section in sections for fault in _path_faults(section)]:
@@ -215,7 +211,6 @@ def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
 
 
 def _matched(pattern: str, config: Section) -> list[str]:
-    """The local files that a job reads for a pattern."""
     found = sorted(list_local(pattern))
     own = own_files(found, pattern, getattr(config, "output", None))
     return [path for path in found if path not in own]
@@ -319,7 +314,6 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
 
 
 def _is_tidy(output: str) -> bool:
-    """Whether the job has removed its intermediate files."""
     place = Path(output)
     if place.is_dir():
         return not (place / INPUTS).exists()

@@ -84,11 +84,7 @@ def logged_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog
 
     TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a
     process of its own, so that the last words of an aborted process still come through. Does
-    nothing where `sys.stderr` is redirected.
-
-    Yields:
-        The stream for our own lines, a terminal if stderr is one, and the log of everything that
-        passes the filter, None if nothing does.
+    nothing where `sys.stderr` is redirected. Yields the stream for our own lines and the log.
     """
     if verbose:
         be_verbose()

@@ -77,8 +77,6 @@ class ConfigChoice(click.Choice):
 
 
 class PathText(click.ParamType):
-    """A path, which the shell completes."""
-
     name = "path"
 
     def shell_complete(
@@ -144,7 +142,6 @@ def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str
 
 
 def _glob_for(paths: list[str]) -> str:
-    """Guesses the glob that a shell has expanded."""
     folders = {str(Path(path).parent) for path in paths}
     endings = collections.Counter(Path(path).suffix for path in paths)
     return str(Path(min(folders), f"*{endings.most_common(1)[0][0]}"))

@@ -38,12 +38,9 @@ _RUNNER = RunnerConfig()
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:
     """Runs every stage that is not finished yet and shows the results.
 
-    Returns:
-        `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning) and
-        `seconds`.
-
-    Raises:
-        UsageError: no weights; or the folder has another release's demo, or one that is running.
+    Returns `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning)
+    and `seconds`. Raises UsageError without weights, or if the folder has another release's demo,
+    or one that is running.
     """
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; name a folder")
@@ -108,7 +105,6 @@ def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
-    """Returns the metrics on held-out rows."""
     console = options.console
     console.info(f"\n== {title}: fine-tuning")
     console.info("$ " + command_line("finetune", task.finetune))

@@ -193,7 +193,6 @@ def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
 
 
 def _parts(plan: ScoringPlan) -> Iterator[pa.Table]:
-    """The parts that have rows, in the order of tables and blocks."""
     for table in plan.tables:
         for _, part in read_parts(plan, table):
             if len(part):

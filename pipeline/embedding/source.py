@@ -35,11 +35,7 @@ def open_vector_source(
     """Opens a model and resolves the settings that the config leaves to it.
 
     Makes a vector per token with `tokens`. `prompt_name` None is the model's default, "" no prompt.
-
-    Raises:
-        UsageError: the model is no BERT or unfinished, lacks positions, layers or the prompt, or
-            makes its vectors in an unsupported way.
-        InputError: a file of it is damaged.
+    Raises UsageError for an unsuitable model, InputError for a damaged one.
     """
     check_finished(model)
     folder = model_folder(model)

@@ -27,8 +27,6 @@ _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentSentences:
-    """Sentences in the order of documents."""
-
     # int64 [sentences], characters (code points) of their document, ends exclusive
     starts: np.ndarray
     ends: np.ndarray
@@ -245,7 +243,6 @@ class Summarizer:
         }
 
     def _chosen(self, vectors: np.ndarray) -> list[tuple[int, float, int]]:
-        """Number, score and rank of the chosen sentences, in document order."""
         if not len(vectors):
             return []
         numbers, relevance = select_sentences(

@@ -50,11 +50,8 @@ def holds_vectors(path: str) -> bool:
 def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
     """Reads the vectors of a .npy or .parquet file, and the texts that Parquet holds beside them.
 
-    `text_column` None takes the column that the manifest names, otherwise `text`.
-
-    Raises:
-        UsageError: there is no such file, or Parquet has no such column.
-        InputError: the file contradicts its manifest, is damaged, or holds no vectors.
+    `text_column` None takes the column that the manifest names, otherwise `text`. Raises UsageError
+    for a missing file or column, InputError for a file without valid vectors.
     """
     if not path_of(path).is_file():
         raise UsageError(f"{path}: no such file; check the path")

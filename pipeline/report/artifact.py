@@ -92,7 +92,6 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
-    """Returns the section of a config, or None for an unknown command or task."""
     if command == FinetuneConfig.section_name:
         declaration = TASKS.get(config.get("task", ""))
         return None if declaration is None else declaration.options
@@ -138,9 +137,7 @@ def duration(timings: dict[str, float]) -> str:
 def require_manifest(path: str) -> dict[str, Any]:
     """Returns the manifest of an artifact.
 
-    Raises:
-        UsageError: there is nothing at `path`, or nothing that this tool made.
-        InputError: the output is not finished.
+    Raises UsageError without an artifact at `path`, InputError for an unfinished output.
     """
     if not Path(path).exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
@@ -158,7 +155,6 @@ def require_manifest(path: str) -> dict[str, Any]:
 
 
 def _hint(path: str) -> str:
-    """Suggests the path of an artifact near one that is none."""
     place = Path(path).absolute()
     for folder in place.parents:
         if (folder / "manifest.json").is_file():
@@ -174,8 +170,7 @@ def _hint(path: str) -> str:
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
     """Yields lines on an artifact as they become known: kind, counts, metrics, `samples` entries.
 
-    Raises:
-        UsageError, InputError: as `require_manifest`, or a file of the artifact is damaged.
+    Raises UsageError and InputError as `require_manifest`, or for a damaged file.
     """
     if is_foreign_model(path):
         yield foreign_headline(path)
@@ -207,7 +202,6 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
 
 
 def is_foreign_model(path: str) -> bool:
-    """Whether a path is a model directory that no command finished as its own output."""
     is_model = recognize_format(path) is not None or (Path(path) / CONFIG).is_file()
     return is_model and read_manifest(path) is None
 
@@ -245,7 +239,6 @@ def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[st
 
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
-    """Samples of any artifact but pretraining records."""
     kind = _KINDS.get(manifest.get("command", ""))
     return [] if kind is None else kind.lines(path, samples)
 

@@ -79,10 +79,7 @@ def html_document(
     style: str = "",
     has_form: bool = False,
 ) -> str:
-    """Renders a page; `content` is sections, or HTML where there is no section for it.
-
-    A page with `has_form` may send a form to its own origin.
-    """
+    """Renders sections and HTML; a page with `has_form` may send it to its own origin."""
     shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
     policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
@@ -111,7 +108,6 @@ def section_html(section: Section, *, level: int = 2) -> str:
 
 
 def table_html(table: TableSection) -> str:
-    """A table without its heading and note."""
     head = "".join(
         f'<th scope="col"{_class(kind)}>{_shortened(name)}</th>' for name, kind in table.columns
     )

@@ -84,7 +84,6 @@ def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
 
 
 def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The artifact that a path is or is part of."""
     manifest = read_manifest(path)
     if manifest is not None:
         return path, manifest

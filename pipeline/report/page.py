@@ -95,7 +95,6 @@ def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
 
 
 def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[Section | str]:
-    """The corpus of records, if it is unchanged."""
     from pipeline.report.corpus.page import corpus_of_records, corpus_sections
 
     found = corpus_of_records(folder, manifest)
@@ -209,7 +208,6 @@ def _chosen(name: str, chosen_by: str | None) -> str:
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
-    """For tasks without a page of their own."""
     shown = predictions[:MOST_EXAMPLES]
     names = list(dict.fromkeys(name for row in shown for name in row))
     return TableSection(

@@ -36,8 +36,6 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """Axes: places in drawing units, bounds in data units."""
-
     width: int
     height: int
     left: int
@@ -60,7 +58,6 @@ class _Frame:
         return list(zip(self.across(values).tolist(), values.tolist(), strict=True))
 
     def rows(self, shown: Callable[[float], str]) -> str:
-        """Grid lines of y with their numbers."""
         values = ticks(*self.y_bounds)
         return "".join(
             f'<path class="grid" d="M{self.left} {place:.1f}H{self.right}"/>'
@@ -123,10 +120,7 @@ def scatter_plot(plot: PlotSection) -> str:
 
 
 def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
-    """Returns the SVG of curves with at least one point, thinned to 300 points each.
-
-    Its classes are `axis`, `grid`, `curve`, `mark`, the kind of each line and `of-N` for its owner.
-    """
+    """Returns SVG; its classes are `axis`, `grid`, `curve`, `mark`, the line kinds and `of-N`."""
     thin_lines = [thinned(line) for line in lines]
     frame = _Frame(
         width=400,

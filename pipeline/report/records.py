@@ -30,8 +30,6 @@ _SAID_OF_LABELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """Fractions of equal ranges, by label."""
-
     title: str
     bars: list[tuple[str, float]]
 
@@ -64,10 +62,7 @@ class SplitSummary:
 
 
 def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
-    """Summarizes each split of a data directory by its first 10,000 records.
-
-    Raises UsageError if it is no output of `preprocess` or lacks a file, InputError for bad shards.
-    """
+    """Summarizes splits by 10,000 records; raises UsageError, InputError for bad folders."""
     data = PretrainingData.from_manifest(path, read_manifest(path))
     vocab = read_vocab(Path(path) / "vocab.txt")
     summaries = []
@@ -229,10 +224,7 @@ class RecordSample:
 
 
 def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
-    """Reads the beginning of a split; None if it has no shards.
-
-    Raises UsageError if a shard is gone, InputError if one is damaged.
-    """
+    """None without shards; raises UsageError for a lost shard, InputError if damaged."""
     shards = data.paths(split)
     if not shards:
         return None
@@ -249,7 +241,6 @@ def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> R
 
 
 def _first_records(shards: list[str], compression: str) -> list[bytes]:
-    """Takes records of all shards in turn."""
     missing = [shard for shard in shards if not Path(shard).is_file()]
     if missing:
         raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")

@@ -50,9 +50,7 @@ class Run:
 def read_runs(paths: Sequence[str]) -> list[Run]:
     """Reads runs in order.
 
-    Raises:
-        UsageError: too many paths, one twice, not a run, or without metrics.
-        InputError: a manifest or a line of metrics is damaged.
+    Raises UsageError for too many paths, one twice, or one without metrics; InputError if damaged.
     """
     if len(paths) > MOST_RUNS:
         raise UsageError(

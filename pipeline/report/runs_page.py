@@ -45,9 +45,7 @@ def runs_page(
 ) -> str:
     """Renders runs side by side, and the texts and pairs as the model of each run reads them.
 
-    Raises:
-        UsageError: a text is empty, or a run has kept no model to read it.
-        InputError: records or the page of an evaluation are damaged.
+    Raises UsageError for an empty text or a run without a model, InputError for damaged inputs.
     """
     names = ", ".join(run.name for run in runs)
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
@@ -71,7 +69,6 @@ def runs_page(
 
 
 def _histograms(runs: Sequence[Run]) -> list[TableSection]:
-    """Lengths and targets of pretraining records, each folder once."""
     folders: dict[Path, Path] = {}
     for run in runs:
         if run.is_pretraining:

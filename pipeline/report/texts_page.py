@@ -220,7 +220,6 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
 
 
 def _cells(chosen: np.ndarray) -> str:
-    """An SVG path over the cells of a mask, bool [query, key]."""
     parts = []
     for row, columns in enumerate(chosen):
         changes = np.flatnonzero(np.diff(np.pad(columns.astype(np.int8), 1)))

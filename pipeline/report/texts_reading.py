@@ -109,12 +109,7 @@ class Reading:
 
 
 class TextReader:
-    """Reads texts with a model, in float32.
-
-    Raises:
-        UsageError: the run has kept no model, or weights are missing.
-        InputError: a file of the model is damaged.
-    """
+    """Reads texts in float32; raises UsageError without a model, InputError for a damaged one."""
 
     def __init__(self, path: str | Path):
         self._directory = read_model_directory(path)
@@ -140,12 +135,8 @@ class TextReader:
     ) -> Reading:
         """Runs the model over a text or a pair, in which [MASK] is a token.
 
-        Args:
-            most: neighbors and candidates of a token.
-            first: number of tokens, with [CLS], that get neighbors and guesses; None for all.
-
-        Raises:
-            UsageError: a text has no tokens, or the model reads the texts of a pair apart.
+        Only the first `first` tokens, with [CLS], get neighbors and guesses; `most` of them each.
+        Raises UsageError for a text without tokens, or a pair if the model reads its texts apart.
         """
         texts = [text] if pair is None else [text, pair]
         if pair is not None and self._reads_texts_apart():
@@ -190,7 +181,6 @@ class TextReader:
         return rows.ids, types, is_cut
 
     def _type_ids(self, types: np.ndarray) -> np.ndarray:
-        """Segment ids; all 0 for models with a single one."""
         return np.minimum(types, self._directory.config.type_vocab_size - 1)
 
     def _ids(self, text: str, flag: str) -> np.ndarray:

@@ -125,9 +125,8 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
     """Writes the blocks of a table, and a summary after the last.
 
-    Raises:
-        InputError: no usable row, too many keys, or an empty table that is the only one.
-        UsageError: a column that the output cannot have, or a worker that does not see the folder.
+    Raises InputError without usable rows or for too many keys, UsageError for a column that the
+    output cannot have, or a worker that does not see the folder.
     """
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}

@@ -153,11 +153,8 @@ def scoring_columns(
 ) -> ScoringColumns:
     """Returns the columns that a config names; the others are the model's own.
 
-    `task` is the model's `task.json`. `find_words` tells a task of word lists their column, from
-    the named one and the model's own; None where tables have texts.
-
-    Raises:
-        UsageError: no known task, or columns or probabilities that it does not read or offer.
+    `find_words` tells a task of word lists their column, from the named one and the model's own.
+    Raises UsageError for an unknown task, or columns or probabilities that it does not offer.
     """
     if task is None:
         without = " or ".join(PRETRAINED_TASKS)

@@ -1,7 +1,4 @@
-"""Rows with their predictions as lines of CSV, TSV, JSON lines or CoNLL columns.
-
-A row that keeps its format is copied byte for byte, with the predictions appended.
-"""
+"""Rows with their predictions as lines; rows that keep their format are copied byte for byte."""
 
 from __future__ import annotations
 

@@ -110,10 +110,8 @@ class ScoringPlan:
 def make_plan(config: ScoreConfig) -> ScoringPlan:
     """Resolves a config: tables, engine and columns.
 
-    Raises:
-        UsageError: as `list_tables`, `scoring_columns` and `possible_engines`; or the model is not
-            finished.
-        InputError: the model's `task.json` is damaged.
+    Raises UsageError as `list_tables`, `scoring_columns` and `possible_engines`, or for an
+    unfinished model; InputError for a damaged `task.json`.
     """
     check_is_exported(config.model)
     check_finished(config.model)

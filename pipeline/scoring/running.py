@@ -208,12 +208,8 @@ _FIRST_ROWS = 1000
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
     """Reports the tables to read and the outputs; writes nothing.
 
-    Returns:
-        `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts` of
-        the rows that were read.
-
-    Raises:
-        InputError, UsageError: faults that would end the job before it starts.
+    Returns `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts`
+    of the rows read. Raises InputError, UsageError for faults that would end the job.
     """
     plan = dataclasses.replace(plan, block_rows=min(plan.block_rows, _FIRST_ROWS))
     console.info(f"engine: {engine}")

@@ -133,7 +133,6 @@ def _format(path: str, *, has_words: bool) -> str:
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:
-    """The paths of the job's manifest and rejects."""
     place = path_of(output)
     if is_folder:
         return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]

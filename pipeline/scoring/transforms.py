@@ -93,8 +93,6 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
 
 
 class _TokenCount:
-    """Adds up the tokens of an engine's batches, and reports them as progress."""
-
     def __init__(self) -> None:
         self.tokens = self.padded = 0
 

@@ -61,9 +61,7 @@ class TriedModel:
     def predict(self, texts: Mapping[str, str]) -> Tried:
         """Predicts a row of texts by input name; a list is typed as a text per line.
 
-        Raises:
-            UsageError: an input is missing, empty or too long, or the task cannot predict the row.
-            InputError: the model's scores are not numbers.
+        Raises UsageError for inputs that it cannot predict, InputError for scores that are NaN.
         """
         values = {each.name: _value(each, texts) for each in self.inputs}
         declared = self.predictor.declared

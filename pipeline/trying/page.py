@@ -56,7 +56,6 @@ class TryPage:
         return self._page({}, "")
 
     def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
-        """The form with an error line and the texts that were typed."""
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
@@ -191,7 +190,6 @@ def _extra(field: PredictionField, tried: Tried) -> str:
 
 
 def _is_structured(value: Any) -> bool:
-    """Whether a value needs more than a line."""
     return isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )
@@ -248,7 +246,6 @@ def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
 
 
 def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> str:
-    """The input that the spans of records fit; "" if none."""
     spans = []
     for record in records:
         name = record.get("label", record.get("tag"))

@@ -129,7 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, html, "text/html")
 
     def _check_sender(self) -> None:
-        """Rejects requests from other pages or machines."""
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
         if len(named) != 1 or named[0] not in hosts:
@@ -146,7 +145,6 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.FORBIDDEN, "a form of another page is not answered")
 
     def _typed(self, *, has_length: bool) -> dict[str, str]:
-        """The fields of the form, with Python's line ends."""
         if self.headers.get_content_type() != _FORM:
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected a form ({_FORM})")
         if not has_length:
@@ -203,11 +201,9 @@ def _one_line(error: BaseException | None) -> str:
 
 
 def serve(model: str, *, port: int, console: Console) -> None:
-    """Serves the page of a model until it is stopped; takes the port before it loads the model.
+    """Serves the page of a model until Ctrl-C; takes the port before it loads the model.
 
-    Raises:
-        StoppedEarly: Ctrl-C ended it.
-        UsageError, InputError: as `opened_model` and `listen`.
+    Raises StoppedEarly at Ctrl-C, UsageError and InputError as `opened_model` and `listen`.
     """
     with listen(port) as listening:
         console.info(f"{model}: loading the model")

@@ -68,8 +68,6 @@ def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSection(RowSection):
-    """The keys of every job that reads a corpus."""
-
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
     input: tuple[str, ...] = option(
@@ -359,7 +357,6 @@ class PreprocessConfig(CorpusSection):
 
     @property
     def passes(self) -> int:
-        """Passes over the corpus."""
         return 1 if self.masking == "dynamic" else self.dupe_factor
 
     def _dynamic_faults(self) -> list[str]:

@@ -199,10 +199,7 @@ class FinetuneConfig(TableSection, LoopSection):
         return faults
 
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
-        """Returns settings of the grid and config of each run, by combination, then by seed.
-
-        Raises ConfigError if a combination is impossible.
-        """
+        """Returns grid settings and config by combination and seed; raises ConfigError."""
         values = {**self.as_dict(), "seeds": 1, "grid": None}
         found = []
         for combination in parse_grid(self.grid or ""):
@@ -275,7 +272,6 @@ class FinetuneConfig(TableSection, LoopSection):
 
 
 def no_trackers() -> tuple[str, ...]:
-    """The key `report_to` of a section whose models are not kept."""
     return option(
         "not used: the models are gone when all rows are checked",
         default=(),

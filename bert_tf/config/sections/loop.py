@@ -16,8 +16,6 @@ OPTIMIZERS = ("adamw", "lamb")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoopSection(Section):
-    """The keys that every training run has."""
-
     output: str = option("run directory to write", writes="folder")
     strategy: str = option("tf.distribute strategy", default="default", choices=STRATEGIES)
     tpu_address: str | None = option("name or address of the TPU", default=None)

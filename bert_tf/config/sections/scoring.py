@@ -194,7 +194,6 @@ def given_columns(
 
 
 def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
-    """Yields input, column and flag."""
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
         if field.name.endswith(COLUMN) and columns is not None:

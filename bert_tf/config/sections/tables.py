@@ -77,8 +77,6 @@ class RowSection(Section):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
-    """How whole tables are read."""
-
     max_table_megabytes: float = option(
         "maximum memory for the rows of one file, which training and evaluation load whole",
         default=4000.0,

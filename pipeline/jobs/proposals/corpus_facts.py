@@ -33,15 +33,10 @@ _SCRIPTS_SHOWN = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusFacts:
-    """A corpus as estimated from a sample.
+    """A corpus as estimated from a sample, whose text times `scale` is that of the corpus.
 
-    Attributes:
-        scale: text of the corpus over that of the sample; 1 for all of it.
-        about: goes before an amount: nothing, or "about ".
-        document_words, document_sentences: of each document of the sample, int64.
-        duplicates: documents of the sample that are equal to an earlier one.
-        similar: fraction of the sample's distinct documents that resemble another one.
-        vocab_size: a size that suits the corpus; `sample_tokens` are with such a vocabulary.
+    `document_words` and `document_sentences`, int64, `duplicates` (copies of earlier documents) and
+    `similar` (fraction of near copies) are of the sample. `about` goes before an amount.
     """
 
     sample: CorpusSample

@@ -35,15 +35,10 @@ _HINTS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A config that `init` proposed.
+    """A config that `init` proposed; `next` is the command line that runs it.
 
-    Attributes:
-        config: the file that was written; `settings` are its values.
-        duplicates: rows whose texts an earlier row has.
-        tokens: quantiles of the lengths of sequences, by name.
-        seconds_per_step: measured on this machine.
-        seconds: estimated for the start, all steps and evaluations.
-        next: command line that runs it.
+    `tokens` are quantiles of the lengths of sequences, `duplicates` rows whose texts an earlier row
+    has. `seconds` are estimated for the start, all steps and evaluations.
     """
 
     config: str
@@ -75,8 +70,7 @@ def propose(
     times training steps for `measured_seconds`.
 
     Raises:
-        UsageError: no such file or model; no column looks like one that the task needs; the file to
-            write exists.
+        UsageError: no such file or model; no fitting column; the file to write exists.
         InputError: the rows cannot be used.
     """
     stem = name_without_compression(Path(source).name).rpartition(".")[0] or Path(source).name
@@ -178,7 +172,6 @@ def _quantiles(lengths: np.ndarray) -> dict[str, int]:
 def _time(
     steps: int, seconds: float, measured: MeasuredSteps, model: BertConfig | None = None
 ) -> str:
-    """The estimated time of a run, and its basis."""
     shape = "" if model is None else f", {_shape(model)}"
     return time_line(
         seconds,

@@ -40,15 +40,10 @@ _LONG_SECONDS = 24 * 3600
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingProposal:
-    """Configs that `init pretrain` proposed.
+    """Configs that `init pretrain` proposed; `next` are the command lines that run them.
 
-    Attributes:
-        config: the file that was written; `settings` are its values by section and key.
-        documents, words, tokens: of the corpus; estimates, unless `is_whole`.
-        duplicates: documents of the sample that are equal to an earlier one.
-        seconds_per_step: measured on this machine.
-        seconds: estimated for the start and all steps of `train`.
-        next: command lines that run it.
+    `documents`, `words` and `tokens` are estimates unless `is_whole`. `duplicates` are documents of
+    the sample that equal an earlier one. `seconds` are estimated for all of `train`.
     """
 
     config: str
@@ -173,7 +168,6 @@ def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
 
 
 def _stem(source: str) -> str:
-    """The stem of the file, or the folder of a glob."""
     name = name_without_compression(Path(source).name)
     if any(character in name for character in "*?["):
         return Path(source).parent.name or "corpus"

@@ -128,7 +128,6 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
 
 
 def _rounded(number: int) -> int:
-    """To two significant digits."""
     return round(number, min(2 - len(str(number)), 0))
 
 

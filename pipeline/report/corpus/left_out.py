@@ -61,8 +61,7 @@ def left_out(
 ) -> list[LeftOut]:
     """Applies each rule to everything that was read, keeping at most `most` examples of each.
 
-    Returns:
-        Rules that leave anything out or are on; always `boilerplate` and the minimum of words.
+    Always returns `boilerplate` and the minimum of words; others if on, or if they leave text out.
     """
     rejects = _rejects(config, blocks, most)
     boilerplate = _boilerplate(config, raw, most)
@@ -163,7 +162,6 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    """Texts that readers leave out on purpose, only known by number."""
     counts: dict[str, int] = {}
     for block in blocks:
         for reasons in (block.dropped, block.dropped_lines):

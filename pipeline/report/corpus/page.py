@@ -86,11 +86,7 @@ def corpus_at(
     vocab: str | None = None,
     lowercase: Lowercase | None = None,
 ) -> Corpus:
-    """Finds the corpus of a path or glob.
-
-    Raises:
-        UsageError: there is no such file, or the vocabulary contradicts `lowercase`.
-    """
+    """Finds the corpus of a path or glob; raises UsageError for no file or a wrong vocabulary."""
     entries = None if vocab is None else read_vocab_for_masking(Path(vocab))
     if vocab is not None and entries is not None:
         lowercase, _ = decide_lowercase(lowercase, vocab, entries)

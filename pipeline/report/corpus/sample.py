@@ -23,8 +23,6 @@ _LEAST_BLOCK_BYTES = 64_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledFile:
-    """A file that was read; `text_bytes` counts text before cleaning, `size` as `RawBlock`."""
-
     file: FileInfo
     text_bytes: int
     size: float
@@ -33,10 +31,7 @@ class SampledFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
-    """Blocks of a corpus: `raw` as read, `blocks` cleaned but before limits and deduplication.
-
-    `note` says in a sentence which part of the corpus this is.
-    """
+    """Blocks `raw` as read, and cleaned without limits; `note` says which part this is."""
 
     raw: Sequence[RawBlock]
     blocks: Sequence[DocumentBlock]
@@ -52,11 +47,7 @@ def read_sample(
     most_bytes: int = MOST_BYTES,
     layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
-    """Reads all of a small corpus, or the beginnings of files spread over a large one.
-
-    Raises:
-        UsageError, InputError: as the readers.
-    """
+    """Reads a small corpus, or beginnings of files spread over a large one; raises as readers."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)

@@ -50,8 +50,6 @@ class Copies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NearCopies:
-    """Near duplicates among `compared` distinct documents; `pairs` of highest similarity."""
-
     compared: int
     similar: int
     pairs: Sequence[tuple[float, str, str]]
@@ -59,8 +57,6 @@ class NearCopies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unknown:
-    """Words with [UNK]: their fraction of all words, and the most frequent with counts."""
-
     words: int
     fraction: float
     tokens_per_word: float
