@@ -2,7 +2,8 @@
 # make test    the tests
 # make test-fast  the tests without the slow ones, in a minute and a half
 # make fuzz    the tests on random examples, other ones in every run
-# make lint    formatting, lint rules, spelling, types
+# make lint    formatting, lint rules, spelling, types, size
+# make size    source lines and files per room beside their budgets, words per page of the docs
 # make docs    the documentation as a site, in build/site (an environment of its own)
 # make deploy-check  checks the container file, scripts and Kubernetes files (an environment of its own)
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
+.PHONY: demo test test-fast fuzz lint size format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -42,6 +43,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/mypy
+
+size: $(READY)
+	@$(BIN)/python tests/size.py
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -339,3 +339,48 @@ def test_folders_have_few_enough_files_to_find_one_at_the_first_guess():
     }
     del sizes[Path("pipeline/cli/commands")]  # a file per command, which has its name
     assert {folder: size for folder, size in sizes.items() if size > 16} == {}
+
+
+# Files that stay short: what they hold is a concept of its own, or must be imported by itself.
+SHORT_FILES = {
+    "bert_tf/config/sections/run.py",
+    "bert_tf/cpu/availability.py",
+    "bert_tf/cpu/switch.py",
+    "bert_tf/engines/onnx_runtime.py",
+    "bert_tf/engines/openvino_runtime.py",
+    "bert_tf/layers/pooling.py",
+    "bert_tf/tasks/fill_mask/declaration.py",
+    "bert_tf/tasks/pretrained.py",
+    "bert_tf/weights/graph_names.py",
+    "pipeline/proposal/config_text.py",
+    "pipeline/report/files_check.py",
+}
+
+
+def test_no_file_is_too_short_to_be_a_place_of_its_own():
+    """Under 60 lines, code belongs to its user; entry points, commands and registries excepted."""
+    short = set()
+    for package in ("bert_tf", "pipeline"):
+        for path in (ROOT / package).rglob("*.py"):
+            is_entry = path.stem[0] == "_" or path.stem == "registry" or path.parent.name == "commands"
+            if not is_entry and len(path.read_text(encoding="utf-8").splitlines()) < 60:
+                short.add(str(path.relative_to(ROOT)))
+    assert short <= SHORT_FILES
+
+
+# Functions over 80 lines, none of which is to be added.
+LONG_FUNCTIONS = {
+    "bert_tf/data/tables/tables.py:read_table_blocks",
+    "pipeline/vocabulary/word_splitter.py:_split",
+}
+
+
+def test_functions_are_short_enough_to_read_at_a_glance():
+    long = {
+        f"{path.relative_to(ROOT)}:{node.name}"
+        for package in ("bert_tf", "pipeline")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > 80
+    }
+    assert long <= LONG_FUNCTIONS

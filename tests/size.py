@@ -1,0 +1,78 @@
+"""Prints the source lines and files of each room beside its budget, and the words of the docs.
+
+Exits with 1 when a room has more than its limit: the budget, or what it had when the limit was set.
+A feature pays for itself: it fits its room, or the same change takes out as much. A room that has
+shrunk gets a lower limit, until all are at their budgets.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+# Room -> budget of lines and files, and the limits while it is over its budget.
+BUDGETS = {
+    "bert_tf/base": ((1300, 10), (1300, 11)),
+    "bert_tf/config": ((2600, 24), (3210, 24)),
+    "bert_tf/data": ((6900, 45), (8080, 45)),
+    "bert_tf/layers, bert_tf/models": ((2600, 20), (2600, 20)),
+    "bert_tf/cpu": ((2700, 14), (3020, 18)),
+    "bert_tf/weights": ((2500, 15), (2770, 15)),
+    "bert_tf/training": ((3600, 24), (3670, 24)),
+    "bert_tf/pretraining": ((1500, 9), (1500, 9)),
+    "bert_tf/tasks": ((11500, 60), (13040, 73)),
+    "bert_tf/serving": ((1700, 10), (1700, 11)),
+    "bert_tf/engines, bert_tf/embeddings, bert_tf/export": ((3100, 22), (3110, 22)),
+    "pipeline/beam": ((1700, 14), (2070, 14)),
+    "pipeline/outputs": ((1600, 9), (2010, 9)),
+    "pipeline/corpus": ((4800, 30), (5260, 30)),
+    "pipeline/vocabulary": ((1300, 8), (1410, 9)),
+    "pipeline/examples": ((1200, 8), (1200, 8)),
+    "pipeline/scoring, pipeline/embedding": ((2900, 22), (3030, 22)),
+    "pipeline/jobs": ((3400, 20), (3960, 22)),
+    "pipeline/report, pipeline/trying": ((3900, 25), (4200, 25)),
+    "pipeline/proposal": ((700, 6), (700, 6)),
+    "pipeline/demo": ((600, 5), (630, 5)),
+    "pipeline/cli": ((1800, 26), (2380, 26)),
+    "bert_tf, pipeline": ((64000, 430), (69700, 430)),
+}
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def measure(rooms: str) -> tuple[int, int]:
+    """Lines and files of rooms, which commas separate."""
+    files = [file for room in rooms.split(", ") for file in (ROOT / room).rglob("*.py")]
+    return sum(map(line_count, files)), len(files)
+
+
+def main() -> int:
+    """Returns the exit status."""
+    is_over = False
+    print(f"{'room':<44} {'lines':>7} {'budget':>7} {'files':>6} {'budget':>6}")
+    for rooms, (budget, limit) in BUDGETS.items():
+        size = measure(rooms)
+        excess = [
+            f"{size[i] - limit[i]} {unit} over the limit"
+            for i, unit in enumerate(("lines", "files"))
+            if size[i] > limit[i]
+        ]
+        is_over |= bool(excess)
+        name = rooms if len(rooms) < 44 else re.sub(r"(, )\w+/", r"\1", rooms)
+        line = f"{name:<44} {size[0]:>7,} {budget[0]:>7,} {size[1]:>6} {budget[1]:>6}"
+        print(f"{line}  {', '.join(excess)}".rstrip())
+
+    print(f"\n{'page':<44} {'words':>7}")
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in pages}
+    for page, count in words.items():
+        print(f"{page.relative_to(ROOT)!s:<44} {count:>7,}")
+    print(f"{'all':<44} {sum(words.values()):>7,}")
+    return int(is_over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
