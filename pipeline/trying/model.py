@@ -61,7 +61,7 @@ class TriedModel:
     def predict(self, texts: Mapping[str, str]) -> Tried:
         """Predicts a row of texts by input name; a list is typed as a text per line.
 
-        Raises UsageError for inputs that it cannot predict, InputError for scores that are not finite.
+        Raises UsageError for inputs that it cannot predict, InputError for non-finite scores.
         """
         values = {each.name: _value(each, texts) for each in self.inputs}
         declared = self.predictor.declared
