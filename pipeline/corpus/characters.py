@@ -21,6 +21,11 @@ KEEP, BLANK, REMOVE, COMPOSE, KEEP_INSIDE = 0, 1, 2, 3, 4
 OTHER, UPPER, LOWER, DIGIT, SPACE = 0, 1, 2, 3, 4
 TERMINATOR, WIDE_TERMINATOR, OPENER, CLOSER, QUOTE, DASH, PUNCTUATION = 5, 6, 7, 8, 9, 10, 11
 GREEK_QUESTION = 12  # punctuation, but a terminator after a Greek letter
+_KINDS = {
+    **dict.fromkeys(("Ps", "Pi"), OPENER),
+    **dict.fromkeys(("Pe", "Pf"), CLOSER),
+    "Nd": DIGIT, "Pd": DASH, "Po": PUNCTUATION,
+}
 _TERMINATORS = ".!?\u2026"
 # Unicode's property Sentence_Terminal (UAX 29), but for marks that are as much commas (Myanmar's
 # little section) and the wide ones below.
@@ -90,16 +95,8 @@ def sentence_table() -> np.ndarray:
             table[code_point] = UPPER
         elif character.islower():
             table[code_point] = LOWER
-        elif category == "Nd":
-            table[code_point] = DIGIT
-        elif category in ("Ps", "Pi"):
-            table[code_point] = OPENER
-        elif category in ("Pe", "Pf"):
-            table[code_point] = CLOSER
-        elif category == "Pd":
-            table[code_point] = DASH
-        elif category == "Po":
-            table[code_point] = PUNCTUATION
+        elif category in _KINDS:
+            table[code_point] = _KINDS[category]
         elif character.isspace():
             table[code_point] = SPACE
     for bounds in _OTHER_TERMINATORS:

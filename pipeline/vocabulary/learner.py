@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pipeline.corpus.characters import NUM_CODE_POINTS, decode
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.vocabulary.merging import merge_pairs
-from pipeline.vocabulary.normalization import WORD, word_tables
 from pipeline.vocabulary.quality import prune_pieces
+from pipeline.vocabulary.word_splitter import WORD, word_tables
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"

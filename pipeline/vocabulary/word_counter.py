@@ -17,7 +17,7 @@ class WordCounter:
     """Counts of distinct words, in memory of about 100 bytes each.
 
     Args:
-        lowercase: which tokenizer's words to count (see `normalization`).
+        lowercase: which tokenizer's words to count.
         max_word_length: characters; longer words are not kept.
     """
 

@@ -2,28 +2,88 @@
 
 from __future__ import annotations
 
+import functools
+import unicodedata
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
-from pipeline.corpus.characters import decode
+from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
+from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
 from pipeline.corpus.document_block import offsets_and_data
-from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
 
+# What becomes of a code point: part of a word, a border between words, a word by itself,
+# something else first, or nothing.
+WORD, BORDER, ALONE, MAPPED, DROPPED = range(5)
 _OUTPUT_BYTES = 1 << 22
 _MOST_MAPPED = 16  # bytes that one code point may become
 # Places in the kernel's state.
 _SENTENCE, _POSITION, _WRITTEN, _WORDS, _CHARACTERS, _TOO_LONG = range(6)
 
 
+class WordTables(NamedTuple):
+    """How a kernel turns UTF-8 into words, by the rules of later tokenization.
+
+    After `bert_tf.data.text.normalizer`, white space separates words; punctuation and Chinese
+    characters are words by themselves (`BasicTokenizer` of google-research/bert `tokenization.py`).
+    """
+
+    actions: np.ndarray  # uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED
+    # int32 [NUM_CODE_POINTS]; a MAPPED code point becomes `mapped[offsets[m] : offsets[m + 1]]`
+    # with m its entry here.
+    mapping_of: np.ndarray
+    offsets: np.ndarray  # int32 [mappings + 1]
+    mapped: np.ndarray  # uint8, UTF-8 of all mappings, whose code points are never MAPPED again
+    ascii_actions: np.ndarray  # uint8 [128], WORD, BORDER, ALONE or DROPPED
+    ascii_letters: np.ndarray  # uint8 [128], what each ASCII character becomes
+
+
+@functools.cache
+def word_tables(lowercase: Lowercase) -> WordTables:
+    """The tables of the lower-casing, accent-stripping tokenizer or of the cased one."""
+    actions = np.full(NUM_CODE_POINTS, WORD, np.uint8)
+    for code_point in ASSIGNED:
+        if unicodedata.category(chr(code_point)).startswith("P") or _is_ascii_symbol(code_point):
+            actions[code_point] = ALONE
+    for first, last in IDEOGRAPHS:
+        actions[first : last + 1] = ALONE
+    actions[0] = DROPPED
+    mapping_of = np.zeros(NUM_CODE_POINTS, np.int32)
+    mappings: list[bytes] = []
+    for code_point, result in changed_code_points(lowercase=lowercase):
+        if result in ("", " "):
+            actions[code_point] = BORDER if result else DROPPED
+        else:
+            actions[code_point] = MAPPED
+            mapping_of[code_point] = len(mappings)
+            mappings.append(result.encode("utf-8"))
+    actions[ord(" ")] = BORDER
+    lengths = np.array([len(mapping) for mapping in mappings], np.int64)
+    ascii_letters = bytes(range(128)).lower() if lowercase else bytes(range(128))
+    return WordTables(
+        actions=actions,
+        mapping_of=mapping_of,
+        offsets=offsets_of(lengths).astype(np.int32),
+        mapped=np.frombuffer(b"".join(mappings), np.uint8),
+        ascii_actions=np.where(actions[:128] == MAPPED, WORD, actions[:128]).astype(np.uint8),
+        ascii_letters=np.frombuffer(ascii_letters, np.uint8),
+    )
+
+
+def _is_ascii_symbol(code_point: int) -> bool:
+    return 0x20 < code_point < 0x7F and not chr(code_point).isalnum()
+
+
 class WordSplitter:
     """Splits sentences into words.
 
     Args:
-        lowercase: which tokenizer's words (see `normalization`).
+        lowercase: which tokenizer's words.
         max_word_length: characters; longer words are left out and counted in `too_long`.
     """
 
@@ -40,7 +100,6 @@ class WordSplitter:
             next.
         """
         offsets, data = offsets_and_data(sentences)
-        rules = self._rules
         size = _OUTPUT_BYTES + 4 * self._max_word_length + _MOST_MAPPED
         letters = np.empty(size, np.uint8)
         bounds = np.empty(size + 1, np.int64)
@@ -48,20 +107,7 @@ class WordSplitter:
         state = np.zeros(6, np.int64)
         state[_POSITION] = offsets[0]
         while state[_SENTENCE] < len(sentences):
-            _split(
-                data,
-                offsets,
-                rules.actions,
-                rules.mapping_of,
-                rules.offsets,
-                rules.mapped,
-                rules.ascii_actions,
-                rules.ascii_letters,
-                self._max_word_length,
-                letters,
-                bounds,
-                state,
-            )
+            _split(data, offsets, self._rules, self._max_word_length, letters, bounds, state)
             words, written = int(state[_WORDS]), int(state[_WRITTEN])
             yield letters, bounds[: words + 1]
             begun = letters[bounds[words] : written].copy()  # a word that is not at its end yet
@@ -71,21 +117,10 @@ class WordSplitter:
 
 
 @numba.njit(cache=True, nogil=True)
-def _split(
-    data,
-    offsets,
-    actions,
-    mapping_of,
-    mapping_offsets,
-    mapped,
-    ascii_actions,
-    ascii_letters,
-    max_word_length,
-    letters,
-    bounds,
-    state,
-):
+def _split(data, offsets, rules, max_word_length, letters, bounds, state):
     """Continues from `state` until the sentences end or the output is nearly full."""
+    actions, mapped = rules.actions, rules.mapped
+    ascii_actions, ascii_letters = rules.ascii_actions, rules.ascii_letters
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
     while sentence < len(offsets) - 1:
@@ -113,9 +148,9 @@ def _split(
             code_point, width = decode(data, position)
             action = actions[code_point]
             if action == MAPPED:
-                mapping = mapping_of[code_point]
-                inner = np.int64(mapping_offsets[mapping])
-                while inner < mapping_offsets[mapping + 1]:
+                mapping = rules.mapping_of[code_point]
+                inner = np.int64(rules.offsets[mapping])
+                while inner < rules.offsets[mapping + 1]:
                     code_point, inner_width = decode(mapped, inner)
                     written, words, characters, too_long = _take(
                         mapped,
