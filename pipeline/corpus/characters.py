@@ -24,7 +24,9 @@ GREEK_QUESTION = 12  # punctuation, but a terminator after a Greek letter
 _KINDS = {
     **dict.fromkeys(("Ps", "Pi"), OPENER),
     **dict.fromkeys(("Pe", "Pf"), CLOSER),
-    "Nd": DIGIT, "Pd": DASH, "Po": PUNCTUATION,
+    "Nd": DIGIT,
+    "Pd": DASH,
+    "Po": PUNCTUATION,
 }
 _TERMINATORS = ".!?\u2026"
 # Unicode's property Sentence_Terminal (UAX 29), but for marks that are as much commas (Myanmar's
