@@ -45,8 +45,7 @@ class TokenRows:
     Attributes:
         rows: `[CLS] tokens [SEP]` of each text, cut to the longest sequence.
         lengths: int64 [texts], tokens of each text with [CLS] and [SEP] before it was cut.
-        starts, ends: int64 [tokens of all rows without specials]; the characters (code points) of
-            its text that each token covers, ends exclusive.
+        starts, ends: int64 [tokens of all rows without specials], in code points, exclusive.
     """
 
     rows: EncodedRows
@@ -80,7 +79,7 @@ def tokenize_rows(
 def _tokenize(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, first and last characters of the kept tokens, and the number of tokens of each text."""
+    """Ids, starts and ends of the kept tokens, and the number of tokens of each text."""
     encoded = [text.encode() for text in texts]
     ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(encoded, tf.string))
     splits = ids.row_splits.numpy()
@@ -96,15 +95,7 @@ def _tokenize(
 
 
 class Embedder:
-    """Texts to vectors; an `Engine`.
-
-    Equal texts of a call are computed once. Rows are sorted by tokens and run in batches of a
-    budget of tokens.
-
-    Args:
-        folder: a model directory or a HuggingFace folder.
-        settings: which vectors.
-    """
+    """An `Engine` from texts to vectors of a model directory or a HuggingFace folder."""
 
     def __init__(self, folder: str | Path, settings: EmbedderSettings):
         directory = read_model_directory(folder)
@@ -131,10 +122,7 @@ class Embedder:
         Returns:
             `text_tokens` int64 [rows], tokens of each text before it was cut, specials included;
             and `embedding` float32 [rows, dimensions], or for vectors of tokens the columns of
-            `TOKEN_COLUMNS`, an array or list of each row's tokens as the objects [rows].
-
-        Raises:
-            InputError: the vectors are not numbers.
+            `TOKEN_COLUMNS`, an array or list per row as objects [rows].
         """
         texts = columns["text"]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -217,7 +205,7 @@ class Embedder:
 
 
 def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
-    """See `EmbedderSettings.load`; threads can only be set before TensorFlow's first operation."""
+    """See `Engine`; threads can only be set before TensorFlow's first operation."""
     if threads is not None:
         settle_threads(threads)
     return Embedder(folder, settings)

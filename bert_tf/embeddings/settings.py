@@ -1,4 +1,4 @@
-"""The vectors that are wanted of a model; known without TensorFlow."""
+"""The vectors to make with a model; known without TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ class EmbedderSettings:
 
     Attributes:
         pooling: `mean`, `cls` or `max`; ignored for token embeddings.
-        normalize: whether each vector is divided by its Euclidean norm.
+        normalize: whether to divide each vector by its Euclidean norm.
         max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
-        layers: of the encoder's states: 0 for the embeddings, 1 for the first layer and so
-            on, or from the last (-1) backward.
+        layers: 0 for the embeddings, 1 for the first layer and so on, or from the last (-1) back.
         layer_combination: `mean` of several layers, or `concat`.
         tokens: a vector for each token in place of one for each text.
-        prompt: put before each text.
-        lowercase_texts: whether texts are lower-cased before the model's own tokenization.
+        lowercase_texts: whether to lower-case texts before the model's own tokenization.
     """
 
     pooling: str
@@ -45,11 +43,9 @@ class EmbedderSettings:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns for each text."""
         return TOKEN_COLUMNS if self.tokens else (EMBEDDING,)
 
     def dimensions(self, hidden_size: int) -> int:
-        """Length of a vector."""
         is_joined = self.layer_combination == "concat"
         return hidden_size * len(self.layers) if is_joined else hidden_size
 
@@ -63,6 +59,6 @@ class EmbedderSettings:
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """Loads a model directory; see `EngineLoader.load`. It is always checked as it is read."""
+        """See `EngineLoader.load`; always checks the files."""
         embedder: Engine = importlib.import_module(_EMBEDDER).load(folder, self, threads=threads)
         return embedder

@@ -1,1 +1,1 @@
-"""What runs an exported model over rows of texts; a file per engine."""
+"""Engines that run an exported model over rows of texts; a file per engine."""

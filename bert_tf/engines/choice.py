@@ -27,7 +27,6 @@ class ChosenEngine:
 
     @property
     def name(self) -> str:
-        """The engine, and the precision if it has several."""
         several = len(self.entry.precisions) > 1
         return f"{self.entry.name} {self.precision}" if several else self.entry.name
 
@@ -48,12 +47,10 @@ def possible_engines(
     """Engines and precisions that can compute a job, the likely fastest first.
 
     Args:
-        name: of an engine, or `auto`.
-        precision: `float32`, `bfloat16`, `int8`, or `auto`: int8 as well where the model was
-            exported with it, and bfloat16 where the processor has it.
-        folder: an exported folder.
-        is_elsewhere: whether other machines compute it, which may lack this one's extras and
-            instructions: then an engine known to be installed there comes first.
+        precision: `float32`, `bfloat16`, `int8`, or `auto`, which includes int8 if the model was
+            exported with it, and bfloat16 if the processor has it.
+        is_elsewhere: whether other machines, which may lack this one's extras and instructions,
+            compute it: then an engine known to be installed there comes first.
 
     Raises:
         UsageError: as `usable_engines`, or none of them has the precision.
@@ -86,11 +83,7 @@ def possible_engines(
 
 
 def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
-    """Engines to try on some rows.
-
-    Those that have bfloat16 are not tried in float32, which is slower. TensorFlow takes longer to
-    start than the trial, so an engine that takes texts is only tried if there is no other.
-    """
+    """Skips float32 where bfloat16 is faster, and TensorFlow, slow to start, if others can run."""
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
     return [chosen for chosen in tried if chosen.entry.takes_token_ids] or tried[:1]
@@ -104,7 +97,7 @@ def measured_speeds(
     batch_tokens: int,
     threads: int | None = None,
 ) -> list[float]:
-    """Rows per second of each engine in about a second of work on the same rows."""
+    """Rows per second of each engine, in about a second of work on the same rows."""
     rows = len(next(iter(columns.values())))
     parts = [
         {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}

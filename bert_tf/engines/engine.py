@@ -18,11 +18,7 @@ _BYTES_PER_CALL = 1 << 20
 
 
 class EngineLoader(Protocol):
-    """An engine as a job knows it before it is loaded.
-
-    Attributes:
-        name: engine and settings; part of a job's identity.
-    """
+    """An engine before it is loaded; `name`, with the settings, is part of a job's identity."""
 
     @property
     def name(self) -> str: ...
@@ -33,27 +29,19 @@ class EngineLoader(Protocol):
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """Loads a model.
+        """Loads a model; raises as `Engine`.
 
         Args:
-            folder: with the model.
-            threads: that the process has for the engine; None leaves them to the engine.
+            threads: of the process for the engine; None leaves the number to the engine.
             is_checked: whether its files have been compared with its `SHA256SUMS` already.
-
-        Raises:
-            UsageError, InputError: as `Engine`.
         """
 
 
 class Engine(Protocol):
     """An exported model, loaded to predict rows of texts.
 
-    Its module has a function `load(folder: Path, *, threads: int | None, precision: str) ->
-    Engine`, with threads None for all cores, and a precision of its `EngineEntry`. It raises
-    UsageError for folders of other tools, and InputError for damaged models.
-
-    Attributes:
-        input_names: the columns of texts that `predict` needs, as the task names them.
+    Its module's function `load(folder: Path, *, threads: int | None, precision: str) -> Engine`
+    raises UsageError for folders of other tools, and InputError for damaged models.
     """
 
     input_names: tuple[str, ...]
@@ -66,14 +54,13 @@ class Engine(Protocol):
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predicts rows; see `predict_in_calls`.
+        """Predicts rows, those of similar size together.
 
         Args:
-            columns: by the names of `input_names` a text per row, or a list of texts; all of one
-                length.
+            columns: by the names of `input_names` a text per row, or a list of texts.
             batch_tokens: tokens per batch, padding included.
             on_rows: called with the number of rows after each part of them.
-            on_tokens: called with the tokens of batches, without padding and with it, by an engine
+            on_tokens: called with the tokens of batches, without and with padding, by an engine
                 that knows them.
 
         Returns:
@@ -86,13 +73,7 @@ class Engine(Protocol):
 
 
 class CallingEngine:
-    """An `Engine` whose `call` computes rows of similar size, see `predict_in_calls`.
-
-    Attributes:
-        path: the exported folder.
-        list_inputs: names of the inputs that are lists.
-        dealt_among, calls_at_once: see `predict_in_calls`.
-    """
+    """An `Engine` whose `call` computes rows of similar size, see `predict_in_calls`."""
 
     path: Path
     input_names: tuple[str, ...]
@@ -138,20 +119,13 @@ def predict_in_calls(
     dealt_among: int = 1,
     calls_at_once: int = 1,
 ) -> dict[str, np.ndarray]:
-    """Calls a model with rows of similar size together; the results are in the order of the rows.
-
-    Equal rows are computed once.
+    """Calls a model with rows of similar size together, equal rows once; keeps the order of rows.
 
     Args:
-        columns: by input name a text per row, or a list of texts; all of one length.
         call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
             ones), or from the result of `prepare` on these, to outputs [n, …] by name.
-        model: for messages.
-        on_rows: called with the number of rows after each call.
-        list_inputs: names of the inputs that are lists.
         prepare: called with the texts of a call while the call before it runs.
-        dealt_among: see `similar_rows`.
-        calls_at_once: number of calls made at the same time, each in a thread.
+        calls_at_once: calls made at the same time, each in a thread.
 
     Raises:
         InputError: outputs of floating point are not all finite.
@@ -232,8 +206,7 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
 def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
     """Row numbers of each call, int64; rows of similar size (bytes) together, the biggest first.
 
-    Neighbors in the order of size are dealt like cards among `dealt_among` calls, so that calls
-    side by side have equal work and end together.
+    Deals neighbors in size among `dealt_among` calls: calls side by side end together.
     """
     groups = budgeted_batches(
         sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL

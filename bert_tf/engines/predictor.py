@@ -31,7 +31,6 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
     """Loads an exported model: `load("model").predict(["a text"])`.
 
     Args:
-        folder: of `bert-pipeline export`.
         engine: as of `--engine`.
         threads: of one operation; None for all cores.
 
@@ -54,14 +53,7 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predictor:
-    """A loaded model; made by `load`.
-
-    Attributes:
-        folder: the model's.
-        engine_name, engine: that runs it.
-        declared: inputs and predictions of its task.
-        task: content of its `task.json`.
-    """
+    """A loaded model; made by `load`. `task` is the content of its `task.json`."""
 
     folder: str
     engine_name: str
@@ -71,7 +63,7 @@ class Predictor:
 
     @property
     def columns(self) -> dict[str, str | list[str]]:
-        """The column that is read for each of the model's inputs: those it was trained on."""
+        """The column that each of the model's inputs was trained on."""
         columns = self.task["columns"]
         return {name: columns[name] for name in self.declared.inputs if columns.get(name)}
 
@@ -95,16 +87,15 @@ class Predictor:
         """Predicts rows, those of similar length together; results are in the order of the rows.
 
         Args:
-            rows: texts; mappings from column to value, with the columns that the model was trained
-                on (`columns`) or its inputs' names (`text`, `context`, …) as keys; or one mapping
-                from column to all its values. Numbers are read as texts; other columns are of no
-                account.
+            rows: texts; mappings with the columns that the model was trained on (`columns`) or its
+                inputs' names (`text`, `context`, …) as keys; or one mapping from column to all its
+                values. Numbers are read as texts; other columns are ignored.
             scores: as of `--scores`: `best`, `all` or `top-N`.
             batch_tokens: tokens per batch, padding included.
 
         Returns:
-            The predictions of each row by name, as `score` adds them to JSON lines, those that it
-            adds on request included; of one mapping of columns a mapping of columns.
+            The predictions of each row by name, as `score` adds them to JSON lines, optional ones
+            included; a mapping of columns for one mapping of columns.
 
         Raises:
             UsageError: a row lacks a column, is no text, or the task cannot predict it.
@@ -170,7 +161,7 @@ class Predictor:
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
-    """A text, or a list of texts where the input has lists: in several columns, or in one."""
+    """A text, or a list of texts from one or several columns where the input has lists."""
     names = [column] if isinstance(column, str) else column
     if not all(each in row for each in names):
         names = [name]
@@ -192,7 +183,6 @@ def _is_no_text(value: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, or a missing one of NumPy or pandas."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA
@@ -202,7 +192,6 @@ def _is_missing(value: Any) -> bool:
 
 
 def _rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows of columns of one length; raises UsageError for others."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"columns of different lengths: {lengths}; give one value for each row")

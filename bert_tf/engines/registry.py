@@ -26,17 +26,13 @@ class EngineEntry:
     Attributes:
         name: on the command line and in manifests.
         module: with the function `load`; see `Engine`.
-        packages: that it imports.
-        model_file: a folder with this file, and `needed_files`, is one that it loads.
-        other_models: files that do as well, read or not.
-        needed_files: that must be there too.
-        other_files: further files that it reads, and folders with a slash at the end.
-        precisions: that it computes in, the most exact first.
+        model_file: it loads folders with this file, or one of `other_models`, and `needed_files`.
+        other_files: read as well if there; folders end with a slash.
+        precisions: the most exact first.
         int8_file: graph of 8-bit integers, written by `export --precision int8`.
-        takes_token_ids: whether its graph does, so that TensorFlow is not needed.
-        is_extra: whether its packages are an extra, which other machines may be without.
+        is_extra: whether its packages are an extra, which other machines may lack.
         model_fault: `module:function`, from an exported folder and this entry to the reason why the
-            engine cannot run the model, or None; None where it runs all.
+            engine cannot run the model, or None; None if it runs all.
     """
 
     name: str
@@ -72,7 +68,6 @@ class EngineEntry:
         )
 
     def precisions_of(self, folder: Path) -> tuple[str, ...]:
-        """Precisions in which it can run a model."""
         has_int8 = self.int8_file is not None and (folder / self.int8_file).is_file()
         return tuple(each for each in self.precisions if each != INT8 or has_int8)
 
@@ -99,9 +94,7 @@ class EngineEntry:
     ) -> Engine:
         """Imports the engine and loads a model; see `EngineLoader.load`.
 
-        Raises:
-            InputError: as `Engine`, or a file has another SHA-256 than in `SHA256SUMS`.
-            UsageError: as `Engine`.
+        Raises InputError as `Engine`, or if a file has another SHA-256 than in `SHA256SUMS`.
         """
         check_is_exported(folder)
         if not is_checked:
@@ -120,11 +113,7 @@ def _token_ids_engine(
     precisions: tuple[str, ...] = (FLOAT32,),
     int8_file: str | None = None,
 ) -> EngineEntry:
-    """An engine whose graph takes token ids, of a library of the same name.
-
-    `graphs` are the files with a graph that it loads, its own format first; without any of them, it
-    makes the graph from the weights. `beside` are further files of a graph.
-    """
+    """An engine that loads the first of `graphs` found, with the files `beside` it."""
     others = [file for file in ("openvino_model.xml", "model.onnx") if file != graphs[0]]
     return EngineEntry(
         name=name,
@@ -213,20 +202,13 @@ def check_is_exported(folder: str | Path) -> None:
 
 
 def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
-    """The engine asked for, or the first of `usable_engines`."""
     return usable_engines(name, folder)[0]
 
 
 def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
     """The engine asked for, or all that are installed and run the model, the preferred first.
 
-    Args:
-        name: of an engine, or `auto`.
-        folder: an exported folder.
-
-    Raises:
-        UsageError: the folder is not an exported model, or the engine is not known or not
-            installed, has no model of its format there, or cannot run the model.
+    Raises UsageError if there is none.
     """
     known = (AUTO, *ENGINES)
     if name not in known:

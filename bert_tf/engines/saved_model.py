@@ -37,29 +37,19 @@ SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 def lay_out_weights_once() -> None:
     """Has TensorFlow's matrix products lay out their weights once if they are declared frozen.
 
-    oneDNN computes from blocks of a weight matrix, and TensorFlow makes the blocks for every batch
-    unless it knows that weights stay: a twentieth of the time in bfloat16, whose results are equal
-    either way. TensorFlow reads the setting before its first product, for the life of the process;
-    evaluation between the steps of a training would use the first weights. A setting in the
-    environment stays.
+    Saves a twentieth of the time in bfloat16. TensorFlow reads the setting before its first
+    product, for the life of the process; a setting in the environment stays.
     """
     if os.environ.get(FROZEN_WEIGHTS):
         os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
 
 
 class SavedModelEngine(CallingEngine):
-    """A SavedModel written by `bert-pipeline export`; an `Engine`.
-
-    Its graph tokenizes, sorts the rows of a call by tokens and runs them in batches.
+    """A SavedModel written by `bert-pipeline export`; its graph tokenizes and batches.
 
     Args:
-        path: the exported folder.
         precision: of matrix products and most operations between them.
-        calls_at_once: number of calls of the graph side by side.
-
-    Raises:
-        UsageError: the SavedModel is not one of this tool.
-        InputError: the SavedModel is damaged.
+        calls_at_once: calls of the graph side by side.
     """
 
     # With any number of threads: the rows of a batch decide how their results are rounded.
@@ -131,21 +121,16 @@ def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngi
 
 
 def _divide_threads(threads: int) -> int:
-    """Settles how TensorFlow uses a process that belongs to the engine; returns the calls at once.
-
-    Two calls, each with half of the threads, are faster than the operations of one call on all: a
-    tenth on two cores, in float32 and in bfloat16.
-    """
+    """Settles TensorFlow's threads for calls side by side, a tenth faster; returns their number."""
     calls = 1 if has_accelerator() or threads < _CALLS_AT_ONCE else _CALLS_AT_ONCE
     is_settled = settle_threads(threads // calls, operations_at_once=calls)
     return calls if is_settled else 1
 
 
 class _Rewriting:
-    """Has TensorFlow's graph optimizer rewrite to bfloat16 whatever is called inside.
+    """Has TensorFlow's graph optimizer rewrite calls inside to bfloat16.
 
-    The option is one of the process, and is off again when the last thread leaves, so that training
-    after scoring does not have it. TensorFlow reads it when a thread sets it.
+    The option belongs to the process, and is off again when the last thread leaves.
     """
 
     def __init__(self) -> None:

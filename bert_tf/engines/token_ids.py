@@ -1,4 +1,4 @@
-"""The part of engines whose graph takes token ids: texts are tokenized on the host."""
+"""Base of engines whose graph takes token ids: texts are tokenized on the host."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ _WEIGHTS = "model.safetensors"
 
 
 class TokenIdsEngine(CallingEngine):
-    """An `Engine` around a graph of `bert_tf.weights.onnx_graph`.
-
-    Args:
-        folder: an exported folder.
-        run: runs the graph on a batch.
-    """
+    """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch."""
 
     def __init__(self, folder: Path, run: RunGraph):
         self.path = folder
@@ -66,7 +61,7 @@ class TokenIdsEngine(CallingEngine):
         return {name: _as_array(values) for name, values in predicted.items()}
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
-        """Inputs of the graph for rows of `predict`, each sequence alone; for calibration."""
+        """Inputs of the graph for rows of `predict`, one sequence each; for calibration."""
         given: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -92,7 +87,6 @@ class TokenIdsEngine(CallingEngine):
         batch_tokens: int,
         on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
-        """Results of `HostTask.reduce` for all sequences."""
         sequences, more = rows.sequences, rows.inputs
         if not len(sequences):
             return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
@@ -126,7 +120,6 @@ class TokenIdsEngine(CallingEngine):
 
 
 def model_fault(folder: Path, entry: EngineEntry) -> str | None:
-    """Why an engine of this kind cannot run a model, None if it can."""
     settings = read_task(folder)
     if host_task_from_settings(settings, str(folder)) is None:
         name = declared_task(settings, str(folder)).name
@@ -146,12 +139,9 @@ def model_fault(folder: Path, entry: EngineEntry) -> str | None:
 def graph_of(
     folder: Path, names: Sequence[str], *faults: type[Exception]
 ) -> Iterator[Path | bytes]:
-    """The graph that an engine loads in the block: the first of the named files that is there, or
-    an ONNX graph made of the weights.
+    """The first of the named graphs that exists, or an ONNX graph made of the weights.
 
-    Raises:
-        InputError: the graph or the weights are damaged: the block raised one of `faults`.
-        UsageError: as `onnx_model`.
+    Raises InputError if the block raises one of `faults`, and UsageError as `onnx_model`.
     """
     file = _first_file(folder, names)
     graph = _onnx_graph(folder) if file is None else file
@@ -166,10 +156,7 @@ def graph_of(
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:
-    """The names of a graph's outputs as `onnx_model` names them; an output may have several.
-
-    Raises ValueError if the graph is not one of `onnx_model`.
-    """
+    """A graph's outputs by `onnx_model`'s names; raises ValueError for graphs of other origin."""
     if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
     found = [[name for name in OUTPUTS if name in names] for names in outputs]

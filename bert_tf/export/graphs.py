@@ -27,7 +27,7 @@ _ENCODER_ALONE = (
 
 
 class GraphFormat(HuggingFaceFormat):
-    """A `QuantizableFormat`: what HuggingFace's libraries load, and a graph beside it."""
+    """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         graph = trained_graph(trained)
@@ -36,13 +36,10 @@ class GraphFormat(HuggingFaceFormat):
         return [*notes, *graph_notes(trained)]
 
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
-        """Writes the graph beside the other files."""
         raise NotImplementedError
 
 
 class OnnxFormat(GraphFormat):
-    """The graph as ONNX."""
-
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         with replacing_file(folder / ONNX_FILE) as aside:
             aside.write_bytes(graph.SerializeToString(deterministic=True))
@@ -65,8 +62,6 @@ class OnnxFormat(GraphFormat):
 
 
 class OpenVinoFormat(GraphFormat):
-    """The graph in OpenVINO's own format."""
-
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         import openvino
 
@@ -93,8 +88,7 @@ class OpenVinoFormat(GraphFormat):
 
 
 def _save_openvino(model: Any, file: Path) -> None:
-    """Names nodes by their place: OpenVINO counts all that a process has made, which would make
-    equal models different files."""
+    """Names nodes by position: with OpenVINO's names, from a counter, equal models differ."""
     import openvino
 
     for place, node in enumerate(model.get_ordered_ops()):
@@ -127,7 +121,7 @@ def graph_notes(trained: TrainedModel) -> list[str]:
 
 
 def tokens_in(call: str) -> list[str]:
-    """Lines of Python that tokenize a text, and a call that takes the `inputs`."""
+    """Lines of Python that tokenize a text and pass the `inputs` to a call."""
     return [
         'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
         'tokens = tokenizer(["some text"], return_tensors="np")',

@@ -33,15 +33,7 @@ CALIBRATION_ROWS = 300
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Int8Comparison:
-    """A metric of either graph of a model.
-
-    Attributes:
-        metric: its name.
-        float32, int8: its values.
-        rows: number that it was measured on.
-        calibration_rows: number of these that the graph was calibrated with.
-        source: the file of the rows.
-    """
+    """A metric of the float32 and the int8 graph, measured on `rows` rows of the file `source`."""
 
     metric: str
     float32: float
@@ -73,7 +65,7 @@ class Int8Comparison:
 
 
 def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
-    """Raises UsageError if a model can have no int8 graph here: it was not fine-tuned, only
+    """Raises UsageError if a model cannot have an int8 graph here: it was not fine-tuned, only
     TensorFlow runs its task, or a package is not installed.
     """
     task_from_settings(directory.task, str(directory.path))
@@ -98,12 +90,8 @@ def add_int8_graph(
     """Writes an int8 graph beside the float32 one of a folder and measures both.
 
     Args:
-        entry: the format of the folder.
-        folder: with the float32 graph.
-        task: the model's.
         rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
-        metric: to compare; None, or one that engines do not measure, for the task's first.
-        console: shows progress.
+        metric: None, or one that engines do not measure, for the task's first.
     """
     engine, written = _engine_of(entry), cast("QuantizableFormat", entry.load())
     exact = cast("TokenIdsEngine", engine.load(folder, is_checked=True))
@@ -135,10 +123,9 @@ def _engine_of(entry: FormatEntry) -> EngineEntry:
 def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:
     """A copy of an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
 
-    The scale of each tensor is set once, from the batches, so that the scores of a row do not
-    depend on the rows beside it, as those of dynamic quantization do. Outliers of activations go
-    to the weights (SmoothQuant, Xiao et al. 2023), whose range is halved where processors without
-    VNNI would overflow, and biases are corrected for the error of the products before them.
+    The batches fix the scales, so that scores do not depend on other rows. Outliers of activations
+    go to the weights (SmoothQuant, Xiao et al. 2023), which use half of their range: processors
+    without VNNI would overflow.
     """
     os.environ.setdefault("NNCF_CI", "1")  # else it reports its use over the network
     import nncf
@@ -163,8 +150,7 @@ def write_quantized_onnx(
 ) -> None:
     """Writes an ONNX graph with matrix products of 8-bit integers, by onnxruntime.
 
-    As in `quantized_openvino`, scales are set once from the batches. Weights have a scale for each
-    column, and half of the range: processors without VNNI would overflow with all of it.
+    Scales as in `quantized_openvino`; weights have one per column.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -183,7 +169,7 @@ def write_quantized_onnx(
 
 
 class _CalibrationBatches:
-    """A `CalibrationDataReader` of onnxruntime, which knows one by its `get_next`."""
+    """A `CalibrationDataReader`; onnxruntime recognizes one by its `get_next`."""
 
     def __init__(self, batches: Sequence[dict[str, np.ndarray]]):
         self._left = iter(batches)
@@ -194,7 +180,7 @@ class _CalibrationBatches:
 
 @contextlib.contextmanager
 def _without_advice() -> Iterator[None]:
-    """onnxruntime warns that graphs be preprocessed, for operations that ours do not have."""
+    """Silences onnxruntime's advice to preprocess graphs, for operations that ours do not have."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -34,7 +34,6 @@ class HuggingFaceFormat:
 
 
 def write_folder(trained: TrainedModel, output: Path, *, with_weights: bool = True) -> None:
-    """Writes a model's directory; see `write_model_directory`."""
     write_model_directory(
         output,
         trained.model,
@@ -82,8 +81,6 @@ class SentenceTransformersFormat:
 
 
 class GoogleFormat:
-    """A `ModelFormat`."""
-
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         from bert_tf.weights.google_checkpoint import write_google_checkpoint
 

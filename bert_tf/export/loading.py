@@ -34,12 +34,9 @@ class TrainedModel:
     """A model with its weights.
 
     Attributes:
-        directory: where it was read.
         task: None for a pretrained model that gives vectors.
         model: the Keras model, float32.
-        tokenizer: the model's.
-        pooling, normalize: of vectors of texts, for formats that state it; None for the recipe of
-            the model's folder.
+        pooling, normalize: for formats that state it; None for the recipe of the model's folder.
     """
 
     directory: ModelDirectory
@@ -67,9 +64,7 @@ class TrainedModel:
 
 
 def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
-    """A pretrained model as one that does `config.task`; raises UsageError if it was fine-tuned, or
-    lacks the head that the task needs.
-    """
+    """A pretrained model as one for `config.task`; raises UsageError if that is impossible."""
     assert config.task is not None
     before = (directory.task or {}).get("task", config.task)
     if before != config.task:
@@ -111,7 +106,7 @@ def unread_heads(trained: TrainedModel) -> list[str]:
 
 
 def _pretrained_model(directory: ModelDirectory) -> Any:
-    """The model without a task that has the weights: which heads, and whether a pooler."""
+    """The model, with heads and pooler if there are weights for them."""
     tensors, config = directory.tensors, directory.config
     has_pooler = _POOLER in tensors
     if all(name in tensors for name in _MASKED_LM):
@@ -139,9 +134,7 @@ class ModelFormat(Protocol):
         """Writes a model.
 
         Args:
-            trained: the model.
             output: a folder that exists; other files in it stay.
-            console: for progress.
 
         Returns:
             Differences between the folder and the model, or its library's results, a sentence each.
@@ -152,11 +145,11 @@ class ModelFormat(Protocol):
         """
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """How the library loads the folder, for the model card: lines of Markdown."""
+        """Markdown lines for the model card that load the folder with the library."""
 
 
 class QuantizableFormat(ModelFormat, Protocol):
-    """A format with a graph of token ids, which can have one of 8-bit integers beside it."""
+    """A format with a graph of token ids, and optionally one of 8-bit integers beside it."""
 
     def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
         """Writes the int8 graph beside the float32 graph; `batches` are for calibration."""

@@ -65,7 +65,7 @@ _CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
-    """The part of the card about the task of a model, or about having none."""
+    """The card of a model's task, or that of a model without one."""
     if trained.task is not None:
         return trained.task.card()
     recipe = trained.recipe
@@ -85,7 +85,6 @@ def card_of(trained: TrainedModel) -> TaskCard:
 
 
 def _prompt_facts(recipe: EmbeddingRecipe) -> list[str]:
-    """A line for each prompt that changes a text."""
     return [
         f"the prompt {name!r} is put before a text: `{prompt}`"
         + (" (the default)" if name == recipe.default_prompt else "")
@@ -107,12 +106,8 @@ def model_card(
     """The card as Markdown.
 
     Args:
-        config, lowercase: of the model.
-        card: of `card_of`.
         manifest: the run's, empty if it has none.
-        written: the format that was exported.
         notes: of `ModelFormat.write`.
-        comparison: of the int8 graph with the float32 one, if the former is there.
     """
     letters = "lower-cased" if lowercase else "cased"
     if lowercase == KEEP_ACCENTS:
@@ -155,7 +150,6 @@ def _input_name(entry: dict[str, Any]) -> str:
 
 
 def _teachers(inputs: list[dict[str, Any]]) -> list[str]:
-    """A sentence on the model whose predictions were learned."""
     return [
         line
         for entry in inputs
@@ -184,7 +178,6 @@ def _int8_section(comparison: Int8Comparison) -> str:
 
 
 def _cut_rows(counts: dict[str, Any]) -> list[str]:
-    """Sentences on the rows that were too long."""
     named = (("train", "training"), ("eval", "evaluation"))
     found = [(name, counts[key]) for key, name in named if counts.get(key, {}).get("rows_cut")]
     lines = [
@@ -260,15 +253,12 @@ def hub_metadata(
     source: Path,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Metadata of an exported model, by the keys of
-    https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
+    """Metadata by the keys of https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
 
-    A run's model has no card yet; a folder that is written in another format keeps its card's
-    license and languages.
+    A run's model has no card yet; a folder written in another format keeps its card's license and
+    languages.
 
     Args:
-        card: of the model's task.
-        entry: the format that is written.
         name: of the model, for its results.
         manifest: the run's, empty if it has none.
         source: the folder that the weights were read from.

@@ -24,15 +24,11 @@ class FormatEntry:
         implementation: `module:class` of its `ModelFormat`.
         title: for help and for reports on a folder.
         model_file: a folder with this file and `config_file` is of this format.
-        config_file: with the model's shape.
-        packages: that it imports beyond this package's; the first names the extra with them.
-        options: keys of `ExportConfig` that it follows and other formats do not have.
-        has_pooling: whether it states how the vector of a text is made.
+        packages: imported beyond this package's; the first names their extra.
+        options: keys of `ExportConfig` that only this format follows.
+        has_pooling: whether it states how to make the vector of a text.
         quantizer: package that makes graphs of 8-bit integers, see `QuantizableFormat`.
         library_name: of the Hub, None if it knows none.
-        tags: by which the Hub finds such models.
-        keeps_head: whether the head of a task is written, from its card.
-        encoder_pipeline_tag: the Hub's pipeline tag of a model without its head.
     """
 
     name: str

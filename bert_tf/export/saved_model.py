@@ -57,9 +57,7 @@ class TextEmbedder(TextModule):
 
     Args:
         encoder: built `BertEncoder` with its weights, float32.
-        tokenizer: the model's.
         max_seq_length: tokens kept of a text, [CLS] and [SEP] included, without a recipe.
-        recipe: of text vectors; None without one.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -113,7 +111,6 @@ class TextEmbedder(TextModule):
         return tf.strings.lower(tf.strings.regex_replace(texts, "Σ", "σ"), encoding="utf-8")
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The vectors of each row, and `sequence_output`, float32 [n, length, hidden]."""
         encoded = self.model(
             batch["input_word_ids"],
             input_type_ids=batch["input_type_ids"],
@@ -149,12 +146,7 @@ def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SavedModelFormat(HuggingFaceFormat):
-    """A `ModelFormat`: a HuggingFace folder, and the graph beside it.
-
-    Attributes:
-        layout, inputs: see `ExportConfig`. The layout for serving is the folder of a version, which
-            has no weights but the graph's.
-    """
+    """A HuggingFace folder and the graph beside it; for serving, a version with only the graph."""
 
     layout: str = FOLDER
     inputs: str = TEXT
@@ -223,7 +215,7 @@ class SavedModelFormat(HuggingFaceFormat):
 
 
 def request_body(row: Mapping[str, Any]) -> str:
-    """JSON that has TensorFlow Serving predict a row, given by input name."""
+    """JSON with which TensorFlow Serving predicts a row, given by input name."""
     return json.dumps({"instances": [dict(row)]}, ensure_ascii=False)
 
 
@@ -251,9 +243,8 @@ def _serving_notes(folder: Path) -> list[str]:
 
 
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
-    """Writes a SavedModel that takes texts, loads it again and compares it with its model.
-
-    Raises BertPipelineError if it gives other results; its graph is removed again.
+    """Writes a SavedModel that takes texts; removes its graph and raises BertPipelineError if the
+    loaded model gives other results than its model.
     """
     module = text_module(trained)
     _save(module, module.signatures(), output)
@@ -297,7 +288,6 @@ def identify_by_content(path: Path) -> None:
 
 
 def text_module(trained: TrainedModel) -> TextModule:
-    """The module of a model's task; a model without one gives vectors."""
     if trained.task is not None:
         return trained.task.serving_module(trained.model, trained.tokenizer)
     return TextEmbedder(

@@ -1,1 +1,1 @@
-"""Models as TensorFlow modules that take texts: what the modules of all tasks are built from."""
+"""Models as TensorFlow modules that take texts: the base of all tasks' modules."""

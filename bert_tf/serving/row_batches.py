@@ -23,17 +23,14 @@ def map_row_batches(
 ) -> tuple[tf.Tensor, ...]:
     """Runs a model over rows, the longest first, and returns its outputs in the rows' own order.
 
-    Neither the memory nor the padding grows with the number of rows or with the longest of them:
-    a batch has as many rows as fit `batch_tokens`, and at least one, as `budgeted_batches` cuts
-    them outside of a graph.
+    Neither memory nor padding grows with the number of rows or with the longest of them.
 
     Args:
         forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
             the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
         word_ids, type_ids: ragged int32 [rows, (tokens)].
         batch_tokens: int32 scalar, rows x padded length of a batch.
-        pad_id: id of [PAD].
-        outputs: shape (without the row axis) and dtype of what `forward` returns.
+        outputs: shape (without the row axis) and dtype of `forward`'s results.
     """
     lengths = tf.cast(word_ids.row_lengths(), tf.int32)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)

@@ -1,4 +1,4 @@
-"""What exported graphs and the code around them agree on: names and rules, without TensorFlow."""
+"""Names and rules that exported graphs and the code around them share, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ SENTENCE_END = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerRules:
-    """How an answer is chosen from spans of a context and the null score.
+    """Rules that choose an answer from spans of a context and the null score.
 
     Attributes:
-        may_be_unanswerable: whether a question may be left without an answer.
         null_threshold: there is no answer if the null odds, the null score minus the best span's
             score, exceed this.
         sentence_margin: a span that runs over the end of a sentence yields to the best span within
@@ -57,12 +56,7 @@ class AnswerRules:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerLengths:
-    """How much is read and kept, in tokens; see `QuestionAnsweringConfig` of the task.
-
-    Attributes:
-        max_seq_length, doc_stride, max_query_length: of a row, between two windows, of a question.
-        max_answer_length, n_best_size: of an answer; spans that compete for it.
-    """
+    """Limits in tokens, and spans per answer; see the task's `QuestionAnsweringConfig`."""
 
     max_seq_length: int
     doc_stride: int

@@ -47,18 +47,16 @@ class _Untracked:
 class TextModule(tf.Module, abc.ABC):
     """Base of the modules: string [n] inputs by name, outputs by name with n as their first axis.
 
-    Saved it has three signatures: `serving_default` takes the texts alone, `batched` also takes
+    Has three signatures when saved: `serving_default` takes only the texts, `batched` also takes
     `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that
     were tokenized and padded elsewhere.
 
     Args:
         model: built Keras model with its weights, float32.
-        tokenizer: the model's.
 
     Attributes:
-        input_names: names of the inputs.
-        list_inputs: those of them that hold several texts of each row: string [n, texts], in which
-            an empty text is none.
+        list_inputs: inputs that hold several texts of each row: string [n, texts], in which an
+            empty text is none.
         ids_rank: axes of tokenized rows: 2 for [n, length], 3 for [n, sequences, length].
     """
 
@@ -74,7 +72,6 @@ class TextModule(tf.Module, abc.ABC):
 
     @property
     def model(self) -> Any:
-        """The Keras model."""
         return self._untracked.model
 
     @abc.abstractmethod
@@ -132,7 +129,7 @@ class TextModule(tf.Module, abc.ABC):
         return {SERVING: ids, IDS: ids}
 
     def without_texts(self) -> tf.Module:
-        """What is saved with `ids_signatures`: the weights alone."""
+        """The module that is saved with `ids_signatures`: only the weights."""
         weights = tf.Module(name=self.name)
         weights.model_weights = self.model_weights
         return weights
@@ -151,8 +148,8 @@ class TextModule(tf.Module, abc.ABC):
 
 
 def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Repeats what is not of the rows for each: TensorFlow Serving answers a request that lists
-    rows only if every output has one of each (MakeRowFormatJsonFromTensors of its json_tensor.cc).
+    """Repeats constants for each row: TensorFlow Serving answers a request that lists rows only
+    if every output has one of each (MakeRowFormatJsonFromTensors of its json_tensor.cc).
     """
     of_rows = next(values for name, values in outputs.items() if name not in NOT_OF_ROWS)
     rows = tf.shape(of_rows)[0]
@@ -180,12 +177,7 @@ def json_text(texts: tf.Tensor) -> tf.Tensor:
 def checked_texts(
     given: Mapping[str, tf.Tensor], *, list_inputs: Collection[str] = ()
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs of a request once their shapes are right.
-
-    Args:
-        given: string [n], or [n, texts] of `list_inputs`, by name; perhaps also `batch_tokens`.
-        list_inputs: names of the inputs that are lists.
-    """
+    """Returns the inputs of a request once their shapes are right; may include `batch_tokens`."""
     axes = {
         name: () if name == BATCH_TOKENS else _ROW_AXES[: 2 if name in list_inputs else 1]
         for name in given
@@ -204,13 +196,7 @@ def checked_texts(
 def checked_ids(
     given: Mapping[str, tf.Tensor], *, rank: int, config: BertConfig
 ) -> dict[str, tf.Tensor]:
-    """Returns tokenized rows once their shapes are right and the model has entries for their ids.
-
-    Args:
-        given: `input_word_ids`, `input_mask` and `input_type_ids`, int32 of the same shape.
-        rank: axes of that shape, of which the last is the tokens.
-        config: of the model that looks the ids up.
-    """
+    """Returns tokenized rows once their shapes, of `rank` axes, and their ids fit the model."""
     tensors = _of_rank(given, dict.fromkeys(IDS_INPUTS, _IDS_AXES[rank]))
     shapes = [tf.shape(tensors[name]) for name in IDS_INPUTS]
     length, longest = shapes[0][-1], config.max_position_embeddings

@@ -24,7 +24,7 @@ class MaskedTexts(NamedTuple):
         parts: string [n, (masks + 1)], the text before, between and after the masks.
         tokens: int32 [n, (tokens)], the masks among them.
         mask_rows: int64 [masks], the text of each mask, ascending.
-        mask_positions: int64 [masks], its place among the tokens of its text.
+        mask_positions: int64 [masks], its position in the tokens of its text.
     """
 
     parts: tf.RaggedTensor
@@ -34,16 +34,13 @@ class MaskedTexts(NamedTuple):
 
 
 def is_before_mask(parts: tf.RaggedTensor) -> tf.Tensor:
-    """Whether a mask follows each part of a text, bool [parts of all texts]: all but the last."""
+    """Whether a mask follows each part of a text, bool [parts of all texts]."""
     lasts = tf.gather(parts.row_limits() - 1, parts.value_rowids())
     return tf.range(tf.size(lasts, tf.int64)) != lasts
 
 
 def split_at_masks(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> MaskedTexts:
-    """Tokenizes texts, string [n], in which [MASK] is a token, as HuggingFace's tokenizers do.
-
-    The text around it is tokenized apart from it, so it survives lower-casing and splits words.
-    """
+    """Tokenizes texts, string [n], and keeps [MASK] apart, as HuggingFace's tokenizers do."""
     parts = tf.strings.split(texts, _MASK)
     is_mask = is_before_mask(parts)
     after = tf.RaggedTensor.from_row_lengths(
@@ -80,14 +77,7 @@ def mask_sequences(
 
 
 class CandidateText(tf.Module):
-    """Puts tokens into the places of masks.
-
-    A token that continues a word is joined to what precedes its mask: `walk [MASK]` with `##ing`
-    becomes `walking`.
-
-    Args:
-        vocab: entries by id.
-    """
+    """Puts tokens into masks: `walk [MASK]` with `##ing`, which continues a word, is `walking`."""
 
     def __init__(self, vocab: Sequence[str]):
         super().__init__(name="candidate_text")
@@ -113,12 +103,7 @@ class CandidateText(tf.Module):
     def as_json(
         self, texts: tf.Tensor, parts: tf.RaggedTensor, tokens: tf.Tensor, scores: tf.Tensor
     ) -> tf.Tensor:
-        """Writes a JSON list of masks for each text, see `MaskFiller`; string [n].
-
-        Args:
-            texts, parts: string [n], and cut at the masks [n, (masks + 1)].
-            tokens, scores: int32 and float32 [masks of all texts, candidates].
-        """
+        """JSON per text, see `MaskFiller`; tokens, scores: [masks of all texts, candidates]."""
         before, after = _around_masks(texts, parts)
         candidates = tf.shape(tokens)[1]
         filled = self._joined(tf.repeat(before[:, None], candidates, axis=1), tokens)
@@ -141,7 +126,6 @@ class CandidateText(tf.Module):
         return tf.strings.join(["[", joined, "]"])
 
     def _joined(self, before: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
-        """Texts with a token after them, string of the shape of both arguments."""
         unspaced = tf.strings.regex_replace(before, r"\s+$", "")
         kept = tf.where(tf.gather(self._continues, tokens), unspaced, before)
         return tf.strings.join([kept, tf.gather(self._words, tokens)])
@@ -174,13 +158,11 @@ class MaskFiller(TextModule):
     `score` and `text`, which has that token at that mask. Each mask is predicted while the others
     are masked, as HuggingFace's pipeline does; probabilities are over the whole vocabulary.
 
-    A text of more tokens than a sequence is read around each mask.
+    Longer texts than a sequence are read around each mask.
 
     Args:
         model: built `BertMaskedLM` with its weights, float32.
-        tokenizer: the model's.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
-        top_k: candidates for each mask.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -206,7 +188,6 @@ class MaskFiller(TextModule):
         }
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """`logits` of every token, float32 [n, length, vocab]."""
         shape = tf.shape(batch["input_word_ids"])
         positions = tf.broadcast_to(tf.range(shape[1]), shape)
         return {"logits": self.model({**batch, "masked_lm_positions": positions}, training=False)}

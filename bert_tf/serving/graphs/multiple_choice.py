@@ -22,17 +22,14 @@ def choice_logits(
 
 
 class ChoiceModule(TextModule):
-    """From `context`, `question` where rows have one, and `choices` to the chosen one.
+    """From `context`, `question` if rows have one, and `choices` to the chosen one.
 
-    `choices` is string [n, choices]; rows with fewer are filled up with empty texts, which are not
-    scored. Outputs: `predicted_choice` int32 [n], its number from 0, -1 where there are no choices;
-    `predicted_text` string [n]; `predicted_score` float32 [n], its probability among the choices of
-    its row; `probabilities` float32 [n, choices], 0 for an empty text.
+    `choices` is string [n, choices], filled up with empty texts. Outputs: `predicted_choice` int32
+    [n], from 0, -1 without choices; `predicted_text` string [n]; `predicted_score` float32 [n], its
+    probability among the row's choices; `probabilities` float32 [n, choices], 0 for an empty text.
 
     Args:
         model: built `BertMultipleChoice` with its weights, float32.
-        tokenizer: the model's.
-        has_question: whether rows have one.
         max_seq_length: tokens of a context with a choice.
     """
 
@@ -76,7 +73,7 @@ class ChoiceModule(TextModule):
     def _scores(
         self, texts: dict[str, tf.Tensor], places: tf.Tensor, batch_tokens: tf.Tensor
     ) -> tf.Tensor:
-        """Logits of the choices at some places, int64 [sequences, 2], float32 [sequences]."""
+        """Logits, float32 [sequences], of the choices at some places, int64 [sequences, 2]."""
         rows = places[:, 0]
         second = tf.gather_nd(texts["choices"], places)
         if "question" in texts:

@@ -29,9 +29,8 @@ class WindowRows(NamedTuple):
 
     Attributes:
         word_ids, type_ids: ragged int32 [windows, (tokens)].
-        question: int32 [windows], which question, ascending.
-        start: int32 [windows], first token of the context in the window.
-        length: int32 [windows], tokens of the context in the window.
+        question: int32 [windows], ascending.
+        start, length: int32 [windows], first token and tokens of the context in the window.
         context_begin: int32 [windows], where in the row the context begins.
     """
 
@@ -73,8 +72,6 @@ def window_rows(
 
     Args:
         questions, contexts: ragged int32 [questions, (tokens)]; the questions are already cut.
-        max_seq_length, doc_stride: in tokens.
-        tokenizer: knows the ids of [CLS] and [SEP].
     """
     question_lengths = tf.cast(questions.row_lengths(), tf.int32)
     question, start, length = context_windows(
@@ -150,13 +147,7 @@ def rank_spans(
     max_answer_length: int,
     n_best: int,
 ) -> RankedSpans:
-    """The host's `question_spans` in a graph.
-
-    Args:
-        question: int32 [windows].
-        first, last, score: [windows, n] from `window_spans`, counted within the context.
-        max_answer_length, n_best: tokens of the longest span, spans kept per question.
-    """
+    """The host's `question_spans` in a graph; `first`, `last` and `score` are [windows, n]."""
     is_span = tf.math.is_finite(score)
     question = tf.boolean_mask(tf.broadcast_to(question[:, None], tf.shape(score)), is_span)
     first, last, score = (tf.boolean_mask(values, is_span) for values in (first, last, score))
@@ -185,7 +176,6 @@ def rank_spans(
 
 
 def sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
-    """The stable order of values, int32 [n]."""
     return tf.argsort(values, direction="DESCENDING" if descending else "ASCENDING", stable=True)
 
 
@@ -202,10 +192,7 @@ def choose_answers(
 ) -> dict[str, tf.Tensor]:
     """The host's `choose_answers` in a graph; `predicted_nbest` is JSON.
 
-    Args:
-        spans, texts: from `rank_spans`, and their texts.
-        null: float64 [questions], least start plus end logit of [CLS] over the windows.
-        rules: see there.
+    `null` is float64 [questions], least start plus end logit of [CLS] over the windows.
     """
     questions = tf.size(null)
     every = tf.range(questions)
@@ -263,13 +250,7 @@ def choose_answers(
 def _within_sentence(
     spans: RankedSpans, texts: SpanTexts, best: tf.Tensor, first: tf.Tensor, margin: float
 ) -> tf.Tensor:
-    """The first span of each question near the best and within a sentence; the best if none is.
-
-    Args:
-        spans, texts: the spans.
-        best, first: float64 and int32 [questions], score and place of the best span.
-        margin: see `AnswerRules`.
-    """
+    """The first span of each question near the best and within a sentence, else the best."""
     if not margin:
         return first
     runs_over = tf.strings.regex_full_match(texts.text, f"(?s).*(?:{SENTENCE_END}).*")
@@ -320,15 +301,12 @@ class QuestionAnswerer(TextModule):
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,
-    -1 for no answer; `predicted_score` float32, the probability of the answer (or of there being
-    none) among the best spans and, if the model may leave questions unanswered, no answer;
-    `predicted_null_odds` float32, the null score minus that of the best span; `predicted_nbest`
-    string, JSON of the ranked candidates.
+    -1 for no answer; `predicted_score` float32, the probability of the answer among the best spans
+    and, if the model may leave questions unanswered, no answer; `predicted_null_odds` float32, the
+    null score minus that of the best span; `predicted_nbest` string, JSON of the ranked candidates.
 
     Args:
         model: built `BertQuestionAnswerer` with its weights, float32.
-        tokenizer: the model's.
-        lengths, rules: how contexts are read and answers chosen.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("question", "context")
@@ -406,7 +384,6 @@ class QuestionAnswerer(TextModule):
 def _span_texts(
     spans: RankedSpans, contexts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
 ) -> SpanTexts:
-    """The slices of the contexts that spans cover, from the byte offsets of the tokens."""
     texts = tf.gather(contexts, spans.question)
     first_tokens = tf.gather(starts.row_starts(), spans.question)
     begin = tf.gather(starts.flat_values, first_tokens + tf.cast(spans.first, tf.int64))

@@ -17,7 +17,7 @@ EMBED = "embed"
 
 
 def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
+    """Cosines of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
     return tf.reduce_sum(unit_vectors(first) * unit_vectors(second), axis=-1)
 
 
@@ -25,13 +25,10 @@ class SimilarityModule(TextModule):
     """From `text` and `text_pair` to their vectors and cosine.
 
     Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
-    float32 [n]. Saved it has another signature, `embed`, which takes `text` alone and gives its
-    `embedding`.
+    float32 [n]. Also has the signature `embed`, from only `text` to its `embedding`.
 
     Args:
         model: built `BertSentenceEncoder` with its weights, float32.
-        tokenizer: the model's.
-        max_seq_length: tokens of a text.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")

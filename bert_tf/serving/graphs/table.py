@@ -20,9 +20,8 @@ class TableModule(TextModule):
     An empty text is scored as one without tokens.
 
     Args:
-        task: a `TableTask`; it has the length of a sequence and turns logits into predictions.
+        task: a `TableTask`; has the length of a sequence and turns logits into predictions.
         model: built Keras model with its weights, float32.
-        tokenizer: the model's.
     """
 
     def __init__(self, task: Any, model: Any, tokenizer: WordPieceTokenizer):
@@ -58,7 +57,6 @@ class TableModule(TextModule):
         }
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """`logits`, float32 [n, num_logits]."""
         return self._task.outputs(self.model, batch, training=False, dropout_key=None)
 
     def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:

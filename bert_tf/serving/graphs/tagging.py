@@ -18,12 +18,10 @@ _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
 
 
 class EntityTag(NamedTuple):
-    """What a label of a tagger says of its word.
+    """A tagger's label.
 
-    Attributes:
-        label: as it is written.
-        kind: type of the entity that the word is in; empty outside of entities.
-        opens, closes: whether the word continues no entity, and whether none continues after it.
+    `kind` is the type of entity that its word is in, empty outside; a word `opens` an entity if it
+    continues none, and `closes` one if none continues after it.
     """
 
     label: str
@@ -39,8 +37,7 @@ class GraphWords(NamedTuple):
         word_ids: ragged int32 [windows, (tokens)].
         text: int32 [words], the text of each, ascending.
         start_bytes, end_bytes: int64 [words], byte offsets into the text.
-        window: int32 [words], the row that each word is read in.
-        position: int32 [words], where in that row its first token is.
+        window, position: int32 [words], row of each word, and where its first token is there.
     """
 
     word_ids: tf.RaggedTensor
@@ -84,12 +81,7 @@ def graph_words(
 def _nearest_windows(
     place: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor, *, capacity: int, step: int
 ) -> tf.Tensor:
-    """The window of its text in which a token has most context, the first of equals.
-
-    Args:
-        place, lengths, counts: int32 [n], the token in its text, tokens and windows of the text.
-        capacity, step: tokens of a window, and from one to the next.
-    """
+    """The window, int32 [n], in which a token has most context, the first of equals."""
     most = -(-capacity // step)  # windows that hold a token
     window = (place // step)[:, None] - tf.range(most - 1, -1, -1)
     begin = window * step
@@ -227,7 +219,6 @@ def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor)
 
 
 def _lists(items: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """JSON lists of items, string [rows]."""
     joined = tf.strings.unsorted_segment_join(items, owners, rows, separator=", ")
     return tf.strings.join(["[", joined, "]"])
 
@@ -241,13 +232,11 @@ class TextTagger(TextModule):
     """`text` to its entities and tags.
 
     Outputs, all [n]: `predicted_entities` and `predicted_tags`, strings of JSON lists of objects,
-    as the task's `prediction_columns` has them; `mean_score`, float32. Not of the rows: `labels`,
+    as the task's `prediction_columns` has them; `mean_score`, float32. Not per row: `labels`,
     string [labels].
 
     Args:
         model: built `BertTokenClassifier` with its weights, float32.
-        tokenizer: the model's.
-        tags: in the order of the logits.
         max_seq_length, window_stride: tokens of a row, and between two windows.
     """
 
