@@ -27,7 +27,7 @@ from pipeline.report.artifact import describe_artifact
 
 pytestmark = pytest.mark.slow  # runs pipelines
 
-MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
+MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"
 RUNNER = RunnerConfig()
 MEAN = EmbedderSettings(pooling="mean", normalize=False, max_seq_length=12)
 TEXTS = ["w1 w2", "w3", "w1 w2", "w4 " * 30, "é😀, w5"]

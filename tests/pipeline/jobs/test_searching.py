@@ -25,7 +25,7 @@ from pipeline.report.artifact import describe_artifact
 
 pytestmark = pytest.mark.slow  # runs pipelines
 
-MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
+MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"
 MEAN = EmbedderSettings(pooling="mean", normalize=False, max_seq_length=24)
 CORPUS = ["w1 w2 w3", "w4", "w5 w6", "w1 w2", "w7 w8 w9 w10"]
 QUERIES = ["w1 w2", "w7 w8 w9", "w4 w4"]

@@ -16,7 +16,7 @@ from pipeline.jobs import summarizing
 from pipeline.outputs.job import RunOptions
 from pipeline.scoring import running
 
-MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
+MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"
 DOCUMENTS = [
     "w1 w2 w3.  W4 w5 w1! W2 w2.\n\nW5 w4 w3. W1 w1 w1.",
     "w3",
