@@ -8,20 +8,14 @@ import numpy as np
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where things of these lengths begin and end when laid end to end: int64 [n + 1].
-
-    `offsets_of([2, 0, 3])` is `[0, 2, 2, 5]`.
-    """
+    """Return begins and ends of arrays of these lengths laid end to end: int64 [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return start, start + 1, … of every range, one range after the other: int64 [sum of lengths].
-
-    `flat_ranges([5, 0], [2, 3])` is `[5, 6, 0, 1, 2]`.
-    """
+    """Return start, start + 1, … of every range, concatenated: int64 [sum of lengths]."""
     starts = np.asarray(starts, np.int64)
     lengths = np.asarray(lengths, np.int64)
     before = np.cumsum(lengths) - lengths

@@ -22,7 +22,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 class HashingStream:
-    """Hash what is written to a binary file, so that it need not be read again."""
+    """Hashes writes to a binary file."""
 
     def __init__(self, file: BinaryIO):
         self._file = file
@@ -79,12 +79,11 @@ def check_sums(
     """Compare files of a folder with its `SHA256SUMS`; pass a folder that has none.
 
     Args:
-        folder: with the files.
         is_read: which of the listed paths matter.
         known: SHA-256 by relative path of files that were just hashed; the others are read.
 
     Raises:
-        InputError: a listed file is missing or is not what was written.
+        InputError: a listed file is missing or differs.
     """
     for name, sha256 in read_sums(folder).items():
         if not is_read(name):

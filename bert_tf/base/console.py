@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Advance:
-    """Progress of some work."""
-
     text: str  # in words, as a log shows it
     fraction: float | None = None  # of the work that is done, 0 to 1; None if unknown
     says_time_left: bool = False  # if not, a terminal adds an estimate by recent speed
@@ -25,8 +23,6 @@ class Advance:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closing:
-    """Summary of a finished job."""
-
     command: str  # its name
     made: Sequence[tuple[str, str]]  # paths, with a word on each
     counts: Sequence[tuple[str, str]]  # numbers worth a look, by name
@@ -38,11 +34,9 @@ _NO_TERMINALS = ("dumb", "unknown")
 
 
 class Console:
-    """Print lines and show progress: a bar on a terminal, a line every `log_seconds` in a log.
+    """Prints lines and shows progress: a bar on a terminal, a line every `log_seconds` in a log.
 
     Args:
-        stream: stderr by default.
-        log_seconds: between two lines of progress in a log.
         quiet: only show warnings.
         journal: takes every line that a log would show, also those that `quiet` leaves out.
     """
@@ -68,7 +62,6 @@ class Console:
         self._noted_progress = ""
 
     def info(self, line: str) -> None:
-        """Print a line that stays."""
         self._note(line)
         if not self._quiet:
             self._print(line)
@@ -110,7 +103,7 @@ class Console:
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:
-        """Show on a terminal, with no library loaded, what is being waited for; then remove it."""
+        """Show a line on a terminal during the block, with no library loaded."""
         if self._is_live:
             print(f"\r{line}", end="", file=self._stream, flush=True)
             self._first_words = line
@@ -121,7 +114,7 @@ class Console:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Show on a terminal what is being done and for how long, until `progress` is called."""
+        """Show a label and the time so far on a terminal, until `progress` is called."""
         if not self._is_live:
             yield
             return
@@ -130,7 +123,6 @@ class Console:
             yield
 
     def close(self, closing: Closing) -> None:
-        """Print what a job made and what to run next: a table on a terminal."""
         for path, meaning in closing.made:
             self._note(f"  {path}  {meaning}")
         if self._is_live:
@@ -142,7 +134,6 @@ class Console:
             self.info(f"next: {closing.next_command}")
 
     def _live(self) -> Terminal:
-        """Load the library of progress bars when the first is shown."""
         self._clear_first_words()
         if self._terminal is None:
             from bert_tf.base.terminal import Terminal

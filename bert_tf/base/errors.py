@@ -1,4 +1,4 @@
-"""Failures whose message is meant for the user and whose type decides the exit code."""
+"""Failures whose message is for the user and whose type decides the exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RowsRejected(InputError):
 
     Args:
         message: begins with the reasons of the rejects.
-        rejects: all of them, for the file of rejects; none where they were not kept.
+        rejects: all of them, or none if they were not kept.
     """
 
     def __init__(self, message: str, rejects: Sequence[Any] = ()):
@@ -55,28 +55,24 @@ class GraphWritten(BertPipelineError):
 
 
 def no_folder(path: str | Path, what: str) -> UsageError:
-    """Make the error for a path that is not the folder it should be, a `model directory` say."""
+    """Make the error for a path that is not the folder it should be, say a `model directory`."""
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")
     return UsageError(f"{path}: no such {what}; check the path")
 
 
 def are_installed(packages: Iterable[str]) -> bool:
-    """Whether packages are there; imports none of them."""
     return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
 def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
-    """Check, importing none, that packages are installed.
+    """Raise UsageError if a package is not installed, without importing any.
 
     Args:
-        asked: what needs them, as it was asked for: `--engine openvino`.
-        packages: by the names that they are imported by.
+        asked: the request that needs them: `--engine openvino`.
+        packages: import names.
         extra: the extra of this package that installs them.
-        instead: what else can be done.
-
-    Raises:
-        UsageError: one is missing.
+        instead: alternative for the user.
     """
     missing = [package for package in packages if not are_installed([package])]
     if missing:
@@ -101,8 +97,7 @@ class TooManyRejects(BertPipelineError):
 class StoppedEarly(BertPipelineError):
     """A signal stopped the job and the work so far is saved; the message says how to resume.
 
-    The exit code is that of shells, 130 for Ctrl-C and 143 for SIGTERM, so that `train && finetune`
-    does not continue with half a model.
+    The exit code is that of shells, 130 for Ctrl-C and 143 for SIGTERM.
     """
 
     def __init__(self, message: str, signal_number: int):

@@ -22,10 +22,9 @@ _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 class RemotePath(PosixPath):
-    """`scheme://bucket/folder/file`; subclasses know how such files are read and written.
+    """`scheme://bucket/folder/file`; subclasses read and write such files by a path's own methods.
 
-    A path's own methods work on files here and there, as with `epath` and `cloudpathlib`. `os`,
-    `open` and libraries that take file names get a TypeError, so that nothing is written to a
+    `os`, `open` and libraries that take file names get a TypeError, so that nothing is written to a
     folder `scheme:`.
     """
 
@@ -46,7 +45,7 @@ class RemotePath(PosixPath):
         return False
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes of the file, fewer at its end; raise FileNotFoundError if there is none."""
+        """Read bytes, fewer at the end; raise FileNotFoundError if there is no file."""
         raise NotImplementedError
 
     def remove_tree(self) -> None:
@@ -61,9 +60,7 @@ def as_path(path: str | Path) -> Path:
 def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it replaces `path` if nothing is raised.
 
-    Args:
-        path: the file, local or remote; its parent folders are made.
-        lasting: whether content and name are synced to disk, which takes some milliseconds.
+    Parent folders are made. `lasting` syncs content and name to disk, some milliseconds.
     """
     target = as_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -137,14 +134,10 @@ def remove(path: str | Path) -> None:
 
 
 def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Remove what killed processes left beside the files and folders they were replacing.
+    """Remove files that killed processes left beside the files and folders they were replacing.
 
-    An old folder is put back where the new one had not taken its place yet. Only for folders that
-    no other process writes to.
-
-    Args:
-        folder: where to look; not in the folders inside it.
-        names: of the files and folders that were being replaced; None for any.
+    An old folder is put back if the new one had not taken its place. Not recursive, and only for
+    folders that no other process writes to; `names` are of the targets, None for any.
     """
     folder = as_path(folder)
     begins = [""] if names is None else map(glob.escape, names)
@@ -163,7 +156,7 @@ def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -
 
 
 def _beside(target: Path, kind: str) -> Path:
-    """A name that no other process uses: in containers many have the same number."""
+    """Make a name that no other process uses: in containers many have the same process ID."""
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{kind}")
 
 
@@ -186,11 +179,7 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
     """Raise failures of the block for lack of storage as an OSError about `path`.
 
     Python names the file on a full disk only when it opens it; safetensors, TensorFlow and HDF5
-    raise errors of their own, with the system's words in them.
-
-    Args:
-        path: what the block writes.
-        aside: where it writes that meanwhile; an OSError about it becomes one about `path`.
+    raise errors of their own. Errors about `aside`, the file written meanwhile, name `path` too.
     """
     try:
         yield
@@ -209,7 +198,7 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
 
 
 def check_free_space(folder: str | Path, size: int) -> None:
-    """Raise OSError unless a folder has `size` free bytes, where HDF5 and others would crash."""
+    """Raise OSError unless a folder has `size` free bytes; HDF5 and others would crash."""
     with naming_file(folder), tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
@@ -234,11 +223,9 @@ POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
 def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
-    """Raise InputError if a file is a Git LFS pointer.
+    """Raise InputError for a Git LFS pointer; pass files that cannot be read.
 
-    Args:
-        path: the file; one that cannot be read is left to its reader.
-        head: its first bytes, if known, as many as POINTER_START has.
+    `head` is the first bytes, if known, as many as POINTER_START has.
     """
     if head is None:
         try:
@@ -259,7 +246,7 @@ _MARKS = re.compile(r"[*?\[\\]")
 
 @contextmanager
 def plain_path(folder: str | Path) -> Iterator[Path]:
-    """Yield a path to a folder without characters of a glob: its own, or a temporary link."""
+    """Yield a path to a folder without glob characters: its own, or a temporary link."""
     if not _MARKS.search(str(folder)):
         yield Path(folder)
         return

@@ -1,4 +1,4 @@
-"""JSON files of others, read in bounded memory, and sealed ones that hold their own checksum."""
+"""JSON files, read in bounded memory, and sealed ones that hold their own checksum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entrie
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object; errors as of `read_json`."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise InputError(f"{path}: damaged; expected a JSON object")
@@ -51,19 +50,19 @@ _SEAL = "checksum"
 
 
 def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
-    """The document as JSON, with the key `checksum` after its own."""
+    """The document as JSON, with a last key `checksum`."""
     return (
         json.dumps({**document, _SEAL: _digest(document)}, indent=indent, ensure_ascii=False) + "\n"
     )
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read what `sealed` wrote, without its checksum, if any; raise ValueError for damage."""
+    """Read a file of `sealed`, without its checksum, if any; raise ValueError for damage."""
     return unsealed(path.read_bytes())
 
 
 def read_if_sound(path: Path) -> dict[str, Any] | None:
-    """Read what `sealed` wrote; None if missing or damaged: then its work is done again."""
+    """Read a file of `sealed`; None if missing or damaged."""
     try:
         return read_sealed(path)
     except (FileNotFoundError, ValueError):
@@ -83,13 +82,13 @@ def unsealed(content: bytes) -> dict[str, Any]:
 def note_finished(
     note: Path, path: Path, *, sha256: str | None = None, made_from: str = ""
 ) -> None:
-    """Record the SHA-256 (read if not given) of a finished file, and what it was made from."""
+    """Record the SHA-256 (computed if not given) of a finished file, and its origin."""
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
     write_text_atomically(note, sealed(document))
 
 
 def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | None:
-    """SHA-256 of a finished file as recorded; None if it, its record or its origin differs."""
+    """SHA-256 of a finished file as recorded; None if the file, record or origin differs."""
     recorded = read_if_sound(note)
     if recorded is None or recorded.get("made_from") != made_from or not path.is_file():
         return None
@@ -98,6 +97,5 @@ def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | Non
 
 
 def _digest(document: dict[str, Any]) -> str:
-    """Of the content alone, however it is laid out: numbers as keys become texts, for example."""
     content = json.loads(json.dumps(document))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()

@@ -24,10 +24,7 @@ _SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 
 @numba.njit(cache=True, nogil=True)
 def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Copy several ranges of `values`, one after the other, without an index per value.
-
-    Lengths are not negative; ranges are not checked to lie inside `values`.
-    """
+    """Copy ranges of `values`, one after the other; bounds are not checked."""
     taken = np.empty(lengths.sum(), values.dtype)
     at = 0
     for i in range(len(starts)):
@@ -38,7 +35,7 @@ def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> 
 
 @numba.njit(cache=True, nogil=True)
 def count_characters(data: np.ndarray, start: int, stop: int) -> int:
-    """Characters of UTF-8: bytes that are not inside one; of other bytes, each but 0x80 to 0xBF."""
+    """Count bytes that do not continue a UTF-8 character."""
     count = 0
     for place in range(start, stop):
         count += data[place] & 0xC0 != 0x80
@@ -47,13 +44,12 @@ def count_characters(data: np.ndarray, start: int, stop: int) -> int:
 
 @numba.njit(cache=True, inline="always")
 def fnv1a_step(value: np.uint64, unit: int) -> np.uint64:
-    """The FNV-1a hash (64 bits) of what `value` is the hash of, and one unit more."""
     return (value ^ np.uint64(unit)) * FNV_PRIME
 
 
 @numba.njit(cache=True, inline="always")
 def fnv1a(units: np.ndarray, start: int, stop: int) -> np.uint64:
-    """The FNV-1a hash (64 bits) of `units[start:stop]`; units may be wider than uint8."""
+    """FNV-1a hash (64 bits) of `units[start:stop]`; units may be wider than uint8."""
     value = FNV_OFFSET_BASIS
     for place in range(start, stop):
         value = fnv1a_step(value, units[place])
@@ -83,14 +79,13 @@ def seed_key(seed: int, purpose: str) -> np.uint64:
 
 
 def combine_keys(keys: np.ndarray, values: np.ndarray | np.uint64) -> np.ndarray:
-    """New keys uint64 [n] from keys uint64 [n] and a number for all or each, in that order."""
+    """New keys uint64 [n] from keys uint64 [n] and a number for each or all, in that order."""
     numbers = np.broadcast_to(np.asarray(values, np.uint64), keys.shape)
     return _combine_keys(np.ascontiguousarray(keys), np.ascontiguousarray(numbers))
 
 
 @numba.njit(cache=True, nogil=True)
 def combine(key: np.uint64, value: np.uint64) -> np.uint64:
-    """A new key from a key and a number."""
     return mix64(mix64(key + GOLDEN_RATIO) ^ (np.uint64(value) * GOLDEN_RATIO + np.uint64(1)))
 
 
@@ -109,7 +104,7 @@ def next_unit(state: np.ndarray) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def next_below(state: np.ndarray, bound: int) -> np.int64:
-    """The next whole number of the stream in [0, bound)."""
+    """The next integer of the stream in [0, bound)."""
     return np.int64(next_unit(state) * bound)
 
 

@@ -20,13 +20,12 @@ _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI"}
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CoreTimes:
-    """The time so far, for measuring how busy others keep the cores that this process may use."""
+    """Times so far, to measure how busy other processes keep the usable cores."""
 
     now: float  # seconds of a clock
     busy: float | None  # seconds that these cores worked or were taken away; None if unknown
@@ -37,7 +36,7 @@ class CoreTimes:
         return cls(now=time.monotonic(), busy=_busy_seconds(), own=time.process_time())
 
     def taken_by_others(self) -> float:
-        """The fraction of the cores that other processes have taken since; 0 where not known."""
+        """Fraction of the cores used by other processes since; 0 where not known."""
         later = CoreTimes.read()
         if self.busy is None or later.busy is None or later.now <= self.now:
             return 0.0
@@ -46,7 +45,6 @@ class CoreTimes:
 
 
 def _busy_seconds() -> float | None:
-    """Of the usable cores, as Linux counts it: user, nice, system, irq, softirq and steal."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -60,12 +58,12 @@ def _busy_seconds() -> float | None:
 
 
 def processor_flags() -> set[str]:
-    """Instruction sets of this machine's processor as Linux names them; empty elsewhere."""
+    """Instruction sets of the processor as Linux names them; empty elsewhere."""
     return set(_first_value("flags").split())
 
 
 def vector_extensions() -> list[str]:
-    """Those instruction sets of the processor that decide the speed of models, in order of age."""
+    """Instruction sets that decide the speed of models, in order of age."""
     flags = processor_flags()
     return [flag for flag in _VECTOR_FLAGS if flag in flags]
 
@@ -76,12 +74,10 @@ def has_bfloat16() -> bool:
 
 
 def is_bfloat16_excluded() -> bool:
-    """Whether ONEDNN_MAX_CPU_ISA limits oneDNN to instructions without bfloat16."""
     return os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _WITHOUT_BFLOAT16
 
 
 def describe_processor() -> str:
-    """Model name, number of cores and vector extensions, for reports and benchmarks."""
     model = _first_value("model name") or platform.processor() or platform.machine()
     found = vector_extensions()
     return f"{model}, {os.cpu_count()} cores, {' '.join(found) or 'no vector flags known'}"
@@ -109,11 +105,7 @@ def map_ahead(
 ) -> Iterator[Result]:
     """Yield `function` of every item in order, computed ahead in threads.
 
-    Pays off where `function` or the consumer spends its time outside Python.
-
     Args:
-        function: called in a thread.
-        items: its arguments.
         threads: items mapped at once; None for one per core.
         depth: items mapped, or waiting for the consumer; None for two per thread.
     """

@@ -1,4 +1,4 @@
-"""What a terminal shows of a job: a bar while it works, a table at its end."""
+"""The terminal view of a job: a progress bar, then a table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _PercentColumn(ProgressColumn):
 
 
 class _TimeColumn(ProgressColumn):
-    """The time left; the time so far where the end is not known."""
+    """Time left; time so far if the end is not known."""
 
     def render(self, task: Task) -> Text:
         if task.total is None:
@@ -50,8 +50,6 @@ class _TimeColumn(ProgressColumn):
 
 
 class Terminal:
-    """One bar at the bottom of a terminal, lines above it."""
-
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._rich = RichConsole(file=stream, highlight=False, markup=False, emoji=False)
@@ -61,7 +59,7 @@ class Terminal:
         atexit.register(self._stop)  # the cursor is hidden while a bar is shown
 
     def print(self, line: str) -> None:
-        """Print a line above the bar; the terminal breaks long ones, so that they can be copied."""
+        """Print a line above the bar, unbroken, so that it can be copied."""
         self._rich.print(line, soft_wrap=True)
 
     def show(self, advance: Advance) -> None:
@@ -87,7 +85,6 @@ class Terminal:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Show what is being done until the block tells how far it is."""
         self._labels.append(label)
         self._begin(label)
         try:
@@ -121,7 +118,6 @@ class Terminal:
             self._rich.print(counts)
 
     def _begin(self, text: str, total: float | None = None) -> None:
-        """Show other work, with a speed of its own."""
         if self._bars is None:
             self._bars = self._new_bars()
             self._task = self._bars.add_task(text, total=total, says_time_left=False)

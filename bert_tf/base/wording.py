@@ -7,13 +7,7 @@ from typing import Any
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`.
-
-    Args:
-        number: how many there are.
-        noun: what one of them is called, adjectives before it.
-        plural: for nouns whose plural does not follow the rules of spelling.
-    """
+    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`."""
     return f"{number:,} {noun if number == 1 else plural or _plural(noun)}"
 
 
@@ -31,18 +25,18 @@ def shown_size(number: int) -> str:
 
 
 def gigabytes(number: float) -> str:
-    """Bytes in gigabytes of 10^9, with two decimals below 1."""
+    """Bytes in units of 10^9, with two decimals below 1."""
     return f"{number / 1e9:.2f}" if number < 1e9 else f"{number / 1e9:,.1f}"
 
 
 def shown_duration(seconds: float) -> str:
-    """Hours, minutes and seconds: `0:01:40`; `0:00:00` for what is over."""
+    """Hours, minutes and seconds: `0:01:40`; `0:00:00` if negative."""
     hours, rest = divmod(max(0, round(seconds)), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
 
 
 def shown_setting(value: Any) -> str:
-    """A value of a config as it is written in YAML and after `--set key=`: `5e-05`, `10000`."""
+    """A config value as in YAML and after `--set key=`: `5e-05`, `10000`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

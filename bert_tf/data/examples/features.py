@@ -12,8 +12,6 @@ from bert_tf.data.examples.masking import MaskingRules, mask_rows
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowFormat:
-    """Rows of ids: their length, and the ids of specials."""
-
     max_seq_length: int
     cls_id: int
     sep_id: int
@@ -23,11 +21,7 @@ class RowFormat:
 def pack_segments(
     tokens: np.ndarray, pairs: np.ndarray, row_format: RowFormat
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lay pairs out as `[CLS] first [SEP] second [SEP]`, the second part if there is one.
-
-    Returns:
-        ids and types, int32 [rows, max_seq_length].
-    """
+    """Lay pairs out as `[CLS] first [SEP] second [SEP]`: ids and types, int32 [rows, length]."""
     ids = np.full((len(pairs), row_format.max_seq_length), row_format.pad_id, np.int32)
     types = np.zeros_like(ids)
     cls_id, sep_id = np.int32(row_format.cls_id), np.int32(row_format.sep_id)
@@ -63,13 +57,12 @@ def pair_lengths(pairs: np.ndarray) -> np.ndarray:
 def unmasked_features(
     tokens: np.ndarray, pairs: np.ndarray, begins_word: np.ndarray, row_format: RowFormat
 ) -> dict[str, np.ndarray]:
-    """Features of the pairs' records that are masked when they are read.
+    """Features of records that are masked when they are read.
 
     Args:
         tokens: int32 [tokens] that the pairs refer to.
         pairs: array of `segments.PAIR` [rows].
         begins_word: bool [vocabulary], false for tokens that continue a word.
-        row_format: of the rows.
 
     Returns:
         int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
@@ -91,7 +84,7 @@ def pretraining_features(
     *,
     max_predictions_per_seq: int,
 ) -> dict[str, np.ndarray]:
-    """Features of the pairs' records, under TF Model Garden's names; see `unmasked_features`.
+    """Features of masked records, under TF Model Garden's names; see `unmasked_features`.
 
     Returns:
         int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,

@@ -13,8 +13,6 @@ from bert_tf.base.kernels import take_ranges
 
 @dataclasses.dataclass(frozen=True)
 class FlatDocuments:
-    """Documents one after the other."""
-
     tokens: np.ndarray  # int32 [tokens] ids of all sentences
     sentence_offsets: np.ndarray  # int64 [sentences + 1] into `tokens`
     document_offsets: np.ndarray  # int64 [documents + 1] into the sentences
@@ -34,7 +32,7 @@ class FlatDocuments:
         )
 
     def select(self, documents: np.ndarray) -> FlatDocuments:
-        """The documents with these numbers, int64 [n], in that order."""
+        """Select documents by number, int64 [n], in that order."""
         begins = self.document_offsets[documents]
         counts = np.diff(self.document_offsets)[documents]
         lengths = np.diff(self.sentence_offsets)
@@ -47,7 +45,7 @@ class FlatDocuments:
 
 
 def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
-    """The documents of all parts, in order; at least one part."""
+    """Concatenate the documents of one or more parts, in order."""
     return FlatDocuments(
         np.concatenate([part.tokens for part in parts]),
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
@@ -63,17 +61,11 @@ def cut_long_sentences(
 ) -> tuple[FlatDocuments, int]:
     """Cut long sentences between words into parts of about equal length, so that no word is lost.
 
-    Pairs are cut down from both ends, so the ends of a sentence that fills one alone are in no
+    Pairs are cut down from both ends, so the ends of a sentence that fills a pair would be in no
     example. A sentence is cut if it has more than the `max_seq_length - 3` tokens of a pair, or
     more than half of them in a document that has most of its tokens in such sentences, or that is
-    the only document.
-
-    | sentences of 9, 2 and 5, 4 tokens | parts for 8   | why                                      |
-    |-----------------------------------|---------------|------------------------------------------|
-    | 9                                 | 1, 2, 2, 2, 2 | longer than a pair                       |
-    | 2                                 | 2             |                                          |
-    | 5                                 | 1, 2, 2       | longer than half, as most of document    |
-    | 4                                 | 4             | not longer than half a pair              |
+    the only document. With sentences of 9, 2 and of 5, 4 tokens, 8 tokens per row:
+    9 -> 1, 2, 2, 2, 2 (longer than a pair), 5 -> 1, 2, 2 (longer than half); 2 and 4 stay.
 
     Args:
         documents: at least one token per sentence.
@@ -81,7 +73,7 @@ def cut_long_sentences(
         max_seq_length: tokens in a row, with [CLS] and two [SEP].
 
     Returns:
-        The documents with their sentences cut, and the number of sentences that were.
+        The documents with their sentences cut, and the number of sentences cut.
     """
     capacity = max_seq_length - 3
     lengths = np.diff(documents.sentence_offsets)
@@ -108,7 +100,7 @@ def cut_long_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
-    """Fill in where parts begin: at even distances, moved back to where the word there begins."""
+    """Fill in where parts begin: at even distances, moved back to the beginning of a word."""
     made = 0
     for sentence in range(len(parts)):
         start, stop = sentence_offsets[sentence], sentence_offsets[sentence + 1]

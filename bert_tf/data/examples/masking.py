@@ -1,4 +1,4 @@
-"""Masked-LM targets: which tokens of a row are to be predicted, and what replaces them."""
+"""Masked-LM targets: the tokens of a row to predict, and their replacements."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ _MASK_OR_RANDOM_FRACTION = 0.9
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    """The rules of masking, from the vocabulary and the config."""
-
     masking: str  # "token", "ngram" or "span", see `mask_rows`
     max_ngram_size: int  # words of the longest n-gram
     by_words: bool  # whether the tokens of a word are masked together
@@ -56,12 +54,8 @@ def masking_rules(
 
     Args:
         vocab: tokens in the order of their ids.
-        max_seq_length: tokens of a row.
-        max_predictions_per_seq: most targets of a row.
-        masked_lm_prob: fraction of tokens that are targets.
         whole_word_mask: mask words instead of tokens; n-grams and spans always consist of words.
         masking: "token", "ngram" or "span", see `mask_rows`.
-        max_ngram_size: words of the longest n-gram.
         token_counts: int64 [vocabulary], weights of random replacements; None draws all alike.
     """
     specials = np.array(
@@ -123,7 +117,6 @@ def mask_rows(
         ids: int32 [rows, length], unmasked.
         lengths: int32 [rows], tokens of each row before its padding.
         keys: uint64 [rows]; all choices in a row follow from its key.
-        rules: see `masking_rules`.
         max_predictions_per_seq: width of the target arrays.
         word_starts: bool [rows, length], where words begin; None to infer it from the vocabulary.
 
@@ -245,7 +238,6 @@ def choose_words(starts, ends, num_words, num_targets, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
-    """Take random runs of words, length n with weight 1 / n, that do not overlap."""
     candidates = np.empty((max_size, num_words), np.int32)
     left = np.zeros(max_size, np.int64)
     run = 0
@@ -283,7 +275,6 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_spans(starts, ends, num_words, num_targets, group, state):
-    """Take random words, each with the words after it, up to a geometric number in all."""
     anchors = np.empty(len(group), np.int32)
     tokens = 0
     for word in range(num_words):

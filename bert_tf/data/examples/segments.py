@@ -1,4 +1,4 @@
-"""Next-sentence pairs: which tokens of which document form the two segments of an example."""
+"""Next-sentence pairs: the tokens that form the two segments of an example."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIR = np.dtype(
 
 @dataclasses.dataclass(frozen=True)
 class RandomNextChoices:
-    """Where each document's random second segments may come from.
+    """Documents that random second segments may come from.
 
     Documents from `low` up to `high` except those from `own_low` up to `own_high`, which hold the
     document itself and its copies; all int64 [documents].
@@ -39,13 +39,12 @@ class RandomNextChoices:
     own_high: np.ndarray
 
     def count(self) -> np.ndarray:
-        """How many documents each may choose from, int64 [documents]."""
+        """Number of documents that each may choose from, int64 [documents]."""
         own = np.minimum(self.high, self.own_high) - np.maximum(self.low, self.own_low)
         return self.high - self.low - np.maximum(own, 0)
 
 
 def no_other_document(documents: int) -> RandomNextChoices:
-    """No document may be followed by another one."""
     none = np.zeros(documents, np.int64)
     return RandomNextChoices(none, none, none, none)
 
@@ -60,25 +59,18 @@ def segment_pairs(
     random_next_prob: float = 0.5,
     swap_prob: float = 0.0,
 ) -> tuple[np.ndarray, int]:
-    """Cut documents into pairs of segments, one pass over all of them.
+    """Cut documents into pairs of segments.
 
     Sentences gather in a chunk until it has `max_seq_length - 3` tokens (fewer for a document that
     falls under `short_seq_prob`); a random number of its sentences is the first segment. The rest
     is the second one, unless, with `random_next_prob` or always when there is no rest, sentences of
     another document take its place and the rest goes back. A pair that is too long loses tokens of
-    its longer segment, each from the front or the back.
-
-    Sentences of 3, 2 and 4 tokens, the only document, capacity for 5 tokens, none short:
-
-    | chunk          | first | second | why                                         |
-    |----------------|-------|--------|---------------------------------------------|
-    | sentences 0, 1 | 0 to 3| 3 to 5 | the chunk is full                           |
-    | sentence 2     | 3 to 5| 5 to 9 | no other document: with the sentence before |
+    its longer segment, each from the front or the back. Without another document, a last sentence
+    in a chunk of its own pairs with the sentence before it.
 
     Args:
         documents: at least one sentence per document and one token per sentence.
         keys: uint64 [documents], one per document and pass; all choices follow from them.
-        choices: where random second segments may come from.
         max_seq_length: tokens in a row, with [CLS] and two [SEP].
         short_seq_prob: probability that a document's chunks are shorter, of 2 or more tokens.
         random_next_prob: probability of a random second segment where a choice exists.
@@ -213,7 +205,7 @@ def _truncate(pair, capacity, state):
 
 
 def separate_documents(documents: FlatDocuments, sep_id: int) -> np.ndarray:
-    """The tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
+    """Tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
     ends = documents.sentence_offsets[documents.document_offsets[1:]]
     return np.insert(documents.tokens, ends, np.int32(sep_id))
 
@@ -243,8 +235,8 @@ def full_sentences(
             sentences meet than in the pass that is not shifted.
 
     Returns:
-        An array of `PAIR` [sequences], whose first segments are ranges of `separate_documents` and
-        whose second ones are empty.
+        An array of `PAIR` [sequences]: first segments are ranges of `separate_documents`, second
+        segments are empty.
 
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """

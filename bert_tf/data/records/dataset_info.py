@@ -1,4 +1,4 @@
-"""What a directory of pretraining records holds: files, features and token counts."""
+"""Files, features and token counts of a directory of pretraining records."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class PretrainingData:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether masks of the training records are drawn when they are read."""
+        """Whether training records are masked when they are read."""
         return self.masking == "dynamic"
 
     def check_model(self, config: BertConfig, source: str) -> None:

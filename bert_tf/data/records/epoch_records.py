@@ -18,12 +18,10 @@ from bert_tf.data.records.parsing import find_damage, parse_records, parse_unmas
 
 
 def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
-    """Permutation int64 [blocks] of an epoch."""
     return _permutation(blocks, seed_key(seed, "blocks"), epoch)
 
 
 def row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-    """Permutation int64 [rows] of a block in an epoch."""
     return _permutation(rows, seed_key(seed, "rows"), epoch, block)
 
 
@@ -51,11 +49,10 @@ class EpochRecords(abc.ABC):
         """Rows of a block in the order of an epoch; raise InputError for a damaged record."""
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Turn some rows into what the model takes."""
+        """Make model inputs of some rows."""
         return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
-        """Sequences in the first rows of a block in an epoch."""
         return rows
 
 
@@ -63,7 +60,6 @@ class UnpackedRecords(EpochRecords):
     """Rows of one record each, which can be packed."""
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """Features of a block, as of `parse_records`."""
         return self.read(epoch, block)
 
     @abc.abstractmethod
@@ -76,8 +72,6 @@ class UnpackedRecords(EpochRecords):
 
 
 class ShuffledRecords(UnpackedRecords):
-    """Serialized records, which are parsed in batches."""
-
     def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
         self._blocks = blocks
         self.records = records
@@ -112,19 +106,16 @@ class ShuffledRecords(UnpackedRecords):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DynamicMasking:
-    """How unmasked records are masked."""
-
     rules: MaskingRules  # see `bert_tf.data.examples.masking.masking_rules`
     sep_id: int  # id of [SEP], after which the second segment begins
 
     @property
     def max_predictions(self) -> int:
-        """Targets of a row of the full length, the width of their features."""
         return int(self.rules.predictions.max())
 
 
 class DynamicRecords(UnpackedRecords):
-    """Features of unmasked records, with masks that follow from seed, epoch and record."""
+    """Unmasked records, with masks that follow from seed, epoch and record."""
 
     def __init__(
         self,

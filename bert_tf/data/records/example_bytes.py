@@ -1,7 +1,5 @@
-"""tf.train.Example bytes and TFRecord frames for whole batches of fixed features.
-
-Wire formats: protocol buffers (https://protobuf.dev/programming-guides/encoding), the messages of
-tensorflow/core/example, and tensorflow/core/lib/io/record_writer.h for the frames.
+"""tf.train.Example bytes and TFRecord frames for batches of fixed features; wire formats:
+protobuf.dev/programming-guides/encoding and tensorflow/core/lib/io/record_writer.h.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ def frame_examples(
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
             value per row; they become Int64List and FloatList.
-        lengths: by name, int [rows], how many values of each row are written; default all.
+        lengths: by name, int [rows], the number of values written of each row; default all.
 
     Returns:
         The bytes uint8 of all frames end to end, and where each begins: int64 [rows + 1].
@@ -93,7 +91,6 @@ def _encoded_key(name: str) -> bytes:
 
 
 def _field_sizes(lengths: np.ndarray) -> np.ndarray:
-    """Bytes of a tag, a length (a varint) and what follows it."""
     sizes = 2 + lengths
     for bits in (7, 14, 21, 28):
         sizes += lengths >= 1 << bits
@@ -118,7 +115,6 @@ _CRC_TABLES = _crc_tables()
 
 @numba.njit(cache=True, nogil=True)
 def _write_field_heads(out, at, lengths):
-    """Write a tag 1 and a length at each place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         out[at[row]] = _TAG_1
@@ -128,7 +124,6 @@ def _write_field_heads(out, at, lengths):
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
-    """Write one feature of every row at its place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]
@@ -163,7 +158,7 @@ def _write_varint(out, at, value):
 
 @numba.njit(cache=True, nogil=True)
 def _seal_frames(frames, offsets, crc_tables):
-    """Fill in the lengths and checksums around records that are in their places already."""
+    """Fill in lengths and checksums around records that are in their places already."""
     for row in range(len(offsets) - 1):
         start = offsets[row]
         length = offsets[row + 1] - start - _FRAME_HEAD - _FRAME_TAIL
@@ -216,8 +211,7 @@ def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
     """Count values of a feature in framed records, without parsing them.
 
     Returns:
-        int32 [records, 2]: all values, and those that are not 0; both -1 where the record has no
-        such feature or is no `tf.train.Example`.
+        int32 [records, 2]: all values, and those that are not 0; both -1 without the feature.
     """
     counts = np.full((records, 2), -1, np.int32)
     _count_values(content, np.frombuffer(feature.encode("utf-8"), np.uint8), counts)
@@ -238,7 +232,6 @@ def _count_values(content, name, counts):
 
 @numba.njit(cache=True, nogil=True)
 def _count_in_example(data, at, end, name, counts):
-    """Example.features, its map entries, the entry of that name."""
     tag, features, after = _next_field(data, at, end)
     if tag != _TAG_1:
         return
@@ -291,7 +284,7 @@ def _equal(data, at, end, name):
 
 @numba.njit(cache=True, nogil=True)
 def _next_field(data, at, end):
-    """Tag, begin and end of the next field's value; the tag is -1 where there is none whole."""
+    """Tag, begin and end of the next field's value; the tag is -1 if the field is cut off."""
     tag, at = _read_varint(data, at, end)
     if tag < 0:
         return -1, end, end
@@ -312,7 +305,7 @@ def _next_field(data, at, end):
 
 @numba.njit(cache=True, nogil=True)
 def _read_varint(data, at, end):
-    """A number and the place after it; -1 and a place beyond the end where it is cut off."""
+    """A number and the place after it; -1 and a place beyond the end if it is cut off."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:

@@ -1,7 +1,6 @@
 """TFRecord shards by block: where blocks of records start, and the records of one block.
 
-A TFRecord is a little-endian uint64 length, the masked CRC-32C of those 8 bytes, the record, and
-the masked CRC-32C of the record (tensorflow/core/lib/io/record_writer.h).
+The format of frames: tensorflow/core/lib/io/record_writer.h.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ _HEADER, _FOOTER = 12, 4
 
 @dataclasses.dataclass(frozen=True)
 class RecordBlock:
-    """A run of records of one shard."""
-
     shard: str  # the file
     start: int  # its bytes, in the uncompressed content
     end: int  # its bytes, in the uncompressed content
@@ -45,10 +42,7 @@ def index_shards(
     block_records: int = BLOCK_RECORDS,
     measure: Callable[[np.ndarray, int], np.ndarray] | None = None,
 ) -> list[RecordBlock]:
-    """Find the blocks of all shards, reading only the frames of the records.
-
-    A compressed shard is one block, since it cannot be entered in the middle.
-    """
+    """Find the blocks of all shards from the frames; a compressed shard is one block."""
 
     def index(shard: str) -> list[RecordBlock]:
         content = _content(shard, compression)

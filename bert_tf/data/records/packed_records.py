@@ -1,8 +1,5 @@
-"""Blocks of records in the order of an epoch, several short sequences per row.
-
-Krell et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027):
-attention stays inside a sequence, positions restart at 0, so that a sequence has the losses it
-would have alone.
+"""Blocks of records in the order of an epoch, several short sequences per row, as in Krell et al.
+2021 (arXiv 2107.02027): attention stays inside a sequence, and positions restart at 0.
 """
 
 from __future__ import annotations
@@ -34,11 +31,7 @@ class PackedShape:
 def choose_packed_shape(
     lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
 ) -> PackedShape:
-    """Choose capacities for masks and sequences that seldom keep a row from being filled.
-
-    A tenth more predictions than a full row of average sequences has, and four times the sequences,
-    which cost next to nothing; but no more sequences than the shortest would allow.
-    """
+    """Choose capacities for masks and sequences that seldom keep a row from being filled."""
     tokens = int(lengths.sum(dtype=np.int64))
     mean_sequences = max_seq_length * len(lengths) / tokens
     rate = int(predictions.sum(dtype=np.int64)) / tokens
@@ -56,9 +49,7 @@ def choose_packed_shape(
 def assign_rows(
     lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
 ) -> tuple[np.ndarray, int]:
-    """Assign sequences to rows, the longest first, each to an open row that it fills best.
-
-    Any order of the same sequences takes as many rows; it only decides which of equal ones meet.
+    """Assign sequences to rows, the longest first, each to the open row that it fills best.
 
     Returns:
         The row of each sequence, int64 [sequences], and the number of rows.
@@ -128,19 +119,8 @@ def pack_features(
     """Lay sequences one after the other into their rows, int64 [sequences].
 
     Sequences of 3 and 2 tokens with ids 7 8 9 and 5 6, rows of 6 tokens:
-
-    | feature          | row             |
-    |------------------|-----------------|
-    | `input_word_ids` | 7 8 9 5 6 0     |
-    | `position_ids`   | 0 1 2 0 1 0     |
-    | `sequence_ids`   | 1 1 1 2 2 0     |
-    | `cls_positions`  | 0 3             |
-
-    Args:
-        features: of `parse_records`; predictions of weight 0 are left out.
-        rows: int64 [sequences], the row of each.
-        count: number of rows.
-        shape: widths of the rows; nothing may go beyond them.
+    input_word_ids 7 8 9 5 6 0, position_ids 0 1 2 0 1 0, sequence_ids 1 1 1 2 2 0,
+    cls_positions 0 3. Predictions of weight 0 are left out.
     """
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
@@ -219,8 +199,6 @@ WORTHWHILE_SEQUENCES_PER_ROW = 1.2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackingPlan:
-    """Rows of all blocks; the same in every epoch."""
-
     shape: PackedShape  # capacity of a row
     block_rows: np.ndarray  # int64 [blocks], rows that the sequences of each block take
     sequences: int  # sequences of all blocks
@@ -232,12 +210,11 @@ class PackingPlan:
 
     @property
     def packing_efficiency(self) -> float:
-        """Fraction of all positions that hold a token."""
         return self.tokens / (int(self.block_rows.sum()) * self.shape.tokens)
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether enough rows are saved to be worth the wider attention mask."""
+        """Whether enough rows are saved to pay for the wider attention mask."""
         return self.sequences_per_row >= WORTHWHILE_SEQUENCES_PER_ROW
 
 
@@ -264,7 +241,6 @@ def measure_sequences(
 def plan_packing(
     blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
 ) -> PackingPlan:
-    """Assign the sequences of each block to rows."""
     for block in blocks:
         _check_same_lengths(block, max_seq_length, max_predictions)
     measures = np.concatenate([_measures(block) for block in blocks])
@@ -299,11 +275,7 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
 
 
 class PackedRecords(EpochRecords):
-    """Packed rows.
-
-    The epoch's order of the records decides which of equally long ones share rows, so other
-    sequences meet in another epoch.
-    """
+    """Packed rows; the epoch decides which of equally long sequences share one."""
 
     def __init__(self, source: UnpackedRecords, shape: PackedShape, *, seed: int):
         self._source = source

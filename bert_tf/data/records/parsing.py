@@ -1,4 +1,4 @@
-"""Serialized pretraining records to the arrays the model takes, and the first damaged record."""
+"""Serialized pretraining records to model inputs, and the first damaged record."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ def feature_spec(
 
 
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
-    """Parse masked records into the arrays the model takes.
-
-    Args:
-        serialized: string [n], `tf.train.Example` bytes.
-        records: what they hold.
+    """Parse masked records, string [n] of `tf.train.Example` bytes, into model inputs.
 
     Returns:
         `input_word_ids`, `input_mask`, `input_type_ids` int32 [n, max_seq_length];
@@ -80,8 +76,7 @@ def parse_unmasked_records(
     """Parse unmasked records into padded arrays.
 
     Raises:
-        ValueError: a record does not match `records`.
-        tf.errors.InvalidArgumentError: the same, found by TensorFlow.
+        ValueError or tf.errors.InvalidArgumentError: a record does not match `records`.
     """
     names = file_names(records.feature_names)
     width = records.max_seq_length

@@ -1,8 +1,5 @@
-"""Pretraining records to batches: an order that is a pure function of seed and epoch.
-
-Records are shuffled over all shards when they are made, so an epoch only has to reorder blocks of
-records, and the rows inside each block: no shuffle buffer, and any position can be entered without
-reading what comes before it.
+"""Pretraining records to batches: an order that is a pure function of seed and epoch, in which any
+position can be entered; records were shuffled when made, so blocks and their rows are reordered.
 """
 
 from __future__ import annotations
@@ -40,18 +37,14 @@ class PretrainingInputs:
     has as many rows as hold `batch_size` sequences on average.
 
     Args:
-        shards: TFRecord files.
-        records: what their records hold.
         batch_size: sequences of a batch.
-        seed: seed of the order.
         block_records: records that are read and reordered together.
         packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
-        row_multiple: with packing, what the rows of a batch are a multiple of.
-        masking: how unmasked records are masked; None where records are masked.
+        row_multiple: with packing, the rows of a batch are a multiple of this.
+        masking: of unmasked records; None where records are masked.
 
     Attributes:
         packing: which sequences share rows; None without packing.
-        rows: rows of a batch.
         predictions: masked tokens that a row has room for.
         failure: error while reading blocks, which TensorFlow reports as one of its own.
 
@@ -116,10 +109,6 @@ class PretrainingInputs:
         return int(self._block_records.sum())
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Epoch, block of its order and row of that block where a step starts.
-
-        `records` (and with packing `rows`) of an epoch tell other data apart.
-        """
         rows = int(self._block_rows.sum())
         epoch, rest = divmod(first_step * self.rows, rows)
         ends = np.cumsum(self._block_rows[self._blocks_of(epoch)])
@@ -129,7 +118,6 @@ class PretrainingInputs:
         return position if self.packing is None else position | {"rows": rows}
 
     def sequences_before(self, step: int) -> int:
-        """Sequences of all batches before a step; raise InputError if its block cannot be read."""
         position = self.position(step)
         epoch, order = position["epoch"], self._blocks_of(position["epoch"])
         whole = int(self._block_records[order[: position["block"]]].sum())
@@ -184,16 +172,11 @@ class PretrainingInputs:
 def evaluation_batches(
     shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
 ) -> tf.data.Dataset:
-    """Read the first records of the shards once, in the order of the files.
+    """Read the first records of the shards once, in file order, as `parse_records` does.
 
     Args:
-        shards: TFRecord files.
-        records: what their records hold.
         batch_size: records of a batch; the last is filled up with zeros, masks and weights too.
-        limit: records read; 0 for all.
-
-    Returns:
-        Batches as of `parse_records`.
+        limit: maximum number of records; 0 for all.
     """
     compression = "GZIP" if records.compression == "gzip" else ""
     dataset = tf.data.TFRecordDataset(shards, compression_type=compression)

@@ -1,4 +1,4 @@
-"""Rows of tokens as flat arrays, the batches they are partitioned into, and padded batches."""
+"""Rows of tokens as flat arrays, their partition into batches, and padded batches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from bert_tf.base.arrays import flat_ranges, offsets_of, unsigned_seed
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncodedRows:
-    """Model input before padding."""
-
     ids: np.ndarray  # int32 [tokens of all rows], specials included
     offsets: np.ndarray  # int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`
     second_starts: np.ndarray  # int32 [rows], begin of the second segment, or length
@@ -29,7 +27,7 @@ class EncodedRows:
 
     @property
     def sequences_per_row(self) -> int:
-        """Sequences of the row that has most."""
+        """Largest number of sequences in a row."""
         return 1
 
     @property
@@ -38,7 +36,6 @@ class EncodedRows:
         return np.diff(self.offsets)
 
     def followed_by(self, other: EncodedRows) -> Self:
-        """These rows and then others, each a text of its own."""
         lost = None
         if self.lost_tokens is not None and other.lost_tokens is not None:
             lost = np.concatenate([self.lost_tokens, other.lost_tokens])
@@ -52,7 +49,7 @@ class EncodedRows:
         )
 
     def selected(self, rows: np.ndarray) -> Self:
-        """Some of the rows, int [n], each a text of its own."""
+        """Select rows, int [n], each a text of its own."""
         lengths = self.lengths[rows]
         return dataclasses.replace(
             self,
@@ -66,16 +63,11 @@ class EncodedRows:
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cut a batch out.
+        """Cut out input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
 
         Args:
-            rows: int [n], which rows; none is longer than `length`.
-            length: tokens of every row of the batch.
-            pad_id: id of [PAD].
+            rows: int [n]; none is longer than `length`.
             batch_size: rows of the batch, filled up with rows of padding; default n.
-
-        Returns:
-            input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
         """
         shape = (len(rows) if batch_size is None else batch_size, length)
         lengths = np.zeros(shape[0], np.int64)
@@ -95,13 +87,13 @@ class EncodedRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupedRows(EncodedRows):
-    """Rows of one or more sequences, which `ids`, `offsets` and `second_starts` are of."""
+    """Rows of one or more sequences; `ids`, `offsets` and `second_starts` are of sequences."""
 
     group_offsets: np.ndarray  # int64 [rows + 1]; sequences of row i: `[i]` to `[i + 1] - 1`
 
     @classmethod
     def of(cls, sequences: EncodedRows, sizes: np.ndarray) -> Self:
-        """Groups sequences that follow one another, `sizes` of them for each row, int64 [rows]."""
+        """Group consecutive sequences, `sizes` of them for each row, int64 [rows]."""
         assert sequences.lost_tokens is not None
         offsets = offsets_of(sizes)
         return cls(
@@ -122,7 +114,6 @@ class GroupedRows(EncodedRows):
 
     @property
     def group_sizes(self) -> np.ndarray:
-        """Sequences of each row, int64 [rows]."""
         return np.diff(self.group_offsets)
 
     @property
@@ -163,14 +154,8 @@ def epoch_batches(
     """Partition all rows into batches of similar length, in an order that (seed, epoch) decides.
 
     Rows are shuffled, sorted by length within windows of 50 batches (fewer, so that there are four
-    windows), cut into batches and these shuffled, as in HuggingFace's `get_length_grouped_indices`.
-    That takes little padding, and yet nearly any two rows may meet.
-
-    Args:
-        lengths: int [rows], tokens of each row.
-        batch_size: rows of a batch; one batch may have fewer.
-        seed: any whole number.
-        epoch: counted from 0.
+    windows), cut into batches and these shuffled, as in HuggingFace's `get_length_grouped_indices`:
+    little padding, yet nearly any two rows may meet. One batch may have fewer rows than the others.
 
     Returns:
         int64 row numbers of each batch.
@@ -192,8 +177,7 @@ def budgeted_batches(
     Args:
         sizes: int [rows]: tokens, or bytes where they are not tokenized yet.
         budget: rows x padded size of a batch, unless a single row is larger.
-        multiple: what padded sizes are multiples of.
-        max_rows: rows of the biggest batch.
+        multiple: padded sizes are multiples of this.
 
     Returns:
         int64 row numbers of each batch, the largest rows first.
@@ -218,6 +202,5 @@ def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
 
 
 def padded_length(lengths: np.ndarray, multiple: int, most: int | None = None) -> int:
-    """The greatest length rounded up to a multiple, but not beyond `most`."""
     rounded = -(-int(lengths.max()) // multiple) * multiple
     return rounded if most is None else min(rounded, most)

@@ -15,14 +15,12 @@ _RANGE = 2**64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    """Keys and classes by which labeled rows are separated."""
-
     keys: Sequence[str]  # of each row; rows with equal keys stay together
     classes: Sequence[str] | None = None  # of each row, to be on both sides; None without
 
 
 def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.ndarray:
-    """Choose about `fraction` of the rows of each class by a hash of the keys.
+    """Choose about `fraction` of the rows of each class by a hash of the keys: bool [rows].
 
     A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`: the
     same rows whatever the seed, their order, and the other rows. Classes of few keys are
@@ -31,9 +29,6 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
     the lowest hash is. Where that makes fewer than `least` rows, the next hashes follow, as long as
     every class keeps one in training. The class of a key is the first, in order of text, of its
     rows'.
-
-    Returns:
-        bool [rows].
     """
     hashes = np.array([_hashed(key) for key in groups.keys], np.uint64)
     names = groups.classes if groups.classes is not None else [""] * len(hashes)
@@ -80,10 +75,7 @@ _FOLDS_KEY = b"folds"  # splits drawn elsewhere by hashes of the same texts are 
 
 
 def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
-    """Spread the keys of every class evenly over folds, by their hashes: int64 [rows], from 0.
-
-    The class of a key is the first, in order of text, of its rows'.
-    """
+    """Spread the keys of each class as in `held_out_rows` evenly over folds: int64 [rows]."""
     classes = groups.classes if groups.classes is not None else [""] * len(groups.keys)
     class_of: dict[str, str] = {}
     for key, name in zip(groups.keys, classes, strict=True):

@@ -17,7 +17,6 @@ _SPECIALS, _SPECIALS_OF_PAIR = 2, 3
 def pack_host_texts(
     tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: CharacterTokenizer
 ) -> EncodedRows:
-    """Make one or several sequences of each text; see `pack_texts`."""
     capacity = max_seq_length - _SPECIALS
     starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
     owners = None
@@ -51,7 +50,6 @@ def pack_host_texts(
 def pack_host_pairs(
     first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: CharacterTokenizer
 ) -> EncodedRows:
-    """Make a sequence of each pair of texts; see `pack_pairs`."""
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
     offsets = offsets_of(kept.sum(axis=1) + _SPECIALS_OF_PAIR)
@@ -74,14 +72,12 @@ def pack_host_pairs(
 
 
 def selected_tokens(tokens: Tokens, texts: np.ndarray) -> Tokens:
-    """The tokens of some texts, int [n], which may repeat."""
     lengths = np.diff(tokens.offsets)[texts]
     kept = flat_ranges(tokens.offsets[:-1][texts], lengths)
     return Tokens(tokens.ids[kept], offsets_of(lengths))
 
 
 def head_length(capacity: int) -> int:
-    """Tokens of the head where a text is read at both ends, of a sequence's `capacity` for text."""
     kept, whole = _HEAD_OF
     return round(capacity * kept / whole)
 

@@ -20,8 +20,6 @@ _BATCH_TEXTS = 4096
 
 
 class Sequences(NamedTuple):
-    """Model input made of texts."""
-
     word_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
     type_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
     owners: tf.Tensor  # int32 [sequences], the text of each, ascending; every text has a sequence
@@ -91,7 +89,6 @@ def encode_texts(
     *,
     max_seq_length: int,
 ) -> EncodedRows:
-    """Tokenize single texts or pairs and pack each into a row of at most `max_seq_length`."""
     if second is None:
         return encode_long_texts(tokenizer, first, method=HEAD, max_seq_length=max_seq_length)
     return pack_host_pairs(
@@ -105,7 +102,7 @@ def encode_texts(
 def encode_long_texts(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, method: str, max_seq_length: int
 ) -> EncodedRows:
-    """Tokenize texts and make rows of them by one of the methods of `pack_texts`."""
+    """Tokenize texts and pack them by one of the methods of `pack_texts`."""
     tokens = _tokens(tokenizer, texts)
     return pack_host_texts(
         tokens, method=method, max_seq_length=max_seq_length, tokenizer=tokenizer

@@ -1,7 +1,5 @@
-"""Long contexts in windows: rows of a question and a part of its context, and answers in them.
-
-Follows google-research/bert `run_squad.py` (`convert_examples_to_features`), as array functions
-over all questions at once. A row is `[CLS] question [SEP] part of the context [SEP]`.
+"""Long contexts in windows, `[CLS] question [SEP] part of the context [SEP]`, and answers in them;
+follows `convert_examples_to_features` of google-research/bert `run_squad.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +17,6 @@ NO_ANSWER_POSITION = 0  # of [CLS]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Parts of contexts, each seen together with its question."""
-
     question: np.ndarray  # int64 [windows], which question, ascending
     start: np.ndarray  # int64 [windows], first token of the context in the window
     length: np.ndarray  # int64 [windows], tokens of the context in the window
@@ -63,7 +59,7 @@ def cut_windows(
         stride: tokens from the start of one window to the start of the next.
 
     Returns:
-        int64 [windows]: which sequence, ascending; first token; number of tokens.
+        int64 [windows]: sequence, ascending; first token; number of tokens.
     """
     lengths = np.asarray(lengths, np.int64)
     step = np.minimum(stride, capacities)
@@ -83,14 +79,7 @@ def window_rows(
     cls_id: int,
     sep_id: int,
 ) -> EncodedRows:
-    """Build the row of every window.
-
-    Args:
-        windows: from `context_windows`.
-        questions, contexts: tokens of each, questions already cut.
-        context_index: int [questions], the context of each question.
-        cls_id, sep_id: ids of the specials.
-    """
+    """Build the row of every window; questions are already cut, `context_index` int [questions]."""
     question_lengths = questions.lengths[windows.question]
     offsets = offsets_of(question_lengths + windows.length + 3)
     ids = np.full(offsets[-1], sep_id, np.int32)
@@ -114,7 +103,6 @@ def answer_tokens(
     """Find the first and last token of the context that each answer touches.
 
     Args:
-        contexts: tokens of each context.
         context_index: int [answers], the context of each answer.
         starts, ends: int [answers], first character of the answer and the one after it.
 
@@ -152,11 +140,10 @@ def window_targets(
     first_tokens: np.ndarray,
     last_tokens: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find where in its row each window's answer begins and ends; tokens are -1 for none.
+    """Find the answer's start and end in the row of each window, int32 [windows].
 
-    Returns:
-        start and end positions, int32 [windows]; both are [CLS] where the window does not hold the
-        whole answer.
+    Tokens are -1 for no answer. Both positions are [CLS] where the window does not hold the whole
+    answer.
     """
     first = first_tokens[windows.question] - windows.start
     last = last_tokens[windows.question] - windows.start

@@ -1,4 +1,4 @@
-"""Cells as text, lists and values, and whether a table has the columns that are needed."""
+"""Cells as text, lists and values, and checks that a table has the columns needed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def words_of(value: Any) -> list[str] | None:
 
 
 def text_fault_of_words(text: str) -> tuple[str, str] | None:
-    """Why words, joined by blanks, cannot be used: the reason and the detail; None if they can."""
+    """Reason and detail why words, joined by blanks, cannot be used; None if they can."""
     if not text.strip():
         return "has no words", ""
     if has_surrogates(text):
@@ -85,7 +85,7 @@ def cell_fault(
 ) -> tuple[str, str] | None:
     """Reason and detail why a row cannot be used for a needed column; None if it can.
 
-    Empty cells and null are faults unless `allow_empty`, of lists never.
+    Empty cells and null are faults unless `allow_empty` or in list columns.
     """
     value = row.get(name)
     allow_empty = allow_empty or kind == "list"
@@ -125,10 +125,9 @@ _WORDS = {"True": True, "False": False, "None": None, "nan": None}
 
 
 def list_in_text(text: str) -> list[Any] | None:
-    """The items of a list, tuple, set or array; None where the text is something else.
+    """The items of a list, tuple, set or array written as Python, NumPy or JSON; None otherwise.
 
-    `["a", 1]`, `['a', "b's"]`, `('a',)`, `{'a', 'b'}`, `['a' 'b']` and `array(['a'], dtype=object)`
-    are lists; `[a, b]` and `[a]|[b]` are not.
+    `["a", 1]`, `('a',)`, `{'a'}` and `array(['a'], dtype=object)` are lists; `[a, b]` is not.
     """
     body = text.strip()
     if not body or body[-1] not in ")]}":
@@ -219,10 +218,7 @@ _NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON ar
 def check_columns(
     path: str | Path, header: TableHeader | None, columns: Sequence[str], needed: Iterable[str]
 ) -> None:
-    """Raise UsageError if a table lacks a column, naming those it has and the likely one.
-
-    The header is None of JSON lines and Parquet.
-    """
+    """Raise UsageError if a table lacks a column, naming those it has and the likely one."""
     for name in needed:
         if name not in columns:
             raise UsageError(
@@ -231,7 +227,7 @@ def check_columns(
 
 
 def export_hint(columns: Sequence[str]) -> str:
-    """How to export what Label Studio nests in one column; empty for other tables."""
+    """Advice on exporting what Label Studio nests in one column; empty for other tables."""
     if {"data", "annotations"}.issubset(columns):
         return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
     return ""
@@ -258,5 +254,4 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
 
 
 def _is_name(text: str) -> bool:
-    """Whether a cell of the first row may name a column; a text or a number hardly does."""
     return len(text.split()) <= _MOST_WORDS and any(map(str.isalpha, text))

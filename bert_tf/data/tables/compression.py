@@ -1,4 +1,4 @@
-"""Compressed files as the bytes they hold, for reading and writing."""
+"""Reading and writing compressed files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
 
 
 class _Members(io.RawIOBase):
-    """What the members of a compressed file hold; zeros after one are padding, as of tapes."""
+    """Decompressed members of a file; zeros after one are padding, as of tapes."""
 
     def __init__(
         self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int, magic: bytes
@@ -112,7 +112,7 @@ class _Members(io.RawIOBase):
 
 @contextmanager
 def compressing(stream: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """Compress what is written, equal content to equal bytes; `stream` stays open."""
+    """Compress writes, equal content to equal bytes; `stream` stays open."""
     match compression_of(path):
         case None:
             yield stream

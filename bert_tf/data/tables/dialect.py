@@ -1,4 +1,4 @@
-"""How a table is written: by the name of its file, by the config, and its limits."""
+"""How a table is written, by file name and config, and its limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def compression_of(path: str) -> str | None:
-    """The compression that a file's name says: `gzip`, `bz2`, `zstd` or None."""
+    """Compression by a file name: `gzip`, `bz2`, `zstd` or None."""
     return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
@@ -38,7 +38,7 @@ def name_without_compression(path: str) -> str:
 
 
 def table_format_by_name(path: str) -> str | None:
-    """The format of a table, compressed or not; None if the name is not that of a table."""
+    """Format by a file name, compressed or not; None if the name is not that of a table."""
     return TABLE_FORMATS.get(PurePosixPath(name_without_compression(path)).suffix)
 
 
@@ -53,8 +53,6 @@ def invalid_text(encoding: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableDialect:
-    """What has to be known to read a table."""
-
     encoding: str = "utf-8"  # of the file, as Python names it
     has_header: bool = True  # whether CSV and TSV name the columns; if not, they are `1`, `2`, …
     max_row_characters: int = RowSection.max_row_characters  # longer rows are rejected
@@ -62,7 +60,6 @@ class TableDialect:
 
     @classmethod
     def of(cls, config: RowSection) -> TableDialect:
-        """The dialect that a config names."""
         dialect = cls(
             encoding=config.encoding,
             has_header=config.header,
@@ -90,7 +87,7 @@ _ROW_BYTES = 100  # line number, places in lists; a reject takes about twice tha
 
 
 class TableBudget:
-    """Memory that the rows of one file may take: ten megabytes of .gz may hold eight gigabytes."""
+    """Memory limit for the rows of one file: ten megabytes of .gz may hold eight gigabytes."""
 
     def __init__(self, path: str | Path, megabytes: float):
         self._path = path
@@ -98,7 +95,7 @@ class TableBudget:
         self._left = megabytes * 1e6
 
     def add(self, rows: int, texts: Iterable[str]) -> None:
-        """Count rows that are kept, and their texts; raise InputError beyond the budget."""
+        """Count rows and their texts; raise InputError beyond the budget."""
         self._left -= rows * _ROW_BYTES + sum(map(sys.getsizeof, texts))
         if self._left < 0:
             raise InputError(

@@ -1,7 +1,4 @@
-"""Which encoding or format the bytes of a file likely are where they are no UTF-8 text.
-
-A guess has to decode the bytes and to read as text of some language; where none does, none is made.
-"""
+"""Guesses of the encoding or format of files that are not UTF-8; no guess without a text in it."""
 
 from __future__ import annotations
 
@@ -102,7 +99,7 @@ _AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›�
 
 
 def file_kind(head: bytes) -> tuple[str, str] | None:
-    """Kind of a file that is no text, and advice (`{name}` stands for its name); None for text."""
+    """Kind of a file that is not text, and advice with `{name}` for its name; None for text."""
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
     for mark, kind, advice in _SIGNATURES:
@@ -125,17 +122,16 @@ def control_count(sample: bytes) -> int:
 
 
 def is_utf8(sample: bytes) -> bool:
-    """Whether bytes are UTF-8, but for a character that is cut at their end."""
+    """Whether bytes are UTF-8, up to a character cut at their end."""
     return _decoded(sample, "utf-8") is not None
 
 
 def escaping_encoding(sample: bytes) -> str | None:
-    """Encoding of ISO 2022 by its escape sequences."""
     return next((name for escape, name in _ISO_2022 if escape.search(sample)), None)
 
 
 def wide_encoding(sample: bytes) -> str | None:
-    """UTF-16 or UTF-32 in the order of bytes that makes text of the sample; None if none does."""
+    """UTF-16 or UTF-32 in the byte order that makes text of the sample, if any."""
     for width in (4, 2):
         found = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
         best = max(found, key=found.__getitem__)
@@ -145,7 +141,7 @@ def wide_encoding(sample: bytes) -> str | None:
 
 
 def _usual(text: str | None) -> float:
-    """Fraction of blanks and punctuation: 0 for no text, few in the wrong order of bytes."""
+    """Fraction of blanks and punctuation: 0 for no text, low in the wrong byte order."""
     if not text:
         return 0.0
     odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
@@ -158,12 +154,11 @@ def _usual(text: str | None) -> float:
 
 
 def likely_encoding(lines: bytes) -> str | None:
-    """The encoding of lines that are not UTF-8, None where none of the usual ones makes text."""
+    """The encoding of lines that are not UTF-8, if one of the usual ones makes text of them."""
     return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
 
 
 def _decoded(sample: bytes, encoding: str) -> str | None:
-    """The text, but for a character that is cut at its end; None if it is not of the encoding."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeError:
@@ -172,7 +167,6 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 
 @functools.cache
 def _level(encoding: str, first: int, last: int) -> frozenset[str]:
-    """The characters of two bytes whose first lies in a range: of old standards the common ones."""
     codes = (bytes([lead, trail]) for lead in range(first, last) for trail in range(0x40, 0xFF))
     return frozenset(code.decode(encoding, "ignore") for code in codes)
 
@@ -191,7 +185,6 @@ _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = 
 
 
 def _east_asian_encoding(lines: bytes) -> str | None:
-    """The first encoding in which nearly all characters are common ones of its language."""
     for names, common in _EAST_ASIAN:
         for name in names:
             text = _decoded(lines, name)
@@ -214,7 +207,6 @@ def _east_asian_encoding(lines: bytes) -> str | None:
 
 
 def _one_byte_encoding(lines: bytes) -> str | None:
-    """The encoding whose letters stand where writers of some language would put them."""
     best, highest = None, 0.0
     for name, alphabets in _ALPHABETS:
         text = _decoded(lines, name)

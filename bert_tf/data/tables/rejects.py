@@ -1,4 +1,4 @@
-"""Rows that could not be used: where they are, why, and how many for each reason."""
+"""Rows that could not be used: where, why, and how many for each reason."""
 
 from __future__ import annotations
 
@@ -65,8 +65,6 @@ _DETAIL_CHARACTERS = 80
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reject:
-    """One row left out."""
-
     source: str  # file of the row
     line: int  # its first line, counted from 1 (Parquet: the row); 0 where the format has none
     reason: str  # one of few constant texts, so that rejects can be counted by it
@@ -94,8 +92,6 @@ class Reject:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReasonSummary:
-    """The rows rejected for one reason."""
-
     reason: str  # of all of them
     count: int  # how many there are
     first: Reject  # the first of them
@@ -113,7 +109,7 @@ class ReasonSummary:
 
 
 class RejectTally:
-    """Counts rejects by reason and keeps the first of each, in memory that does not grow."""
+    """Counts rejects by reason and keeps the first of each, in bounded memory."""
 
     def __init__(self, rejects: Iterable[Reject] = ()):
         self._counts: collections.Counter[str] = collections.Counter()
@@ -130,7 +126,6 @@ class RejectTally:
         return self._counts.total()
 
     def summaries(self) -> list[ReasonSummary]:
-        """The reasons, the most frequent first."""
         return [
             ReasonSummary(
                 reason=reason,
@@ -151,7 +146,7 @@ class RejectTally:
 
 
 class RowsWithRejects(Protocol):
-    """Usable rows of a file, whose number is `len`, and its other rows."""
+    """Usable rows of a file, counted by `len`, and its other rows."""
 
     @property
     def source(self) -> str: ...
@@ -166,9 +161,7 @@ class RowsWithRejects(Protocol):
 def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
     """Begin errors about the usable rows of a file with why its other rows were rejected.
 
-    Raises:
-        RowsRejected: the block raised an `InputError`, and there are rejects.
-        UsageError: it raised one.
+    An `InputError` becomes RowsRejected if there are rejects; a UsageError stays one.
     """
     try:
         yield
@@ -189,7 +182,7 @@ def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
 
 @contextmanager
 def keeping_rejects(rejects: Sequence[Reject]) -> Iterator[None]:
-    """Give an error of a reader that keeps no rejects those that its caller has collected."""
+    """Attach collected rejects to errors of a reader that keeps none."""
     try:
         yield
     except RowsRejected as error:
@@ -203,7 +196,7 @@ def nothing_usable(
     noun: str = "row",
     advice: str = "",
 ) -> InputError:
-    """Make the error for a file whose rows are all rejects, with `advice` on what to do."""
+    """Make the error for a file whose rows are all rejects."""
     tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
     if not tally.total:
         return InputError(f"{source}: has no {noun}s; add some")
@@ -218,7 +211,6 @@ def nothing_usable(
 
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
-    """Count rows rejected for each reason, the most frequent first."""
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
@@ -231,7 +223,7 @@ def _remedy(reject: Reject) -> str:
 
 
 def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:
-    """Yield lines for the user: how many of all `rows` were rejected, and the commonest reasons."""
+    """Yield lines for the user: number of rejects among `rows`, and the commonest reasons."""
     summaries = RejectTally(rejects).summaries()
     if not summaries:
         return

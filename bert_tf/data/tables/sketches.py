@@ -22,7 +22,7 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
-    """Statistics of a column, by the first rows of its table."""
+    """Statistics of a column over the first rows of its table."""
 
     name: str  # of the column
     kind: ColumnKind  # of its cells; numbers may be written as text
@@ -44,13 +44,13 @@ class ColumnSketch:
 
     @property
     def is_label(self) -> bool:
-        """Whether its values are few and short: the labels of a classification."""
+        """Whether its values are few and short."""
         is_value = self.kind == "text" or (self.kind == "number" and self.whole)
         return is_value and self.words <= _MOST_WORDS_OF_LABEL and _are_few(self.distinct, self)
 
     @property
     def is_quantity(self) -> bool:
-        """Whether it holds numbers that measure something, not those that count the rows."""
+        """Whether it holds numbers that measure something, not row numbers."""
         counts_rows = self.whole and self.distinct == self.filled and self.filled > 2
         return self.kind == "number" and self.distinct > 1 and not counts_rows
 
@@ -64,8 +64,6 @@ class ColumnSketch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSketch:
-    """The columns of a table, and those that are named already."""
-
     path: str  # the table
     columns: tuple[ColumnSketch, ...]  # in its order
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
@@ -83,15 +81,13 @@ class TableSketch:
         """Choose the column for a config key: the given one, else the likeliest.
 
         Args:
-            key: of the config.
-            what: it is, for the message.
+            what: the column is, for the message.
             names: usual names in lower case, the likeliest first; they win over the rank.
-            fits: whether a column can be it.
-            rank: of those that can the lowest is taken.
-            taken: columns that are something else.
+            rank: the lowest of the columns that fit is taken.
+            taken: columns already in use.
 
         Raises:
-            UsageError: no column can be it.
+            UsageError: no column fits.
         """
         found = self.find(key, names=names, fits=fits, rank=rank, taken=taken)
         if found is None:
@@ -107,7 +103,7 @@ class TableSketch:
         rank: Callable[[ColumnSketch], float] | None,
         taken: Iterable[str | None] = (),
     ) -> str | None:
-        """As `column`, or None; without a rank only columns of a usual name are found."""
+        """As `column`, or None; without a rank only by usual names."""
         if self.given.get(key) is not None:
             return str(self.given[key])
         others = set(taken)
@@ -121,7 +117,7 @@ class TableSketch:
         return min(fitting, key=rank).name
 
     def missing(self, key: str, what: str) -> UsageError:
-        """Make the error that no column looks like something, with how to name one."""
+        """Make the error that no column fits, with how to name one."""
         listed = ", ".join(map(str, self.columns))
         return UsageError(
             f"{self.path}: no column looks like {what}; it has {listed}; name it: "
@@ -133,7 +129,6 @@ class TableSketch:
 def sketch_columns(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[ColumnSketch, ...]:
-    """Sketch the named columns by rows as of `TableBlock.rows`."""
     return tuple(_sketch(name, [row.get(name) for row in rows]) for name in columns)
 
 

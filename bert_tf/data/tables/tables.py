@@ -1,8 +1,5 @@
-"""Tables of labeled or unlabeled rows: CSV, TSV, JSON lines, Parquet, read in blocks or whole.
-
-The ending of a file's name is its format and its compression (`dialect.py`).
-SQuAD JSON is a table of questions with `id`, `question` and `context`.
-Cells are never changed: a text that looks like a number or a formula stays what it is.
+"""Tables of CSV, TSV, JSON lines, Parquet or SQuAD JSON (`id`, `question`, `context`), read in
+blocks or whole. Cells are never changed: a text that looks like a number stays a text.
 """
 
 from __future__ import annotations
@@ -43,8 +40,6 @@ _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableBlock:
-    """Some rows of a table in file order."""
-
     header: TableHeader | None  # None of JSON lines and Parquet
     columns: tuple[str, ...]  # of JSON lines the keys in the file's first 8,192 rows
     rows: list[dict[str, Any]]  # usable ones: text in CSV and TSV, else JSON values
@@ -86,7 +81,7 @@ class Table:
         return self._selected(kept, [*self.rejects, *rejects.values()])
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        """Split off rows, bool [rows]; all rejects stay with the first table."""
         kept, out = (np.flatnonzero(chosen).tolist() for chosen in (~held_out, held_out))
         return self._selected(kept, self.rejects), self._selected(out, [])
 
@@ -100,7 +95,7 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """`csv`, `tsv`, `jsonl` or `parquet` by the ending of the name; else raise UsageError."""
+    """`csv`, `tsv`, `jsonl` or `parquet` by the file name; raise UsageError for another name."""
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; name the file to read in it")
@@ -113,7 +108,7 @@ def table_format(path: str | Path) -> str:
 
 
 def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
-    """The columns of a file whose format names them itself, as SQuAD JSON; otherwise none."""
+    """Columns that the format itself names, as SQuAD JSON does; otherwise none."""
     return SQUAD_COLUMNS if is_squad_json(path, opener) else ()
 
 
@@ -134,8 +129,6 @@ def read_table_blocks(
     """Read a table in blocks of rows, so that memory does not grow with the file.
 
     Args:
-        path: the file.
-        dialect: its encoding, and whether its first line is a header.
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
         text_columns: columns that must hold text in every row.
         value_columns: columns that must hold a text, a number or a truth value in every row.
@@ -144,13 +137,12 @@ def read_table_blocks(
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
         console: where a delimiter other than the comma is logged.
-        opener: opens the file, which may lie on other storage.
 
     Raises:
         NoRowsError: the file is empty, or has names of columns only.
         InputError: its header is unusable, or no row can be used.
-        UsageError: the file is missing, of an unknown format, or lacks a needed column; or it is
-            JSON lines, which have keys, and was said to have no header.
+        UsageError: the file is missing, of an unknown format, or lacks a needed column; or
+            `--no-header` was given for a format whose columns have names.
     """
     kinds: tuple[tuple[Sequence[str], CellKind], ...] = (
         (text_columns, "text"),
@@ -216,8 +208,7 @@ def read_table(
 ) -> Table:
     """Read the needed columns of a whole file; arguments and errors as of `read_table_blocks`.
 
-    Raises:
-        InputError: also where the rows take more than `dialect.max_table_megabytes`.
+    InputError is raised also for rows of more than `dialect.max_table_megabytes`.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     names = (*text_columns, *value_columns, *list_columns)

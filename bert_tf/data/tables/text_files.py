@@ -1,4 +1,4 @@
-"""Opening text files as people have them: compressed or not, with or without a byte-order mark."""
+"""Text files: compressed or not, of any encoding, with or without a byte-order mark."""
 
 from __future__ import annotations
 
@@ -47,12 +47,7 @@ SAMPLE_BYTES = 1 << 16  # how much of a file is looked at to see that it is text
 
 
 def open_local(path: str) -> BinaryIO:
-    """Open a file of this machine.
-
-    Raises:
-        UsageError: it is missing, a folder or a pipe.
-        InputError: it is a pointer of Git LFS.
-    """
+    """Open a local file; raise UsageError if it is not a file, InputError for a Git LFS pointer."""
     try:
         if stat.S_ISFIFO(Path(path).stat().st_mode):
             raise UsageError(f"{path}: is a pipe; write it to a file first, it is read twice")
@@ -66,20 +61,14 @@ def open_local(path: str) -> BinaryIO:
 def open_text(
     path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[TextIO]:
-    """Open a text file, compressed or plain, without its byte-order mark.
+    """Open a text file, compressed by its name or plain, without its byte-order mark.
 
-    Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
-    bad line does not end the reading of a file.
-
-    Args:
-        path: file; its name says whether it is compressed.
-        newline: as in `open`; line ends are kept.
-        encoding: as Python names it.
-        opener: opens the file, which may lie on other storage.
+    Bytes that are not of the encoding become lone surrogates, see `has_surrogates`, so that one
+    bad line does not end the reading of a file. Line ends are kept.
 
     Raises:
         UsageError: the file is missing, or a folder.
-        InputError: the file is no text, or of another encoding by its byte-order mark, cannot be
+        InputError: the file is not text, or of another encoding by its byte-order mark, cannot be
             read as text of this one at all, its compression is damaged, or its storage fails (the
             last three also while reading).
     """
@@ -111,8 +100,6 @@ class _Utf8Stream(io.RawIOBase):
 
 @dataclasses.dataclass(frozen=True)
 class Utf8File:
-    """A text as UTF-8, whatever its encoding."""
-
     read: Callable[[int], bytes]  # next bytes, about so many, none at the end
     has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes
 
@@ -143,14 +130,10 @@ def open_utf8(
 
 
 class Transcoder:
-    """Turn the bytes of a text into UTF-8, part by part.
+    """Turns the bytes of a text into UTF-8, part by part.
 
-    Other bytes than the encoding's become bytes that are not UTF-8, so that one bad line does not
-    end the reading of a file.
-
-    Args:
-        path: named in errors.
-        encoding: as Python names it; those with a byte-order mark take it off.
+    Bytes that are not of the encoding become bytes that are not UTF-8, so that one bad line does
+    not end the reading of a file.
     """
 
     def __init__(self, path: str | Path, encoding: str):
@@ -177,8 +160,7 @@ class Transcoder:
 def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transcoder | None:
     """Transcoder of a file by its SAMPLE_BYTES; None if it is UTF-8 (with a mark or not).
 
-    Raises:
-        InputError: the file is of another encoding by its byte-order mark, or it is no text.
+    Raises InputError if it is of another encoding by its byte-order mark, or not text.
     """
     name = _decoder_of(path, first_bytes, encoding)
     if not _is_wide(name):
@@ -265,11 +247,10 @@ def _is_wide(encoding: str) -> bool:
 
 
 class CutLine(str):
-    """The beginning of a line that is longer than allowed; the rest of it has been skipped."""
+    """The beginning of a line that is longer than allowed."""
 
 
 def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
-    """Yield the lines of a text with their ends, in bounded memory."""
     while line := stream.readline(longest + 1):
         if len(line) <= longest or line.endswith("\n"):
             yield line
@@ -291,14 +272,10 @@ _GUESSED_FROM_BYTES = 1 << 14  # of lines that are not UTF-8
 
 
 def file_encoding(path: str | Path) -> str | None:
-    """`utf-8`, or the likely encoding if more lines fail to be UTF-8 than need it; None if none is.
+    """`utf-8`, or the likely encoding, if any, if more lines fail to be UTF-8 than need it.
 
-    Args:
-        path: a local file, compressed or not; its first 64 MB are looked at.
-
-    Raises:
-        InputError: it is empty, or damaged.
-        UsageError: it cannot be read.
+    Only the first 64 MB are read. Raises InputError for an empty or damaged file, UsageError for
+    one that cannot be read.
     """
     if table_format_by_name(str(path)) == "parquet":
         return "utf-8"
@@ -350,7 +327,7 @@ def _step(stream: BinaryIO) -> bytes:
 
 
 def encoding_advice(path: str) -> str:
-    """What to do about lines of a file that are not UTF-8; it never fails."""
+    """Advice on lines of a file that are not UTF-8; it never fails."""
     if table_format_by_name(path) == "parquet":
         return "write its texts as UTF-8"
     try:

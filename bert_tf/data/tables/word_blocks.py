@@ -1,7 +1,5 @@
-"""Rows that are lists of words, in blocks: sentences of CoNLL files, and tables with words.
-
-Follows the files of CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) and of CoNLL-U
-(https://universaldependencies.org/format.html).
+"""Rows that are lists of words, in blocks: CoNLL-2003 (Tjong Kim Sang and De Meulder 2003),
+CoNLL-U (https://universaldependencies.org/format.html), and tables with words.
 """
 
 from __future__ import annotations
@@ -81,12 +79,9 @@ def read_conll_sentences(
     and, but in CoNLL-U, have another number of columns than words have.
 
     Args:
-        path: the file.
-        dialect: encoding, and characters of the longest line.
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
         has_tags: whether a column of tags must follow; where there is none, each tag is its word.
-        opener: opens the file, which may lie on other storage.
 
     Raises:
         UsageError: the file is missing, or has no such column.
@@ -157,7 +152,6 @@ class _Columns:
         return text.split("\t") if self._has_tabs else text.split()
 
     def is_comment(self, cells: list[str]) -> bool:
-        """Whether a line that begins with `#` has no word."""
         return len(cells) != self._count
 
     def fault(self, cells: list[str]) -> tuple[str, str] | None:
@@ -167,7 +161,7 @@ class _Columns:
         return "wrong number of columns", f"{len(cells)} where a word has {needed}"
 
     def begin(self, lines: Iterable[str]) -> None:
-        """Find how many columns words have; comments only count where there is nothing else."""
+        """Count the columns of words; comments only count where there is nothing else."""
         forms: list[Counter[tuple[int, bool]]] = [Counter(), Counter()]
         for line in lines:
             text = line.rstrip("\r\n")
@@ -193,7 +187,7 @@ class _Columns:
 
 
 class _Sentences:
-    """The lines since the end of the last sentence; a sentence comes when the next one ends."""
+    """Lines since the end of the last sentence; a sentence comes when the next one ends."""
 
     def __init__(self, columns: _Columns) -> None:
         self._columns = columns
@@ -241,13 +235,11 @@ def read_word_blocks(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
-    """Read the rows of a file in blocks; of CoNLL they have the one column `tokens`.
+    """Read blocks as `read_table_blocks` does; files of CoNLL, by name, have one column `tokens`.
 
     Args:
-        path: CoNLL by the ending of its name, otherwise a table.
         column: of the words: a list, its JSON text, or words with blanks between them. In CoNLL
             files a number, from 1; any other name means the usual column there.
-        dialect, block_rows, max_rows, console, opener: as of `read_table_blocks`; so are errors.
         as_lines: whether `raw_rows` of CoNLL are those that `with_tags` takes, otherwise JSON.
     """
     if is_conll(path):
@@ -274,7 +266,7 @@ def row_words(block: TableBlock, column: str) -> list[list[str]]:
 
 
 def are_single_words(values: Sequence[object]) -> bool:
-    """Whether the cells of a column of words are texts of mostly one word, not lists."""
+    """Whether cells of a column of words are texts of mostly one word, not lists."""
     filled = [value for value in values if value not in (None, "")]
     single = sum(
         not isinstance(value, list)
@@ -298,7 +290,6 @@ def tag_separator(raw: str) -> str:
 
 
 def _usable(path: str, block: TableBlock, column: str) -> TableBlock:
-    """A table's block without rows that have no words."""
     faults: dict[int, Reject] = {}
     for index, row in enumerate(block.rows):
         fault = _words_fault(row.get(column), column)
@@ -354,7 +345,7 @@ def _conll_blocks(
 
 
 def _pieces(sentence: ConllSentence) -> str:
-    """The text of a sentence as a JSON list, cut where the tags of its words go."""
+    """The words of a sentence as a JSON list, cut where their tags go."""
     pieces = [""]
     of_words = {line - sentence.first_line for line in sentence.lines}
     for index, line in enumerate(sentence.source):

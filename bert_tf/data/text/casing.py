@@ -1,4 +1,4 @@
-"""Letter case and accents: how texts are lower-cased, what vocabularies say of it, normal forms."""
+"""Lower-casing and accents, the casing of vocabularies, and normal forms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ KEEP_ACCENTS: Literal["keep-accents"] = "keep-accents"
 
 
 def lowercase_of(is_lowercase: bool | None, keep_accents: bool | None) -> Lowercase:
-    """The value of two settings; lower-casing is the default."""
     return KEEP_ACCENTS if keep_accents else is_lowercase is not False
 
 
@@ -32,8 +31,6 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Casing:
-    """Evidence of a vocabulary's entries on the case of its text."""
-
     is_cased: bool  # whether texts keep their capital letters
     has_accents: bool  # whether entries hold marks that lower-casing strips
     reason: str  # the evidence for `is_cased`, for the user
@@ -42,9 +39,8 @@ class Casing:
 def vocabulary_casing(vocab: Sequence[str]) -> Casing:
     """Decide whether a vocabulary is cased.
 
-    It is where at least a tenth of the entries with letters hold a capital, or where capital
-    letters are entries of their own as small ones are: every letter of the text that a vocabulary
-    was learned from is one. A few other entries with capitals were added to a lower-cased one.
+    It is if at least a tenth of the entries with letters hold a capital, or if capital letters are
+    entries of their own, as all letters of the text are that a vocabulary was learned from.
     """
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]
@@ -80,10 +76,9 @@ _LONGEST_RUN = 64
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """Same as `unicodedata.normalize`, in time linear in the text.
+    """Same as `unicodedata.normalize`, in linear time.
 
     Python sorts the marks after a letter by insertion: a megabyte of two marks takes hours.
-    Long runs are put into canonical order first (UAX 15; stable, by combining class).
     """
     if not text.isascii():
         text = _long_runs().sub(_in_order, text)

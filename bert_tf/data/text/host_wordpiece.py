@@ -1,8 +1,4 @@
-"""The text layer without TensorFlow: the ids and offsets of `WordPieceTokenizer`, in Python.
-
-For engines whose graph takes token ids. A text becomes words by two passes in C, `str.translate`
-and `str.split`, and a word is cut into tokens once: words repeat, and most are found in a table.
-"""
+"""`WordPieceTokenizer` without TensorFlow, for engines whose graph takes token ids."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ class TokenizedTexts:
 
 
 class CharacterTokenizer(Protocol):
-    """A tokenizer that knows where its tokens are: `WordPieceTokenizer`, `HostTokenizer`."""
-
     cls_id: int  # ids of [CLS] and [SEP]
     sep_id: int  # ids of [CLS] and [SEP]
 
@@ -51,7 +45,6 @@ def characters_at_bytes(
     """Turn byte offsets into UTF-8 texts into character (code point) offsets, int64 [n].
 
     Args:
-        texts: UTF-8.
         owners: int [n], ascending; the text of each offset.
         byte_offsets: int [n], at the beginning of a character or at the end of its text.
     """
@@ -115,7 +108,6 @@ class HostTokenizer:
         )
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
-        """The tokens of each text, without [CLS] and [SEP]."""
         ids: list[int] = []
         lengths = np.zeros(len(texts), np.int64)
         ids_of_word = self._ids_of_word
@@ -165,7 +157,7 @@ class HostTokenizer:
         )
 
     def _sources(self, codes: np.ndarray) -> np.ndarray:
-        """The character that each one of the normalized text is of, and the end: int64 [n + 1]."""
+        """The original character of each normalized one, and the end: int64 [n + 1]."""
         unknown = np.unique(codes[self._widths[codes] == _UNKNOWN_WIDTH])
         for code in unknown.tolist():
             self._widths[code] = len(self._marked_characters[code].replace(_BOUNDARY, ""))
@@ -224,7 +216,7 @@ class _Characters(dict[int, str]):
 
 
 def is_word_alone(character: str) -> bool:
-    """Whether a normalized character is split from what is around it."""
+    """Whether a normalized character is a word by itself."""
     if character in _ASCII_PUNCTUATION or character in _LATER_PUNCTUATION:
         return True
     return unicodedata.category(character).startswith("P") or is_ideograph(character)

@@ -1,8 +1,5 @@
-"""BERT's text normalization, a code point at a time, as a table tensorflow_text can run.
-
-The trie that `tensorflow_text.FastBertNormalizer` ships applies NFKC case folding and turns control
-characters into spaces; HuggingFace and google-research/bert apply NFD, drop accents and control
-characters. This module builds the trie for the latter.
+"""BERT's normalization as a table for tensorflow_text, whose own trie applies NFKC case folding and
+turns control characters into spaces; BERT's is NFD without accents and control characters.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ _CHILD_BLOCK = 64
 
 
 def is_ideograph(text: str) -> bool:
-    """Whether a text is one character that is a word of its own."""
+    """Whether a text is one character that is a word by itself."""
     return len(text) == 1 and any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
 
 
@@ -113,7 +110,7 @@ def normalizer_model(*, lowercase: Lowercase) -> bytes:
 
 
 def _mapped_values(lowercase: Lowercase) -> tuple[bytes, np.ndarray]:
-    """The distinct results end to end, and uint32 [code points]: where each finds its own, or 0."""
+    """Distinct results end to end, and uint32 [code points]: the place of each one's own, or 0."""
     pool = bytearray()
     value_of: dict[str, int] = {"": _DIFFERS}
     values = np.zeros(_CODE_POINTS, np.uint32)
@@ -127,11 +124,10 @@ def _mapped_values(lowercase: Lowercase) -> tuple[bytes, np.ndarray]:
 
 
 def _utf8_trie(values: np.ndarray) -> np.ndarray:
-    """A darts-clone double array that finds a code point's value by its UTF-8 bytes.
+    """Build a darts-clone double array from UTF-8 bytes to values.
 
     Every inner node owns a block of units (256 below the root, 64 elsewhere, since a continuation
-    byte has six free bits) in which the byte picks the unit: nothing has to be searched for. Equal
-    values have one unit and equal blocks one place.
+    byte has six free bits), in which the byte picks the unit; equal values and blocks are shared.
     """
     distinct = np.unique(values[values > 0])
     first_value = 2 * _ROOT_BLOCK  # unit 0 is the root; its children are the second 256 units
@@ -143,7 +139,6 @@ def _utf8_trie(values: np.ndarray) -> np.ndarray:
     block_at: dict[tuple[int, bytes], int] = {}
 
     def link(node: int, byte: int, span: np.ndarray) -> None:
-        """Make `node` lead to the code points of `span`, all of which have its bytes so far."""
         if not span.any():
             return
         if len(span) == 1:

@@ -1,8 +1,4 @@
-"""Reads `tokenizer.json` of HuggingFace's tokenizers, if it holds BERT's tokenization and no other.
-
-All parts that decide ids are looked at: normalizer, pre-tokenizer, model, added tokens and
-post-processor. Truncation, padding and the decoder leave the ids of a text as they are.
-"""
+"""Reads HuggingFace's `tokenizer.json` if all parts that decide ids are BERT's."""
 
 from __future__ import annotations
 
@@ -50,7 +46,6 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
 
 
 def _only_step(part: Any, steps: str) -> Any:
-    """A part of a tokenizer, taken out of a `Sequence` of one."""
     while (
         isinstance(part, dict)
         and part.get("type") == "Sequence"
@@ -68,7 +63,6 @@ def _unsupported(path: Path, part: str, value: Any) -> UsageError:
 
 
 def _named(value: Any) -> str:
-    """A part by its type, a sequence by the types of its steps, anything else as it is."""
     if isinstance(value, dict) and isinstance(value.get("type"), str):
         steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
         names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]

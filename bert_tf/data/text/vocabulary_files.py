@@ -1,4 +1,4 @@
-"""Vocabulary and casing of a HuggingFace folder, from any of the files that hold them."""
+"""Vocabulary and casing of a HuggingFace folder."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     """Read vocabulary, added tokens and casing.
 
     Entries are those of `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`, then the
-    tokens that were added. Further rows of the embeddings (`vocab_size`) get an entry `[unused…]`
-    each.
+    added tokens, then `[unused…]` for each further row of the embeddings (`vocab_size`).
 
     Raises:
         UsageError: there is no vocabulary, files disagree, a file asks for another tokenization
@@ -166,7 +165,7 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    """Note which added tokens HuggingFace, which looks before it splits, finds otherwise."""
+    """Note added tokens that HuggingFace, which finds them before it splits, treats differently."""
     words: list[str] = []
     split: list[str] = []
     for token in added:
@@ -204,13 +203,12 @@ def _check_size(folder: Path, entries: int, rows: int) -> str:
 
 
 def with_unused_entries(vocab: list[str], size: int) -> list[str]:
-    """The entries and, up to a size, new ones named `[unused…]`, which no text has."""
+    """Pad a vocabulary to a size with entries `[unused…]`, which no text has."""
     names = _unused_names(vocab)
     return [*vocab, *(next(names) for _ in range(size - len(vocab)))]
 
 
 def without_unused_end(vocab: list[str]) -> list[str]:
-    """The entries without those named `[unused…]` at their end."""
     end = len(vocab)
     while _UNUSED.fullmatch(vocab[end - 1]):
         end -= 1
@@ -230,7 +228,6 @@ def _listed(tokens: list[str]) -> str:
 
 
 def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowercase) -> None:
-    """Check for options of HuggingFace's tokenizers that give other tokens than BERT's rules."""
     options: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
         ("strip_accents", (None, lowercase is True)),

@@ -1,6 +1,5 @@
-"""WordPiece ids with byte offsets for pretraining, fine-tuning and graphs; rows of texts in graphs.
-
-Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenization.md.
+"""WordPiece ids with byte offsets, eager and in graphs, and rows of texts in graphs.
+Differences from HuggingFace's `BertTokenizerFast`: docs/tokenization.md.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _BATCH_TEXTS = 1024
 
 @dataclasses.dataclass(frozen=True)
 class _Vocabulary:
-    """Holds the entries out of sight of tf.Module, which would track and wrap a plain list."""
+    """Hides the entries from tf.Module, which would track and wrap a plain list."""
 
     entries: list[str]
 
@@ -36,9 +35,6 @@ class WordPieceTokenizer(tf.Module):
     Args:
         vocab: entries in the order of their ids, with the five specials (see `vocab_file`).
         lowercase: lower-case and strip accents before looking tokens up.
-
-    Attributes:
-        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
     def __init__(self, vocab: list[str], *, lowercase: Lowercase):
@@ -107,8 +103,6 @@ def pack_pairs(
 
     Args:
         first, second: ids int32 [n, (tokens)]; None for single texts.
-        max_seq_length: tokens per row, specials included.
-        tokenizer: knows the ids of [CLS] and [SEP].
 
     Returns:
         input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]; the type is

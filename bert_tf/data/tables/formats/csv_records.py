@@ -1,4 +1,4 @@
-"""Finds the records and fields of CSV (RFC 4180) and TSV bytes, whatever is broken among them."""
+"""Finds the records and fields of CSV (RFC 4180) and TSV bytes, broken ones included."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_records(
     most_records: int | None = None,
     is_end: bool = True,
 ) -> Records:
-    """Find records in bytes that begin with one.
+    """Find records in bytes, uint8, that begin with one.
 
     A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
     closing quote only a delimiter or a line end may come; where something else comes, or the record
@@ -63,13 +63,9 @@ def find_records(
     one of these is the delimiter.
 
     Args:
-        data: uint8.
-        delimiter: the byte between fields.
-        has_quotes: whether quotes mean anything (they do not in TSV).
+        has_quotes: false for TSV, where quotes have no meaning.
         first_line: number of the first line, from 1.
-        start: the byte where the first record begins.
         longest: characters of a record; longer ones are broken.
-        most_records: how many to find; None for all.
         is_end: whether the file ends with the bytes; if not, a last record that may continue is
             left out.
     """
@@ -265,7 +261,7 @@ def _quoted(data, position, record_start, longest):
 def field_bytes(
     data: np.ndarray, records: Records, fields: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copy some fields by their numbers, unquoted: uint8 bytes, and int64 offsets into them."""
+    """Copy fields by number, unquoted: uint8 bytes, and int64 offsets into them."""
     starts, stops = records.field_starts[fields], records.field_stops[fields]
     copied = np.empty(int((stops - starts).sum()), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)

@@ -1,9 +1,4 @@
-"""Rows of CSV (RFC 4180) and TSV files, with their line numbers; bad rows do not end the reading.
-
-TSV follows GLUE: a quote is a character like any other, unless the cells of the file are quoted by
-need, as pandas writes them (`is_quoted_tsv`). Empty columns at the end, which Excel writes, are
-left out.
-"""
+"""Rows of CSV (RFC 4180) and TSV files; as in GLUE, TSV has no quotes, unless `is_quoted_tsv`."""
 
 from __future__ import annotations
 
@@ -55,8 +50,6 @@ ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableHeader:
-    """Names of columns and separators of a delimited file."""
-
     columns: tuple[str, ...]  # in file order, without empty ones at the end, or numbers from 1
     raw: str | None  # as in the file, without mark and line end; None without a header
     delimiter: str  # what separates two cells
@@ -74,10 +67,7 @@ def read_delimited_rows(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
-    """Yield the header of a CSV (with quotes) or TSV file, then its rows.
-
-    A delimiter other than the comma (`find_delimiter`) and quotes in TSV (`is_quoted_tsv`) are
-    logged.
+    """Yield the header of a CSV (with quotes) or TSV file, then its rows; bad rows become rejects.
 
     Raises:
         InputError: no header, two columns of one name, a header that is not text.
@@ -223,7 +213,6 @@ class _RowReader:
         return len(self.header.columns) + self.header.empty_columns
 
     def _filled(self, raw: str, count: int) -> str:
-        """A row with as many cells as the header has, where the last ones are empty."""
         missing = self._cells - count
         if missing >= 0:
             return raw + self.header.delimiter * missing
@@ -233,15 +222,14 @@ class _RowReader:
 
 
 def _folded(cell: str) -> str:
-    """A cell without case, blanks and the byte-order mark that a joined file begins with."""
     return cell.strip('\ufeff" \t').casefold()
 
 
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
-    """Which records are rows, and which count as blank lines, bool [records].
+    """Find records that are rows, and those that count as blank lines, bool [records].
 
-    Cells after those of the named columns must be empty, as those of Excel's empty columns are. In
-    a table with such columns, rows of empty cells only are blank lines.
+    Cells after those of the named columns, as of Excel's empty columns, must be empty. In a table
+    with such columns, rows of empty cells only are blank lines.
     """
     counts = np.diff(records.offsets)
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
@@ -273,11 +261,7 @@ def row_reject(
 
 
 def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Which rows, from starts to stops, are UTF-8 in all their cells: bool [rows].
-
-    A cell of another encoding rejects the row, whichever columns are needed: what the other bytes
-    of that row mean is not known, and it could not be written into a file of UTF-8.
-    """
+    """Whether rows, from starts to stops, are UTF-8 in all cells, needed or not: bool [rows]."""
     if _valid_texts(data, np.array([0, len(data)])) is not None:
         return np.ones(len(starts), np.bool_)
     unusual = np.flatnonzero(data >= 0x80)
@@ -289,7 +273,7 @@ def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndar
 
 
 def _strings(data: np.ndarray, lengths: np.ndarray) -> list[str] | None:
-    """UTF-8 texts that follow one another; None if they are not UTF-8."""
+    """Consecutive UTF-8 texts; None if they are not UTF-8."""
     texts = _valid_texts(data, offsets_of(lengths))
     return None if texts is None else list(texts.to_numpy(zero_copy_only=False).tolist())
 

@@ -1,4 +1,4 @@
-"""Rows of JSON lines files: an object per line; bad lines do not end the reading."""
+"""Rows of JSON lines files: one object per line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_json_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yield the objects of a JSON lines file; blank lines are no rows."""
+    """Yield the objects of a JSON lines file; blank lines are not rows, bad lines are rejects."""
     dialect.check_has_names(path, KEYS_ARE_NAMES)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
@@ -85,11 +85,7 @@ class RowError(Exception):
 
 
 def parse_object(raw: str) -> dict[str, Any]:
-    """Parse a JSON line without lone surrogates into an object.
-
-    Raises:
-        RowError: it is not JSON or not an object, has a key twice, or text that is not Unicode.
-    """
+    """Parse a JSON line; raise RowError for no object, a key twice, or text that is not Unicode."""
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Rows of Parquet files with the values that JSON lines of them would have, in bounded memory."""
+"""Rows of Parquet files, with values as in JSON lines, in bounded memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
 
     Raises:
         UsageError: the file cannot be opened, or is compressed as a whole.
-        InputError: it is no Parquet file, or damaged (also while reading).
+        InputError: it is not a Parquet file, or damaged (also while reading).
     """
     if compression_of(path) is not None:
         raise UsageError(
@@ -63,7 +63,7 @@ def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schem
 
     Raises:
         InputError: the file is damaged, or has two columns of one name.
-        UsageError: it cannot be read, or was said to have no header.
+        UsageError: it cannot be read, or `--no-header` was given.
     """
     dialect.check_has_names(path, "columns of Parquet have names")
     with open_parquet(path, opener) as (_, file):
@@ -86,7 +86,7 @@ def is_text(kind: pa.DataType) -> bool:
 def read_batches(
     stream: BinaryIO, file: pq.ParquetFile, group: int, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a row group, without views, as many at once as take bounded memory."""
+    """Yield the rows of a row group, without views, in batches of bounded memory."""
     row_group = file.metadata.row_group(group)
     leaves = [
         leaf
@@ -154,7 +154,6 @@ def is_view(kind: pa.DataType) -> bool:
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
-    """The type of the same values whose rows can be selected."""
     return _mapped(kind, _without_view)
 
 
@@ -172,7 +171,7 @@ def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """The values as Python's, times as texts where its types cannot hold one of them."""
+    """Values as Python's; times as texts where its types cannot hold one of them."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -190,7 +189,6 @@ def _time_as_text(kind: pa.DataType) -> pa.DataType:
 
 
 def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with its innermost types changed, and views of lists as lists."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([field.with_type(_mapped(field.type, change)) for field in kind])
@@ -224,9 +222,8 @@ def read_parquet_rows(
 ) -> Iterator[ParsedRow]:
     """Yield rows with their number from 1, as JSON text and as values by column.
 
-    Texts, numbers, truth values, lists and structs are those of JSON; dates, times and decimals are
-    texts as Arrow writes them. Bytes that are not UTF-8 are base64 (RFC 4648, section 4); in needed
-    columns they reject the row.
+    Dates, times and decimals are texts as Arrow writes them. Bytes that are not UTF-8 are base64
+    (RFC 4648, section 4); in needed columns they reject the row.
     """
     first = 1
     with open_parquet(str(path), opener) as (stream, file):

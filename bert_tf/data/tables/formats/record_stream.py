@@ -1,4 +1,4 @@
-"""Records of a delimited file in file order, in bounded memory, and what separates its cells."""
+"""Records of a delimited file in file order, in bounded memory, and its delimiter and quotes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
     """Choose the one of comma, semicolon, tab and bar that gives the header most columns.
 
     Bars, common in names and texts, need equally many cells in the first rows. Without a header,
-    the delimiter that gives most of the first rows as many cells, two or more, as the first of
-    them.
+    the delimiter that gives most of the first rows as many cells, two or more, as the first row.
     """
 
     def agreement(delimiter: str) -> float:
@@ -48,17 +47,16 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
 
 
 def named_delimiter(sample: np.ndarray) -> str | None:
-    """The delimiter that a first line `sep=;` names; None without such a line."""
+    """Delimiter named by a first line `sep=;`, if any."""
     found = _NAMED_DELIMITER.match(sample[:256].tobytes())
     return found[1].decode("latin-1") if found else None
 
 
 def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
-    """Whether the cells of a TSV file are quoted as those of CSV, which pandas and Excel do.
+    """Whether the cells of a TSV file are quoted as those of CSV, as pandas and Excel do.
 
-    Every cell that begins with a quote is then quoted well, and some are by need: within a line
-    they hold doubled quotes, or tabs and line ends without which rows would not have the header's
-    cells.
+    Every cell that begins with a quote is then quoted well, and some by need: they hold doubled
+    quotes, or tabs and line ends without which rows would not have the header's cells.
     """
     if _QUOTE not in sample:
         return False
@@ -97,7 +95,7 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
 
 
 def first_cells(data: np.ndarray, records: Records) -> list[str]:
-    """The cells of the first record, which must be sound; other bytes than UTF-8 are surrogates."""
+    """Cells of the first record, which must be sound; bytes other than UTF-8 become surrogates."""
     fields = np.arange(records.offsets[1])
     copied, offsets = field_bytes(data, records, fields)
     content, bounds = copied.tobytes(), offsets.tolist()
@@ -113,17 +111,16 @@ _MOST_RECORDS = 8192  # found at once
 
 @dataclasses.dataclass(frozen=True)
 class LongLine:
-    """The line of a record that is longer than allowed, and has been skipped."""
+    """A record longer than allowed, which has been skipped."""
 
     line: int
 
 
 class RecordStream:
-    """Find the records of bytes that are read part by part.
+    """Records of bytes that are read part by part.
 
     Args:
-        read: the next bytes, at most so many; none at the end.
-        has_quotes: whether quotes mean anything; may be set as long as no record has been skipped.
+        has_quotes: whether quotes mean anything; may be set until a record has been skipped.
         longest: characters of a record.
     """
 
@@ -137,7 +134,7 @@ class RecordStream:
         self.is_end = False
 
     def peek(self) -> np.ndarray:
-        """uint8: the bytes from the next record on, with all of it unless it is too long."""
+        """Bytes uint8 from the next record on, with all of it unless it is too long."""
         while not self.is_end:
             records = self._find(ord(","), 1)
             if len(records.lines) or records.is_cut_off:
@@ -146,7 +143,7 @@ class RecordStream:
         return self._data[self._start :]
 
     def first(self, delimiter: str) -> tuple[np.ndarray, Records] | LongLine | None:
-        """The next record alone, which stays the next one; None at the end of the file."""
+        """The next record, which stays the next one; None at the end of the file."""
         start, line = self._start, self._line
         for found in self.windows(delimiter, most_records=1):
             if not isinstance(found, LongLine):
@@ -157,7 +154,7 @@ class RecordStream:
     def windows(
         self, delimiter: str, *, most_records: int = _MOST_RECORDS
     ) -> Iterator[tuple[np.ndarray, Records] | LongLine]:
-        """Yield the records to the end of the file, and the bytes that they are in."""
+        """Yield the records to the end of the file, with the bytes that hold them."""
         while True:
             records = self._find(ord(delimiter), most_records)
             self._start, self._line = records.end, records.end_line
@@ -200,7 +197,6 @@ class RecordStream:
         self._start = 0
 
     def _skip_line(self) -> None:
-        """Drop what is left of the line, which does not end in the bytes read so far."""
         self._start = len(self._data)
         while not self.is_end:
             self._fill()

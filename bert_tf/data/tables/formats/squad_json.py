@@ -1,8 +1,4 @@
-"""SQuAD 1.1 and 2.0 JSON: every question with its context and line.
-
-Other libraries write lists of its paragraphs, and questions with their contexts in place of its
-articles, which are read as well.
-"""
+"""SQuAD 1.1 and 2.0 JSON, and lists of paragraphs or questions as other libraries write them."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ SQUAD_COLUMNS = ("id", "question", "context")  # columns of the questions as row
 
 
 class SquadEntry(NamedTuple):
-    """A question, or a part of the file without any."""
-
     line: int  # where it begins, counted from 1
     context: Any  # the paragraph's text; any JSON value
     question: Any  # the question's object; any JSON value
@@ -75,7 +69,7 @@ def read_squad_entries(
     Raises:
         InputError: the file is not JSON, not of SQuAD's form, or larger than an eighth of
             `dialect.max_table_megabytes`.
-        UsageError: it cannot be read, or was said to have no header.
+        UsageError: it cannot be read, or `--no-header` was given.
     """
     dialect.check_has_names(path, "this is SQuAD JSON")
     megabytes = dialect.max_table_megabytes / _JSON_GROWTH
@@ -125,7 +119,7 @@ def read_squad_entries(
 def read_squad_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yield the questions as rows with `id`, `question` and `context`; answers are left out."""
+    """Yield questions as rows with `id`, `question` and `context`, without answers."""
     source = str(path)
     for line, context, question, fault in read_squad_entries(path, dialect, opener):
         if fault is not None:
@@ -178,7 +172,6 @@ class _Walk:
     def parts(
         self, pattern: Sequence[str | None], path: JsonPath
     ) -> Iterator[tuple[JsonPath, int]]:
-        """Paths and offsets of the value that begins here, and of all below it on the pattern."""
         self._skip_blanks()
         yield path, self._place
         opening = self._text[self._place]
