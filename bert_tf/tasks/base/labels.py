@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -217,14 +217,30 @@ def reject_other_labels(table: Table, column: str) -> Table:
     Raises:
         RowsRejected: no row is left.
     """
+    advice = f"column {column!r} is read; name another with --label-column"
+    return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
+
+
+def reject_cells(
+    table: Table,
+    column: str,
+    is_usable: Callable[[str], bool],
+    *,
+    reason: str,
+    shown: Callable[[str], str],
+    advice: str,
+) -> Table:
+    """Rejects the rows whose cell of a column cannot be used.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
     rejects = {
-        index: Reject(table.source, line, _REASON, shortened(label))
-        for index, (label, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
-        if not _is_number(label)
+        index: Reject(table.source, line, reason, shown(cell))
+        for index, (cell, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
+        if not is_usable(cell)
     }
-    return table.rejecting(
-        rejects, advice=f"column {column!r} is read; name another with --label-column"
-    )
+    return table.rejecting(rejects, advice=advice)
 
 
 def _is_number(label: str) -> bool:

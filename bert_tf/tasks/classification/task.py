@@ -14,13 +14,13 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.label_task import LabelTask, softened_divergence
 from bert_tf.tasks.base.labels import (
     labels_on_card,
+    reject_cells,
     shown_labels,
     sorted_labels,
     suspicious_labels,
@@ -270,21 +270,10 @@ def loss_without_texts(
     return float(-(used * np.log(used / used.sum())).sum() / (rows * weights).sum())
 
 
-_REASON = "weight is not a number from 0"
-
-
 def rejecting_bad_weights(table: Table, column: str) -> Table:
-    """The table without rows whose weight is no finite number, or a negative one.
-
-    Raises:
-        RowsRejected: no row is left.
-    """
-    rejects = {
-        index: Reject(table.source, line, _REASON, repr(text))
-        for index, (text, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
-        if not _is_weight(text)
-    }
-    return table.rejecting(rejects, advice=f"is {column!r} the column of weights?")
+    """Rejects the rows whose weight is no finite number, or a negative one."""
+    reason, advice = "weight is not a number from 0", f"is {column!r} the column of weights?"
+    return reject_cells(table, column, _is_weight, reason=reason, shown=repr, advice=advice)
 
 
 def _is_weight(text: str) -> bool:
