@@ -1,4 +1,4 @@
-"""Writes losses of PyTorch's CrossEntropyLoss, for tests/bert_tf/tasks/classification/test_loss.py.
+"""Writes losses of PyTorch's CrossEntropyLoss, for test_task_loss.py of classification.
 
     python tests/parity/cross_entropy.py OUTPUT.npz
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,14 +30,6 @@ from bert_tf.weights.resizing import VocabularySubset
 
 MOST_ENCODED = 20_000  # rows whose tokens are counted, spread evenly over the file
 _LEAST_STEPS = 2
-
-
-class _Rows(NamedTuple):
-    """A file as its task reads it, and a sample of it encoded."""
-
-    task: Task
-    source: Any
-    data: TaskData
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -208,11 +200,12 @@ class Surveyor:
             precision=self._arithmetic.precision.policy.removeprefix("mixed_"),
         )
 
-    def _read(self, config: FinetuneConfig) -> _Rows:
+    def _read(self, config: FinetuneConfig) -> tuple[Task, Any, TaskData]:
+        """A file as its task reads it, and a sample of it encoded."""
         task, source = task_class(config.task).from_training(config, self._console)
         sample = source
         if len(source) > MOST_ENCODED:
             chosen = np.zeros(len(source), bool)
             chosen[np.linspace(0, len(source) - 1, MOST_ENCODED).astype(np.int64)] = True
             sample = source.split(chosen)[1]
-        return _Rows(task, source, task.encode(sample, self._tokenizer, training=True))
+        return task, source, task.encode(sample, self._tokenizer, training=True)
