@@ -55,72 +55,63 @@ def find_label_errors(
             f"fold {fold + 1} of {config.folds}: {quantity(len(rows), 'row')} to check by a model "
             f"of the other {len(table) - len(rows):,}"
         )
-        of_fold = _Fold(config, task, table, folds == fold, folder / f"fold-{fold + 1}")
-        probabilities[rows], known = of_fold.probabilities(console)
+        probabilities[rows], known = _of_fold(
+            config, task, table, folds == fold, folder / f"fold-{fold + 1}", console
+        )
         numbers = task.targets(table)["label"][rows]
         is_checked[rows] = known[numbers]
     return _judged(task, table, probabilities, is_checked)
 
 
-class _Fold:
-    """A fold's rows, and the model of all others."""
+def _of_fold(
+    config: ClassificationLabelErrorsConfig,
+    task: ClassificationTask,
+    table: Table,
+    is_held_out: np.ndarray,
+    folder: Path,
+    console: Console,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of the held-out rows by a model of the others: float32 [rows, labels].
 
-    def __init__(
-        self,
-        config: ClassificationLabelErrorsConfig,
-        task: ClassificationTask,
-        table: Table,
-        is_held_out: np.ndarray,
-        folder: Path,
-    ):
-        self._config = config
-        self._task = task
-        self._others, self._held_out = table.split(is_held_out)
-        self._folder = folder
-
-    def probabilities(self, console: Console) -> tuple[np.ndarray, np.ndarray]:
-        """Returns float32 [rows, labels], 0 for rows of unknown labels, and which are known."""
-        done, note = (self._folder.with_suffix(suffix) for suffix in (".npz", ".json"))
-        if finished_sha256(note, done) is None:
-            found, known = self._predicted(console)
-            with replacing_file(done) as aside, aside.open("wb") as stream:
-                np.savez(stream, probabilities=found, known=known)
-            note_finished(note, done)
-        if self._folder.is_dir():
-            shutil.rmtree(self._folder)
-        with np.load(done) as kept:
-            return kept["probabilities"], kept["known"]
-
-    def _predicted(self, console: Console) -> tuple[np.ndarray, np.ndarray]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        train, run = self._folder / "train.jsonl", self._folder / "run"
-        _write_table(train, self._others)
-        finetune(self._finetuning(train, run), console)
-        known = np.isin(self._task.labels, self._task.gold(self._others))
-        is_known = known[self._task.targets(self._held_out)["label"]]
-        found = np.zeros((len(self._held_out), len(known)), np.float32)
+    Also returns which labels that model knows, bool [labels]; rows with others have only zeros.
+    """
+    done, note = (folder.with_suffix(suffix) for suffix in (".npz", ".json"))
+    if finished_sha256(note, done) is None:
+        others, held_out = table.split(is_held_out)
+        folder.mkdir(parents=True, exist_ok=True)
+        train, run = folder / "train.jsonl", folder / "run"
+        _write_table(train, others)
+        finetune(_finetuning(config, train, run), console)
+        known = np.isin(task.labels, task.gold(others))
+        is_known = known[task.targets(held_out)["label"]]
+        found = np.zeros((len(held_out), len(known)), np.float32)
         if is_known.any():
-            predicted = predict_rows(str(run), self._held_out.split(is_known)[1], console)
+            predicted = predict_rows(str(run), held_out.split(is_known)[1], console)
             found[np.ix_(is_known, known)] = predicted["probabilities"]
-        return found, known
+        with replacing_file(done) as aside, aside.open("wb") as stream:
+            np.savez(stream, probabilities=found, known=known)
+        note_finished(note, done)
+    if folder.is_dir():
+        shutil.rmtree(folder)
+    with np.load(done) as kept:
+        return kept["probabilities"], kept["known"]
 
-    def _finetuning(self, train: Path, run: Path) -> Any:
-        """The section of `finetune` for the other folds."""
-        options = TASKS[self._config.task].options
-        values = {
-            field.name: getattr(self._config, field.name) for field in dataclasses.fields(options)
+
+def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path) -> Any:
+    """The section of `finetune` for the other folds."""
+    options = TASKS[config.task].options
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(options)}
+    return finetune_config(
+        {
+            **values,
+            "train": str(train),
+            "output": str(run),
+            "encoding": "utf-8",
+            "header": True,
+            "max_train_rows": 0,
+            "eval_fraction": 0.0,
         }
-        return finetune_config(
-            {
-                **values,
-                "train": str(train),
-                "output": str(run),
-                "encoding": "utf-8",
-                "header": True,
-                "max_train_rows": 0,
-                "eval_fraction": 0.0,
-            }
-        )
+    )
 
 
 def _judged(
