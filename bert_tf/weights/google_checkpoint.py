@@ -48,7 +48,7 @@ _DAMAGED = (tf.errors.OpError, ValueError, IndexError, NotImplementedError)
 
 
 def read_google_checkpoint(folder: Path) -> ModelDirectory:
-    """The model of a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
+    """Opens a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
 
     Raises:
         UsageError: a file is missing, there are several checkpoints, or vocabulary and config
@@ -84,7 +84,7 @@ def huggingface_name(name: str) -> str | None:
 
 
 def google_name(name: str) -> str:
-    """The TensorFlow 1 variable of HuggingFace's tensor: the inverse of `huggingface_name`."""
+    """Inverse of `huggingface_name`."""
     if name in _HEAD_VARIABLES:
         return _HEAD_VARIABLES[name]
     *scope, last = name.split(".")
@@ -106,16 +106,9 @@ def write_google_checkpoint(
 ) -> list[str]:
     """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
 
-    Its scripts take them as `--bert_config_file`, `--vocab_file` and `--init_checkpoint`. Kernels
-    are [input, output]; heads have the names of their task's script. The casing, a flag of these
-    scripts, is kept in HuggingFace's `tokenizer_config.json`.
-
-    Args:
-        folder: to write to; made if it is missing.
-        config: the model's.
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
-        tensors: float32 by HuggingFace's name.
+    Kernels are [input, output]; heads have the names of their task's script. The casing, a flag of
+    its scripts, is kept in HuggingFace's `tokenizer_config.json`. Tensors are float32 by
+    HuggingFace's name.
 
     Returns:
         Differences between the checkpoint and the model, a sentence each.
@@ -172,7 +165,6 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
             self._names = {name: key for key, name in names.items() if name is not None}
 
     def count_numbers(self) -> int:
-        """Numbers in all tensors, without reading them."""
         shapes = self._reader.get_variable_to_shape_map()
         return sum(math.prod(shapes[key]) for key in self._names.values())
 

@@ -1,4 +1,4 @@
-"""Converts other libraries' BERT weights to a model directory; the format is detected."""
+"""Converts BERT weights of other libraries to a model directory; the format is detected."""
 
 from __future__ import annotations
 
@@ -41,11 +41,8 @@ _TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
 
 def read_source(source: str | Path) -> ModelDirectory:
-    """Opens weights of a known format.
-
-    Args:
-        source: a HuggingFace folder, a KerasHub preset folder, or a folder with a checkpoint of
-            google-research/bert or TF Model Garden; a folder of sentence-transformers.
+    """Opens a HuggingFace, sentence-transformers or KerasHub folder, or one with a checkpoint of
+    google-research/bert or TF Model Garden.
 
     Raises:
         UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
@@ -70,9 +67,7 @@ def read_source(source: str | Path) -> ModelDirectory:
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """HuggingFace's class for the weights: the one in `config.json` if they have its head, else by
-    their heads.
-    """
+    """HuggingFace's class by `config.json` if the weights have its head, else by their heads."""
     for name in directory.document.get("architectures") or ():
         name = str(name).removeprefix("TF").removeprefix("Flax")
         if all(tensor in directory.tensors for tensor in _HEADS.get(name, ())):
@@ -111,8 +106,8 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 
 
 def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
-    """Purpose of the classifier, by `config.json`; else one logit is a number, and several are
-    labels of which one is chosen, as in HuggingFace's loss.
+    """Purpose of the classifier, by `config.json`, else as in HuggingFace's loss: one logit is a
+    number, several are labels of which one is chosen.
 
     None without a classifier, and for a problem that does not fit the number of logits.
     """
@@ -134,7 +129,7 @@ def write_imported(
 ) -> None:
     """Writes a model directory with the encoder and all known heads, float32.
 
-    `directory` is of `read_source`; a `task` of None keeps the source's, if it has one.
+    A `task` of None keeps the source's, if it has one.
     """
     write_directory(
         output,

@@ -50,10 +50,9 @@ def is_keras_hub_preset(folder: Path) -> bool:
 
 
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
-    """The encoder, vocabulary and casing of a preset, under HuggingFace's names.
+    """Opens a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
 
-    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Of the
-    task presets the head of a `BertTextClassifier` is read.
+    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12.
 
     Raises:
         UsageError: a preset of another model, or without weights or vocabulary.
@@ -97,7 +96,7 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
 
 
 def _task_of_preset(folder: Path) -> str | None:
-    """KerasHub's class of a preset with a head, whose weights are in a file of their own."""
+    """KerasHub's class of a preset with a head, whose weights are in a separate file."""
     if not (folder / TASK).is_file() or not (folder / _TASK_WEIGHTS).is_file():
         return None
     count_numbers(folder / _TASK_WEIGHTS)
@@ -122,10 +121,7 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 
 
 def count_numbers(path: Path) -> int:
-    """Numbers in the arrays of an HDF5 file, without reading them.
-
-    Raises InputError if it is damaged or its arrays are larger than the file, as compressed ones.
-    """
+    """Counts numbers in an HDF5 file; InputError if damaged or if the arrays exceed its size."""
     numbers = 0
 
     def add(_: str, node: Any) -> None:
@@ -168,12 +164,9 @@ def write_keras_hub_preset(
     """Writes a preset in the layout of KerasHub's own `save_to_preset`.
 
     `BertBackbone.from_preset` and `BertTokenizer.from_preset` load the encoder and the vocabulary.
-    A classifier of whole texts becomes a `BertTextClassifier`. Other heads are left out:
-    KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon than BERT's.
-
-    Args:
-        folder, config, vocab, lowercase, tensors: see `write_google_checkpoint`.
-        max_seq_length: of the classifier's preprocessor.
+    A classifier of whole texts, `max_seq_length` tokens long, becomes a `BertTextClassifier`. Other
+    heads are left out: KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon.
+    Other arguments are as of `write_google_checkpoint`.
 
     Returns:
         Differences between the preset and the model, a sentence each.
@@ -232,7 +225,7 @@ def _differences(
 
 
 def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
-    """A new pooler for a model without one, by HuggingFace's names; always the same."""
+    """A new pooler for a model without one; always the same."""
     width = config.hidden_size
     kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
     return {
@@ -247,14 +240,13 @@ def _size_of_preset(tensors: Mapping[str, np.ndarray], vocab: list[str]) -> int:
 
 
 def _drop_time(metadata: Path) -> None:
-    """Removes the time of saving, which KerasHub never reads, so that equal models are equal."""
+    """Removes the time of saving, so that equal models have equal files."""
     document = json.loads(metadata.read_text(encoding="utf-8"))
     del document["date_saved"]
     write_text_atomically(metadata, json.dumps(document, indent=4))
 
 
 def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:
-    """The encoder's variables by HuggingFace's names."""
     layer = backbone.get_layer
     for name, variable in (
         ("word_embeddings", layer("token_embedding").embeddings),

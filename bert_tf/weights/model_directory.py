@@ -50,19 +50,12 @@ Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelDirectory:
-    """An opened model directory.
+    """An opened model directory; raises UsageError if vocabulary and config disagree on entries.
 
     Attributes:
-        path: where it is.
-        config: shape of the encoder.
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
-        task: content of `task.json`, None if there is none.
+        task: content of `task.json`.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
         notes: on parts left out of the model, and on guesses, a sentence each.
-
-    Raises:
-        UsageError: vocabulary and config disagree on the number of entries.
     """
 
     path: Path
@@ -75,7 +68,7 @@ class ModelDirectory:
 
     @functools.cached_property
     def recipe(self) -> EmbeddingRecipe | None:
-        """Recipe of text vectors in a folder of sentence-transformers, see `read_recipe`."""
+        """Recipe of a folder of sentence-transformers, see `read_recipe`."""
         return read_recipe(self.path, max_positions=self.config.max_position_embeddings)
 
     @functools.cached_property
@@ -97,8 +90,8 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     sentence-transformers.
 
     Raises:
-        UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary,
-            config and weights disagree.
+        UsageError: there is no such folder, a file is missing, the model is not BERT, or
+            vocabulary, config and weights disagree.
         InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
     """
     folder = model_folder(path)
@@ -151,16 +144,10 @@ def _read_task(path: Path) -> dict[str, Any] | None:
 
 
 def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
-    """Loads the directory's weights into a built model.
+    """Loads weights into a built model; raises UsageError if those of the encoder do not fit.
 
     Heads (and the pooler) that the directory lacks, or has for another number of labels, keep their
-    initial values.
-
-    Returns:
-        Paths of the variables that kept them.
-
-    Raises:
-        UsageError: the encoder's weights are incomplete or of another shape.
+    initial values; returns the paths of these variables.
     """
     fresh: list[str] = []
     missing: list[str] = []
@@ -214,20 +201,15 @@ def write_model_directory(
     restore: Restore | None = None,
     with_weights: bool = True,
 ) -> None:
-    """Writes a model in HuggingFace's format.
+    """Writes a built model of `bert_tf.models` in HuggingFace's format.
 
     The folder appears or is replaced whole. One that holds other files already (a job's output
     directory with its `config.yaml`) is filled instead, file by file, the weights last but for
     `SHA256SUMS`.
 
     Args:
-        path: folder to write.
-        model: a built model of `bert_tf.models`.
-        vocab: entries by id.
-        lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
-        recipe: of text vectors, which makes the folder one of sentence-transformers; None for the
-            model's own, if it has one.
+        recipe: makes the folder one of sentence-transformers; None for the model's own, if any.
         restore: puts back what the model was built without.
         with_weights: False writes all other files, for a folder with the weights elsewhere.
 
@@ -269,7 +251,7 @@ def model_tensors(model: Any) -> dict[str, np.ndarray]:
 
 
 def label_names(task: dict[str, Any] | None, number: int) -> list[str]:
-    """The task's labels, or HuggingFace's `LABEL_0` … where it names none."""
+    """The task's labels, or HuggingFace's `LABEL_0` … if it names none."""
     labels = (task or {}).get("labels")
     return list(labels) if labels else [f"LABEL_{index}" for index in range(number)]
 
@@ -289,10 +271,8 @@ def write_directory(
 ) -> None:
     """Writes the files of a model directory; see `write_model_directory`.
 
-    Args:
-        architecture, problem_type: HuggingFace's class, and purpose of a classifier.
-        labels: names of the classifier's logits; empty if there is none.
-        tensors: float32 by HuggingFace name; None leaves the file of the weights out.
+    `labels` name the classifier's logits; `tensors` are float32 by HuggingFace name, None to leave
+    the weights out.
     """
     path = Path(path)
     if len(vocab) != config.vocab_size:

@@ -53,7 +53,7 @@ _HEAD_VARIABLES = {
 
 
 def departures(config: BertConfig, library: str) -> list[str]:
-    """How the original BERT of a library differs from the model, a sentence per difference."""
+    """Differences of a library's original BERT from the model, a sentence each."""
     found = []
     if config.hidden_act == "gelu":
         found.append(
@@ -73,7 +73,6 @@ def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
 
     Optimizers' variables, counters and heads of other tasks are left out. Of two poolers the
     next-sentence head's is taken: TF Model Garden's pretraining leaves the encoder's as it began.
-    The numbered layer after the blocks is the pooler.
     """
     keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
     # Other tasks, too, keep their head as a model's first one.
@@ -88,12 +87,9 @@ def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
 
 
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
-    """A variable's value in HuggingFace's shape: heads joined, kernels as [output, input].
+    """Converts a variable to HuggingFace's shape: heads joined, kernels as [output, input].
 
-    Args:
-        name: HuggingFace's.
-        value: attention kernels [hidden, heads, head] or [heads, head, hidden], biases
-            [heads, head]; everything else is two-dimensional or a vector.
+    Attention kernels are [hidden, heads, head] or [heads, head, hidden], biases [heads, head].
     """
     value = value.astype(np.float32)
     if name.endswith(".bias") or "LayerNorm" in name:
@@ -118,7 +114,6 @@ def _encoder_layers(blocks: int) -> dict[str, str]:
 
 
 def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
-    """HuggingFace's name of a key, given `_encoder_layers`; None for others."""
     if not key.endswith(_VALUE) or ".OPTIMIZER_SLOT" in key or "optimizer" in key.split("/")[0]:
         return None
     path = key.removesuffix(_VALUE)
@@ -149,7 +144,6 @@ def _joined(layer: str, last: str) -> str | None:
 
 
 def _variables(path: str, layer: str) -> Iterator[tuple[str, str]]:
-    """Path and HuggingFace's name of each variable of a layer."""
     if layer.endswith("_embeddings"):
         yield f"{path}/embeddings", f"{layer}.weight"
         return

@@ -1,4 +1,4 @@
-"""BERT models as ONNX graphs from token ids to scores, made of HuggingFace's tensors."""
+"""BERT models as ONNX graphs from token ids to scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def onnx_model(
     *,
     recipe: EmbeddingRecipe | None = None,
 ) -> onnx.ModelProto:
-    """The graph of a model, with its weights.
+    """Builds the graph of a model, with its weights (float32 by HuggingFace's names).
 
     Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
     free. Outputs are float32, by architecture:
@@ -44,12 +44,6 @@ def onnx_model(
       `masked_lm_positions`, int64 [batch, predictions].
     - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
       is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
-
-    Args:
-        architecture: HuggingFace's name of the class, as `architectures` of `config.json`.
-        config: shape of the encoder.
-        tensors: float32 by HuggingFace's names.
-        recipe: of text vectors; None for none.
 
     Raises:
         UsageError: the architecture is not known, or the weights do not fit into one ONNX file.
@@ -69,8 +63,6 @@ def onnx_model(
 
 
 class _Graph:
-    """Nodes and weights of a graph, in the order in which they are added."""
-
     def __init__(self, config: BertConfig, tensors: Tensors, recipe: EmbeddingRecipe | None):
         self.config = config
         self.recipe = recipe
@@ -100,7 +92,6 @@ class _Graph:
         return self.weight(f"axes {values}", np.array(values, np.int64))
 
     def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
-        """A linear layer and an activation."""
         kernel = self.weight(f"{name}.weight", self.tensors[f"{name}.weight"].T)
         bias = self.weight(f"{name}.bias", self.tensors[f"{name}.bias"])
         outputs = self.add("Add", self.add("MatMul", inputs, kernel), bias)
@@ -132,11 +123,7 @@ class _Graph:
         return self.weight(full, self.tensors[full])
 
     def encode(self, *, first_only: bool = False) -> str:
-        """The last layer's output, [batch, length, hidden]; [batch, 1, hidden] if `first_only`.
-
-        With `first_only` the last layer computes no query, output projection or feed-forward
-        network of tokens other than the first.
-        """
+        """Output of the last layer, [batch, length, hidden]; [batch, 1, hidden] if `first_only`."""
         words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
         types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
         length = self.add("Shape", WORD_IDS, start=1, end=2)
@@ -190,7 +177,7 @@ class _Graph:
         return self.dense(first, "bert.pooler.dense", "tanh")
 
     def embedding(self, hidden: str, recipe: EmbeddingRecipe) -> str:
-        """The vector of each text, [batch, hidden]; see `bert_tf.layers.pooling`."""
+        """Text vectors, [batch, hidden]; see `bert_tf.layers.pooling`."""
         if recipe.pooling == "cls":
             vectors = self.add(
                 "Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1
@@ -215,7 +202,7 @@ class _Graph:
     def model(
         self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
     ) -> onnx.ModelProto:
-        """The finished model; `outputs`: the node's output and the axes of each, by name."""
+        """Finishes the model; `outputs` are node outputs and axes by name."""
         public = {node: name for name, (node, _) in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):

@@ -1,8 +1,7 @@
-"""Reads PyTorch weight files without PyTorch and without running the code that pickles may hold.
+"""Reads PyTorch weight files (zip archives) without PyTorch and without running code in pickles.
 
-The file is a zip archive since PyTorch 1.6: `data.pkl` describes the tensors, `data/<key>` holds
-the numbers. Nothing of it is larger in memory than on disk: members are stored, not compressed, and
-no tensor has more numbers than its storage.
+Nothing of a file is larger in memory than on disk: members are stored, not compressed, and no
+tensor has more numbers than its storage.
 """
 
 from __future__ import annotations
@@ -111,15 +110,11 @@ class PyTorchFile:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the floating-point tensors by name."""
+        """Shapes of the floating-point tensors."""
         return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """The numbers of a tensor, in the type they are stored in.
-
-        Raises:
-            InputError: the numbers are missing, or fewer than the tensor's shape asks for.
-        """
+        """Reads a tensor in its stored dtype; raises InputError if numbers are missing."""
         tensor = self._tensors[name]
         try:
             with self._open() as archive:

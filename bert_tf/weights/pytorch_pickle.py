@@ -3,8 +3,8 @@
 No pickle machine runs: Python's own imports and calls any name in a pickle, and allocates lengths
 and memo sizes that a few of its bytes ask for. The opcodes here are those of state dicts (as in
 PyTorch's `torch/_weights_only_unpickler.py`, and protocol 4's for the same values). Each allocates
-in proportion to the bytes it takes, so the length of a pickle bounds the memory, and keys are
-texts, since hashing shared tuples inside each other takes exponential time.
+in proportion to the bytes it takes, and keys are texts, since hashing shared tuples inside each
+other takes exponential time.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ _STORAGE_TYPES = {
 
 
 class PickleError(ValueError):
-    """The bytes are no pickle of a state dict; the message describes the fault."""
+    """The bytes are not the pickle of a state dict."""
 
 
 class ForeignNameError(Exception):
-    """The pickle names something that no state dict has; the argument is the name."""
+    """The pickle holds a name, the argument, that no state dict has."""
 
 
 class Storage(NamedTuple):
-    """Numbers in the archive: their type, and the name of the member that holds them."""
-
     dtype: np.dtype
     key: str
 
@@ -57,7 +55,7 @@ class Tensor(NamedTuple):
 
 
 def read_pickle(content: bytes) -> Any:
-    """The value of a pickle of at most LONGEST_PICKLE_BYTES, with a `Tensor` for each tensor.
+    """Reads a pickle of at most LONGEST_PICKLE_BYTES, with a `Tensor` for each tensor.
 
     Raises:
         PickleError: it is cut short, too long, or not of a state dict.

@@ -1,4 +1,4 @@
-"""Changes of a model's size: more positions or vocabulary entries, fewer layers or entries."""
+"""Changes of a model's size: positions, vocabulary entries, layers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,10 @@ _LAYER = re.compile(r"(bert\.encoder\.layer\.)(\d+)(\..+)")
 
 
 def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
-    """The model with a longer table of positions, which needs some training on long sequences.
+    """Stretches the position table, which then needs some training on long sequences.
 
     The old rows are spread evenly over the new table, the first and the last staying at its ends,
-    and rows between them are interpolated linearly.
-
-    Raises:
-        UsageError: fewer positions than the model has.
+    and rows between them are interpolated linearly. Raises UsageError for fewer positions.
     """
     old = directory.config.max_position_embeddings
     if positions < old:
@@ -53,14 +50,9 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
 
 
 def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirectory:
-    """The model with only some layers, a start for a student (Sanh et al. 2019, section 3).
+    """Keeps only some layers, as a start for a student (Sanh et al. 2019, section 3).
 
-    Args:
-        directory: the model.
-        layers: numbers from 0, in ascending order.
-
-    Raises:
-        UsageError: the model has no such layer.
+    Layers count from 0, in ascending order. Raises UsageError if the model lacks one.
     """
     number = directory.config.num_hidden_layers
     if layers[-1] >= number:
@@ -83,19 +75,15 @@ def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirect
 
 
 def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
-    """The model with an extended vocabulary.
+    """Extends the vocabulary to that of a file.
 
     A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
     cannot split, from the normal distribution of a fresh model, drawn by the piece alone. Its bias
-    in the masked-LM head is 0.
-
-    Args:
-        directory: the model.
-        path: vocabulary that begins with the model's own pieces in their order; names of unused
-            rows at the end of its embeddings may be left out.
+    in the masked-LM head is 0. The file begins with the model's own pieces in their order; names of
+    unused rows at the end of its embeddings may be left out.
 
     Raises:
-        UsageError: the file is no vocabulary, or an old piece has another id there.
+        UsageError: the file is not a vocabulary, or an old piece has another id there.
     """
     vocab, old = read_vocab(path), directory.vocab
     if vocab[: len(old)] != old:
@@ -139,7 +127,6 @@ class VocabularySubset:
     """Some entries of a vocabulary, renumbered in the same order.
 
     Args:
-        directory: the whole model.
         ids: int arrays of any shape with ids to keep, beside those of the special tokens.
 
     Attributes:
@@ -176,7 +163,7 @@ class VocabularySubset:
     def whole(
         self, config: BertConfig, tensors: Mapping[str, np.ndarray]
     ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-        """Config and float32 tensors of the trained subset, with the whole vocabulary again."""
+        """Puts a trained subset, float32, back into the whole vocabulary."""
         trained = tensors[WORD_EMBEDDINGS]
         words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
         words[self._is_kept] = trained
@@ -188,8 +175,6 @@ class VocabularySubset:
 
 
 class _WithWords(Mapping[str, np.ndarray]):
-    """Tensors of a model, read when asked for, with other word embeddings."""
-
     def __init__(self, tensors: Mapping[str, np.ndarray], words: np.ndarray):
         self._tensors, self._words = tensors, words
 

@@ -1,4 +1,4 @@
-"""The files of a sentence-transformers folder that describe how its vectors are made.
+"""The recipe of text vectors in a sentence-transformers folder.
 
 `modules.json` lists the steps: a Transformer, a Pooling, optionally a Normalize. Releases 2 to 5
 name a pooling by a key for each mode, release 6 by one key; both are read, the former is written,
@@ -39,11 +39,7 @@ def transformer_folder(folder: Path) -> Path:
 
 
 def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
-    """The recipe of a folder of sentence-transformers; None of any other folder.
-
-    Args:
-        folder: may have a `modules.json`.
-        max_positions: the longest sequence of the encoder.
+    """Reads the recipe of a folder of sentence-transformers; None for any other folder.
 
     Raises:
         UsageError: `embed` does not compute these modules or settings.

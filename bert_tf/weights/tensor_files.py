@@ -66,10 +66,9 @@ _KNOWN = (
 
 
 class TensorFlowFile:
-    """The weights of a `tf_model.h5` by PyTorch's names, without the prefix `bert.`.
+    """Weights of a `tf_model.h5` by PyTorch's names, without the prefix `bert.`.
 
-    Raises:
-        InputError: the file is damaged, or its arrays are larger than the file.
+    Raises InputError if the file is damaged or its arrays are larger than the file.
     """
 
     def __init__(self, path: Path):
@@ -94,7 +93,7 @@ class TensorFlowFile:
                 self.shapes[name] = node.shape[::-1] if place.endswith("kernel:0") else node.shape
 
     def read(self, name: str) -> np.ndarray:
-        """The numbers of a tensor, kernels as [output, input]."""
+        """Reads a tensor, kernels as [output, input]."""
         place = self._places[name]
         try:
             with h5py.File(self._path) as file:
@@ -111,12 +110,10 @@ class TensorFlowFile:
 
 
 def huggingface_name(place: str) -> str | None:
-    """PyTorch's name of a variable, by its path; None of anything else.
+    """PyTorch's name of a variable by its path; None of anything else.
 
-    | path                                       | name                 |
-    |--------------------------------------------|----------------------|
-    | "bert/…/bert/pooler/dense/kernel:0"        | pooler.dense.weight  |
-    | "mlm___cls/…/mlm___cls/predictions/bias:0" | cls.predictions.bias |
+    "bert/…/bert/pooler/dense/kernel:0" is pooler.dense.weight,
+    "mlm___cls/…/mlm___cls/predictions/bias:0" is cls.predictions.bias.
     """
     found = _VARIABLE.fullmatch(place)
     if found is None:
@@ -129,13 +126,11 @@ def huggingface_name(place: str) -> str | None:
 class FolderTensors(Mapping[str, np.ndarray]):
     """The floating-point tensors of a folder, float32, by `canonical_name`.
 
-    Args:
-        folder: holds `model.safetensors` or `pytorch_model.bin`, or shards of them with an index,
-            or `tf_model.h5`.
+    The folder holds `model.safetensors` or `pytorch_model.bin`, or shards of them with an index,
+    or `tf_model.h5`.
 
     Raises:
-        UsageError: the folder has none of these files, or a PyTorch file that holds more than
-            tensors.
+        UsageError: none of these files, or a PyTorch file that holds more than tensors.
         InputError: a file is damaged.
     """
 
@@ -168,11 +163,9 @@ class FolderTensors(Mapping[str, np.ndarray]):
         return len(self._readers)
 
     def count_numbers(self) -> int:
-        """Numbers in all tensors, without reading them."""
         return sum(map(math.prod, self._shapes.values()))
 
     def leave_out(self, prefix: str) -> None:
-        """Excludes the tensors whose names have this prefix."""
         for name in [name for name in self._readers if name.startswith(prefix)]:
             del self._readers[name], self._shapes[name]
 
@@ -196,7 +189,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
 
 
 def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ...]:
-    """Leaves out a masked-LM head with embeddings of its own; returns that as a sentence, if so."""
+    """Leaves out a masked-LM head with its own embeddings, and returns notes on that."""
     if _DECODER not in tensors or WORD_EMBEDDINGS not in tensors:
         return ()
     if np.array_equal(tensors[_DECODER], tensors[WORD_EMBEDDINGS]):

@@ -34,8 +34,7 @@ class TensorBinding:
     """One variable and the tensors that hold its value.
 
     Attributes:
-        variable: of the model.
-        names: HuggingFace's names; several are joined along the variable's last axis.
+        names: HuggingFace's; several are joined along the variable's last axis.
         is_transposed: PyTorch keeps kernels as [output, input].
         is_required: a model directory without it is useless; heads and the pooler may be absent.
     """
@@ -46,11 +45,11 @@ class TensorBinding:
     is_required: bool = False
 
     def join(self, tensors: list[np.ndarray]) -> np.ndarray:
-        """The variable's value from the tensors called `names`."""
+        """Makes the variable's value of the tensors called `names`."""
         return np.concatenate([t.T if self.is_transposed else t for t in tensors], axis=-1)
 
     def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """The tensors by name from the variable's value, float32."""
+        """Makes the tensors by name, float32, of the variable's value."""
         parts = np.split(value.astype(np.float32), len(self.names), axis=-1)
         return {
             name: part.T if self.is_transposed else part
@@ -60,7 +59,7 @@ class TensorBinding:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledBinding(TensorBinding):
-    """One variable whose tensors hold another scale: `value * scale + offset`."""
+    """One variable whose tensors hold `value * scale + offset`."""
 
     scale: float
     offset: float
