@@ -24,8 +24,7 @@ ConfigType = TypeVar("ConfigType", VocabConfig, PreprocessConfig)
 
 
 def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[ConfigType, str]:
-    """The config of a data job with the casing that is used, and a note as of
-    `decide_lowercase`."""
+    """Returns the config with the casing to use, and the note of `decide_lowercase`."""
     asked: Lowercase | None = None
     if config.lowercase is not None or config.keep_accents:
         asked = lowercase_of(config.lowercase, config.keep_accents)
@@ -43,12 +42,7 @@ def decide_lowercase(
     """Decides whether to lower-case texts before looking them up in a vocabulary.
 
     Its manifest decides, or the tokenizer's files beside it in the folder of a model; without
-    either, its entries.
-
-    Args:
-        asked: the user's choice; None for none.
-        source: file of the vocabulary.
-        vocab: its entries.
+    either, its entries. `source` is the vocabulary's file.
 
     Returns:
         The choice, and a sentence for the user where only the entries say that it is cased.
@@ -78,7 +72,6 @@ def decide_lowercase(
 
 
 def _recorded_lowercase(source: str) -> tuple[Lowercase, str] | None:
-    """What was recorded when the vocabulary was made or used, and by which file."""
     path = path_of(source)
     made = read_manifest(source)
     settings = (made or {}).get("config", {})

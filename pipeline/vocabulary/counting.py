@@ -40,7 +40,6 @@ class CountWords(beam.PTransform):
 
     Args:
         folder: shared by all workers and the submitting process.
-        lowercase: which tokenizer's words to count.
         max_word_length: characters; longer words are only numbered.
         held_out_fraction: fraction of documents, chosen by the hash of their text, whose words are
             counted apart.
@@ -127,7 +126,7 @@ class _CountInBundle(beam.DoFn):
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    """What `CountWords` counted."""
+    """Counts made by `CountWords`."""
 
     words: pa.Array  # string, distinct words to learn from
     counts: np.ndarray  # int64, how often each was seen
@@ -137,7 +136,6 @@ class WordCounts:
 
 
 def read_counts(folder: str) -> WordCounts:
-    """Reads what `CountWords` wrote."""
     too_long = read_shared_files(folder, _TOO_LONG, may_be_none=True)
     return WordCounts(
         *_read_kind(folder, _LEARNING),

@@ -1,11 +1,9 @@
 """Learns a WordPiece vocabulary from word counts by merging the most frequent pair of pieces.
 
 The algorithm is that of HuggingFace's `WordPieceTrainer` (byte pair encoding, Sennrich et
-al. 2016, with pieces that continue a word marked): the alphabet first, then one merge after the
-other. Ties go to the pair whose pieces are older, so the same counts always give the same
+al. 2016). Ties go to the pair whose pieces are older, so the same counts always give the same
 vocabulary. Unlike there, words with a character outside the kept alphabet are left out (they become
-[UNK] anyway), and a kept character is kept both as a beginning and as a continuation, so that every
-word of kept characters can be written.
+[UNK] anyway), and kept characters both begin and continue words.
 """
 
 from __future__ import annotations
@@ -54,16 +52,15 @@ def learn_vocabulary(
     extra_pieces: float = 0.0,
     base: Sequence[str] = SPECIALS,
 ) -> LearnedVocabulary:
-    """Learns `vocab_size` pieces, or fewer if there is nothing more to merge.
+    """Learns `vocab_size` pieces, special tokens included, or fewer if no pair is left to merge.
 
     Args:
         words: string [words], distinct, none empty, in any order.
         counts: int64 [words].
-        vocab_size: entries requested, special tokens included.
         min_frequency: pairs seen fewer times are not merged.
         limit_alphabet: characters kept at most, the most frequent first.
         extra_pieces: fraction of `vocab_size` that is learned beyond it, after which the least used
-            pieces are removed (see `pruning`).
+            pieces are removed (see `prune_pieces`).
         base: pieces that come first and stay; another vocabulary to extend it for these words.
     """
     words, counts = _most_frequent(words, counts)
@@ -114,8 +111,7 @@ def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.nd
 def _choose_alphabet(
     frequencies: np.ndarray, limit: int, capacity: int, known: set[str]
 ) -> list[int]:
-    """The most frequent code points, in their order, that fit with their continuations into
-    `capacity` entries, of which known pieces need none."""
+    """The most frequent code points whose new pieces fit into `capacity` entries, sorted."""
     seen = np.flatnonzero(frequencies)
     by_frequency = seen[np.argsort(-frequencies[seen], kind="stable")]
     chosen: list[int] = []
@@ -147,8 +143,7 @@ def _count_characters(data, offsets, counts, frequencies):
 def _words_as_symbols(
     data: np.ndarray, offsets: np.ndarray, symbol_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Symbols (int32), bounds (int64 [kept + 1]) and places (int64 [kept]) of the words of kept
-    characters; `symbol_of` is int32 [2, code points], for first and for further characters."""
+    """Symbols (int32), bounds (int64 [kept + 1]) and places (int64) of words of kept characters."""
     symbols = np.empty(len(data), np.int32)
     bounds = np.zeros(len(offsets), np.int64)
     kept = np.empty(len(offsets) - 1, np.int64)

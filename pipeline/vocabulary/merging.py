@@ -18,49 +18,28 @@ _WORDS_CHUNK_SIZE = 1 << 18
 
 
 class _Pairs(NamedTuple):
-    """The pairs of neighboring symbols; a pair has a number and a place in each array.
+    """The pairs of neighboring symbols; a pair has a number and a place in each array."""
 
-    Attributes:
-        sizes: int64 [4]: pairs, nodes, touched pairs, and heap entries there are.
-        buckets: int32, the last pair of each hash bucket, -1 for none.
-        next_in_bucket: int32, the pair before it in the same bucket.
-        keys: int64, left symbol << 32 | right symbol.
-        totals: int64, how often the pair occurs in the text.
-        steps: int32, the step in which the pair was last touched.
-        heads: int32, the first node of the chain of words the pair may be in, -1 for none.
-        node_words: int32, the word of a node.
-        next_nodes: int32, the node after it.
-        touched: int32, the pairs that got more in this step.
-        heap_totals: int64, a heap with the highest total on top,
-        heap_pairs: int32, of equal totals the pair with the lowest key.
-    """
-
-    sizes: np.ndarray
-    buckets: np.ndarray
-    next_in_bucket: np.ndarray
-    keys: np.ndarray
-    totals: np.ndarray
-    steps: np.ndarray
-    heads: np.ndarray
-    node_words: np.ndarray
-    next_nodes: np.ndarray
-    touched: np.ndarray
-    heap_totals: np.ndarray
-    heap_pairs: np.ndarray
+    sizes: np.ndarray  # int64 [4]: numbers of pairs, nodes, touched pairs, heap entries
+    buckets: np.ndarray  # int32, the last pair of each hash bucket, -1 for none
+    next_in_bucket: np.ndarray  # int32, the pair before it in the same bucket
+    keys: np.ndarray  # int64, left symbol << 32 | right symbol
+    totals: np.ndarray  # int64, how often the pair occurs in the text
+    steps: np.ndarray  # int32, the step in which the pair was last touched
+    heads: np.ndarray  # int32, first node of the chain of words the pair may be in, -1 for none
+    node_words: np.ndarray  # int32, the word of a node
+    next_nodes: np.ndarray  # int32, the node after it
+    touched: np.ndarray  # int32, the pairs that got more in this step
+    heap_totals: np.ndarray  # int64, a heap with the highest total on top
+    heap_pairs: np.ndarray  # int32, of equal totals the pair with the lowest key
 
 
 class _Spellings(NamedTuple):
-    """What each symbol spells, as single symbols.
+    """The single symbols that each symbol spells."""
 
-    Attributes:
-        letters: int32, the spellings one after the other.
-        bounds: int64 [symbols + 1], where each begins.
-        slots: int32, an open-addressing hash table of symbols by spelling, -1 where free.
-    """
-
-    letters: np.ndarray
-    bounds: np.ndarray
-    slots: np.ndarray
+    letters: np.ndarray  # int32, the spellings one after the other
+    bounds: np.ndarray  # int64 [symbols + 1], where each begins
+    slots: np.ndarray  # int32, open-addressing hash table of symbols by spelling, -1 where free
 
 
 def merge_pairs(
@@ -74,22 +53,19 @@ def merge_pairs(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Byte pair encoding (Sennrich et al. 2016) with pair counts kept up to date.
 
-    The pair with the highest count is merged, of equal ones the pair with the smaller left symbol,
-    then the smaller right one. A merge that spells a symbol which exists already (`ab` + `c` after
-    `a` + `bc`) gives that symbol.
+    Of equally frequent pairs, the one with the smaller left symbol is merged first, then the
+    smaller right one. A merge that spells a symbol which exists already (`ab` + `c` after `a` +
+    `bc`) gives that symbol.
 
     Args:
-        symbols: int32, the words' symbols below `num_singles`, one word after the other; this
-            array is worked in.
+        symbols: int32, the words' symbols below `num_singles`, one word after the other; modified.
         bounds: int64 [words + 1], where words begin in `symbols`.
-        counts: int64 [words], how often each word was seen.
-        num_singles: symbols to begin with.
+        counts: int64 [words].
         most_symbols: symbols to end with.
-        min_frequency: pairs with a lower count are not merged (at least 1).
 
     Returns:
-        Left and right symbol of each new one, which is numbered from `num_singles` on (int32
-        [merges] each), and whether pairs ran out before `most_symbols` were made.
+        Left and right symbol of each new one, numbered from `num_singles` on (int32 [merges] each),
+        and whether pairs ran out before `most_symbols` were made.
     """
     merges = max(most_symbols - num_singles, 0)
     left = np.empty(merges, np.int32)
@@ -110,8 +86,7 @@ def merge_pairs(
 
 
 def _empty_pairs(num_symbols: int) -> _Pairs:
-    """Arrays for all pairs that can come up: one for each symbol of the text, and two for each time
-    that two symbols become one, which is at most once per symbol. Memory is committed on use."""
+    """Arrays for all possible pairs, at most three for each symbol; memory is committed on use."""
     capacity = 3 * num_symbols + 1
     return _Pairs(
         sizes=np.zeros(4, np.int64),
@@ -130,7 +105,6 @@ def _empty_pairs(num_symbols: int) -> _Pairs:
 
 
 def _single_spellings(num_singles: int, merges: int, longest: int) -> _Spellings:
-    """The single symbols' spellings, with capacity for those of all merges and one more."""
     letters = np.empty(num_singles + (merges + 1) * longest, np.int32)
     letters[:num_singles] = np.arange(num_singles)
     bounds = np.zeros(num_singles + merges + 2, np.int64)
@@ -167,7 +141,6 @@ def _slot_of_spelling(spellings, begin, end):
 
 @numba.njit(cache=True, nogil=True)
 def _count_pairs(symbols, bounds, counts, pairs, first_word, last_word):
-    """Counts the pairs of some words."""
     for word in range(first_word, min(last_word, len(counts))):
         for place in range(bounds[word], bounds[word + 1] - 1):
             _change(pairs, symbols[place], symbols[place + 1], word, counts[word], 0)
@@ -187,9 +160,7 @@ def _merge(
     progress,
     most_words,
 ):
-    """Merges until enough symbols are made, no pair is frequent enough, or about `most_words` words
-    were looked at; whether it is to be called again, continuing from `progress`, int64 [2]: symbols
-    made, and pairs merged."""
+    """Returns whether to call again with the same `progress`, after about `most_words` words."""
     num_singles = len(spellings.bounds) - 2 - len(left)
     words = 0
     while progress[_MADE] < len(left) and words < most_words:
@@ -291,10 +262,7 @@ def _symbol_of(spellings, first, second, next_symbol):
 
 @numba.njit(cache=True)
 def _pop_best(pairs, min_frequency):
-    """Takes the pair with the highest total off the heap; -1 if none is frequent enough.
-
-    An entry whose total is outdated goes back with the pair's present total.
-    """
+    """Takes the pair with the highest total off the heap; -1 if none is frequent enough."""
     while pairs.sizes[_HEAP] > 0:
         total, pair = pairs.heap_totals[0], np.int64(pairs.heap_pairs[0])
         _drop_top(pairs)
@@ -316,7 +284,6 @@ def _comes_first(pairs, total, pair, other_total, other_pair):
 
 @numba.njit(cache=True)
 def _push(pairs, pair):
-    """Puts a pair with its present total on the heap."""
     total = pairs.totals[pair]
     place = pairs.sizes[_HEAP]
     pairs.sizes[_HEAP] += 1
@@ -332,7 +299,6 @@ def _push(pairs, pair):
 
 @numba.njit(cache=True)
 def _drop_top(pairs):
-    """Takes the first entry off the heap."""
     totals, entries = pairs.heap_totals, pairs.heap_pairs
     pairs.sizes[_HEAP] -= 1
     size = pairs.sizes[_HEAP]

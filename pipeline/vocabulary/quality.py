@@ -20,8 +20,6 @@ _SMALLEST_STEP = 1 / 200
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """How words are written with a vocabulary."""
-
     words: int  # in the text
     pieces_per_word: float  # on average, an [UNK] being one
     unknown_fraction: float  # words that become [UNK], as a fraction of 1
@@ -47,13 +45,6 @@ def write_words(
     pieces: list[str], words: pa.Array, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Writes words with the longest pieces first.
-
-    Pieces are found by 64-bit hashes of their text, seeded apart for beginnings and continuations.
-
-    Args:
-        pieces: the vocabulary.
-        words: string [words].
-        counts: int64 [words].
 
     Returns:
         How many pieces each word is written with, 0 where it becomes [UNK] (int32 [words]), and how
@@ -123,18 +114,10 @@ def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses
 def prune_pieces(
     pieces: list[str], words: pa.Array, counts: np.ndarray, *, size: int, num_fixed: int
 ) -> list[str]:
-    """Removes the least used pieces until `size` are left, in their order.
+    """Removes the least used pieces until `size` are left, in their order; the first stay.
 
-    Merging leaves pieces that only served to build longer ones, which then take their place: about
-    one in twenty of 30,000 is never used. Learning more pieces and removing the least used fills
-    these entries.
-
-    Args:
-        pieces: the vocabulary.
-        words: string [words], distinct.
-        counts: int64 [words].
-        size: pieces to leave.
-        num_fixed: pieces at the beginning that stay whatever their use.
+    Merging leaves pieces that only served to build longer ones: about one in twenty of 30,000 is
+    never used. Learning more pieces and removing the least used fills these entries.
     """
     while len(pieces) > size:
         surplus = len(pieces) - size

@@ -14,12 +14,7 @@ from pipeline.vocabulary.word_splitter import WordSplitter
 
 
 class WordCounter:
-    """Counts of distinct words, in memory of about 100 bytes each.
-
-    Args:
-        lowercase: which tokenizer's words to count.
-        max_word_length: characters; longer words are not kept.
-    """
+    """Counts distinct words up to `max_word_length` characters; about 100 bytes of memory each."""
 
     def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self._splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
@@ -31,7 +26,6 @@ class WordCounter:
         self._letters = np.empty(1 << 15, np.uint8)
 
     def __len__(self) -> int:
-        """Distinct words."""
         return self._size
 
     @property
@@ -40,7 +34,6 @@ class WordCounter:
         return self._splitter.too_long
 
     def count(self, sentences: pa.Array) -> None:
-        """Counts the words of some sentences."""
         for letters, bounds in self._splitter.split(sentences):
             self._add(letters, bounds, np.ones(len(bounds) - 1, np.int64))
 
@@ -73,7 +66,6 @@ class WordCounter:
                 self._grow(int(bounds[done + 1] - bounds[done]))
 
     def _grow(self, next_word: int) -> None:
-        """Doubles the arrays that are full."""
         if self._size == len(self._hashes):
             self._hashes = _grown(self._hashes, 2 * self._size)
             self._counts = _grown(self._counts, 2 * self._size)
@@ -105,8 +97,7 @@ def _fill_slots(slots, hashes):
 def _insert(
     new_letters, new_bounds, new_counts, new_word, slots, hashes, bounds, counts, letters, size
 ):
-    """Adds words from a place onwards until the table is full; where it stopped, and how many
-    distinct words there are now. All in one function: calls with many arrays cost too much here."""
+    """Returns where it stopped, at the end or a full table, and the number of distinct words."""
     mask = len(slots) - 1
     while new_word < len(new_counts):
         begin, end = new_bounds[new_word], new_bounds[new_word + 1]

@@ -27,11 +27,7 @@ _SENTENCE, _POSITION, _WRITTEN, _WORDS, _CHARACTERS, _TOO_LONG = range(6)
 
 
 class WordTables(NamedTuple):
-    """How a kernel turns UTF-8 into words, by the rules of later tokenization.
-
-    After `bert_tf.data.text.normalizer`, white space separates words; punctuation and Chinese
-    characters are words by themselves (`BasicTokenizer` of google-research/bert `tokenization.py`).
-    """
+    """How a kernel splits UTF-8 into words, as `BasicTokenizer` of google-research/bert does."""
 
     actions: np.ndarray  # uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED
     # int32 [NUM_CODE_POINTS]; a MAPPED code point becomes `mapped[offsets[m] : offsets[m + 1]]`
@@ -45,7 +41,6 @@ class WordTables(NamedTuple):
 
 @functools.cache
 def word_tables(lowercase: Lowercase) -> WordTables:
-    """The tables of the lower-casing, accent-stripping tokenizer or of the cased one."""
     actions = np.full(NUM_CODE_POINTS, WORD, np.uint8)
     for code_point in ASSIGNED:
         if unicodedata.category(chr(code_point)).startswith("P") or _is_ascii_symbol(code_point):
@@ -80,12 +75,7 @@ def _is_ascii_symbol(code_point: int) -> bool:
 
 
 class WordSplitter:
-    """Splits sentences into words.
-
-    Args:
-        lowercase: which tokenizer's words.
-        max_word_length: characters; longer words are left out and counted in `too_long`.
-    """
+    """Splits sentences into words; those over `max_word_length` characters are only counted."""
 
     def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self.too_long = 0
@@ -93,12 +83,7 @@ class WordSplitter:
         self._max_word_length = max_word_length
 
     def split(self, sentences: pa.Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Splits sentences, whose ends are ends of words, some megabytes at a time.
-
-        Yields:
-            uint8 letters, and int64 [words + 1] bounds of the words in them; overwritten by the
-            next.
-        """
+        """Yields uint8 letters and int64 [words + 1] bounds; the next ones overwrite them."""
         offsets, data = offsets_and_data(sentences)
         size = _OUTPUT_BYTES + 4 * self._max_word_length + _MOST_MAPPED
         letters = np.empty(size, np.uint8)
