@@ -1,7 +1,6 @@
-"""One process fills a folder or file, then it is sealed; what others made is never touched.
+"""One process fills a folder or file, then its manifest, written last, seals it.
 
-`config.yaml` in a folder, or `.FILE.config.yaml` beside a file, is the marker of an output that is
-being made; its manifest, written last, seals it.
+The marker of an unfinished output is `config.yaml` in a folder, `.FILE.config.yaml` beside a file.
 """
 
 from __future__ import annotations
@@ -48,13 +47,8 @@ def filling_folder(
 ) -> Iterator[None]:
     """Makes the folder ready for the block to fill; `config.yaml` in it shows whose it is.
 
-    A block that fails before it has written anything leaves the folder as empty as it was. Where it
-    has listed the rows that it rejected and nothing else, any config may follow.
-
-    Args:
-        spec: the job.
-        inputs: fingerprints of what the output is made from.
-        options: whether to remove what is there, if this tool made it.
+    A block that fails before it has written anything leaves the folder as empty as it was. If it
+    has only listed rejected rows, any config may follow.
 
     Raises:
         UsageError: there is a folder of somebody else, or an unfinished run of another config or
@@ -102,13 +96,7 @@ def filling_folder(
 def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     """The block makes the file, and its manifest last; not for a finished file that stays.
 
-    The marker beside the file is there until its manifest is; the manifest of an older file is gone
-    from the start. Where the block fails before it has replaced that file or what lies beside it,
-    both are as before.
-
-    Args:
-        spec: the job.
-        options: whether to replace a file that is there, whosever it is.
+    If the block fails before it has replaced the file or its neighbors, all are as before.
 
     Raises:
         UsageError: there is a file of somebody else, also beside it, or an unfinished one of
@@ -143,7 +131,7 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
 
 
 def remove_marks(place: OutputPlace, section_name: str) -> None:
-    """Removes from a finished output what a job did not that was killed after its manifest."""
+    """Removes the marks left by a job that was killed after it wrote its manifest."""
     if place.is_directory:
         marks = [place.path / INPUTS]
     elif read_marker(place.marker, section_name) is None:
@@ -166,7 +154,7 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 
 def _check_removable(content: list[Path]) -> None:
-    """Looks before anything is removed, so that all of it is or nothing."""
+    """Checks before anything is removed, so that all of it is or nothing."""
     if any(isinstance(path, RemotePath) for path in content):
         return
     folders = [path for path in content if path.is_dir() and not path.is_symlink()]

@@ -1,4 +1,4 @@
-"""The frame of every job: is it done already, may it start, what did it make, what comes next."""
+"""The frame of every job: skips finished work, checks the output, writes the manifest."""
 
 from __future__ import annotations
 
@@ -55,52 +55,34 @@ _SECONDS, _REMOTE_SECONDS = 5.0, 60.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """A job: its output, and all that decides it.
+    """A job: its output, and all that decides it."""
 
-    Attributes:
-        config: its resolved section, whose key `output` names the file or folder to make; with the
-            inputs it identifies the output.
-        inputs: files and folders to read, for fingerprints, by the config key that names them. That
-            key's value does not count then: content does, not the name it goes by.
-        is_folder: whether the output is a folder, made here with `config.yaml` in it; None where
-            the declaration of `output` says so (`writes`).
-        checked_inputs: which files of an input, a folder, are compared with its `SHA256SUMS` while
-            they are read for its fingerprint, so that the work need not read them again.
-        ignored_keys: config keys that do not change this output's content, besides those declared
-            so (`affects_output`).
-        can_resume: whether the work resumes from what an interrupted run left in the folder; if
-            not, what it left is removed first.
-        extendable_key: config key that the work, which can resume, takes an output up by, finished
-            or not, that is of a smaller value and otherwise the same.
-        temporary: folder of intermediate data, in an output that is a folder or beside one that is
-            a file; removed once the output is finished.
-        may_be_remote: whether the work only writes by paths of `path_of`, so that the output may
-            lie on any storage that Beam writes.
-    """
-
-    config: Section
+    config: Section  # resolved; its key `output` names the file or folder to make
+    # Files and folders to read, by the config key that names them; their fingerprints identify the
+    # output, in place of the values of these keys.
     inputs: Inputs
-    is_folder: bool | None = None
+    is_folder: bool | None = None  # None: as `output` is declared (`writes`)
+    # Which files of an input folder are compared with `SHA256SUMS` while they are fingerprinted.
     checked_inputs: CheckedInputs = dataclasses.field(default_factory=dict)
+    # Keys that do not change this output's content, besides those declared so (`affects_output`).
     ignored_keys: tuple[str, ...] = ()
-    can_resume: bool = False
+    can_resume: bool = False  # from an interrupted run's files; if not, they are removed first
+    # Key of which a larger value continues an otherwise equal output; needs `can_resume`.
     extendable_key: str | None = None
+    # Folder of intermediate data, in an output folder or beside a file; removed at the end.
     temporary: Path | None = None
-    may_be_remote: bool = False
+    may_be_remote: bool = False  # whether the work only writes by paths of `path_of`
 
     @property
     def command(self) -> str:
-        """The command that runs the job."""
         return self.config.section_name.replace("_", "-")
 
     @property
     def output(self) -> str:
-        """The output as it was given."""
         return str(self.config.as_dict()["output"])
 
     @functools.cached_property
     def place(self) -> OutputPlace:
-        """The output and what belongs to it."""
         is_folder = self.is_folder
         if is_folder is None:
             fields = {field.name: field for field in dataclasses.fields(self.config)}
@@ -126,7 +108,7 @@ class JobSpec:
         return is_extended(self.saved(before), self.kept_config, self.extendable_key)
 
     def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that decide what is made of a saved config, perhaps an earlier release's."""
+        """The values of a saved config, perhaps an earlier release's, that decide what is made."""
         return self._kept(with_defaults(type(self.config), config))
 
     def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,41 +118,27 @@ class JobSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command runs, as opposed to what it makes: none of this is part of the config.
+    """How a command runs, as opposed to what it makes: none of this is part of the config."""
 
-    Attributes:
-        overwrite: replace an output of another config.
-        resume: resume from a checkpoint.
-        max_rejects: how many rejected rows are too many; None for no limit.
-        strict: take warnings about the result as errors.
-        console: where lines for the user go.
-        is_part: whether another job runs this one and reports what was made itself.
-        log: kept beside the output once the job begins its work; None for none.
-    """
-
-    overwrite: bool = False
+    overwrite: bool = False  # replace an output of another config
     resume: bool = False
     max_rejects: RejectLimit | None = None
-    strict: bool = False
+    strict: bool = False  # treat warnings about the result as errors
     console: Console = dataclasses.field(default_factory=Console)
-    is_part: bool = False
-    log: JobLog | None = None
+    is_part: bool = False  # whether another job runs this one and reports its result
+    log: JobLog | None = None  # kept beside the output once the job begins its work
 
 
 class JobRecord:
     """Report of a running job; it becomes the manifest.
 
     Attributes:
-        counts: whole numbers by name (`rows_in`, `documents`, …; `rejected` may be a mapping from
-            reason to number).
-        metrics: results by name.
-        sha256: of files hashed while they were written, by path in the output folder; the others
-            are read again to hash them.
+        counts: by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers.
+        sha256: of files hashed while they were written, by path in the output folder.
         extra: further manifest keys (schema, vocabulary hash, …).
         made: paths worth telling the user, with a word on each.
-        next_command: the command to run next.
-        identity: the command, the config keys and the fingerprints of inputs that decide what is
-            made, as they stand in the manifest.
+        identity: the command, config keys and input fingerprints that decide what is made, as they
+            stand in the manifest.
         check_held: raises an error if another process has taken the output over.
     """
 
@@ -187,7 +155,6 @@ class JobRecord:
         self.timings: dict[str, float] = {}
 
     def input_sha256(self, key: str) -> str:
-        """The fingerprint of the one input that a config key names."""
         (found,) = (item for item in self.identity["inputs"] if item["key"] == key)
         return str(found["sha256"])
 
@@ -205,7 +172,6 @@ class JobRecord:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times a part of the job, in seconds."""
         start = time.monotonic()
         command = self.identity["command"]
         label = command if name == command else f"{command}: {name.replace('_', ' ')}"
@@ -246,10 +212,8 @@ def run_job(
     """Runs `body` unless its output is finished, and writes the manifest.
 
     Args:
-        spec: the job.
-        options: how to run.
         body: does the work and fills the record.
-        check_held: what `holding_output` of this output yields, where the caller is inside it.
+        check_held: the check of `holding_output`, if the caller already holds this output.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -292,11 +256,7 @@ def run_job(
 
 
 def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest of an output that is finished, perhaps to be extended.
-
-    Raises:
-        UsageError: it was made by another command, with another config or from other inputs.
-    """
+    """The manifest of a finished output; raises UsageError if it is not this job's."""
     finished = read_manifest(spec.output) if spec.place.path.exists() else None
     if finished is None:
         return None
@@ -317,7 +277,6 @@ def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
 def _make(
     spec: JobSpec, options: RunOptions, body: Callable[[JobRecord], None], record: JobRecord
 ) -> dict[str, Any]:
-    """Fills the output and seals it by its manifest."""
     place, console = spec.place, options.console
     with (
         filling_folder(spec, record.identity["inputs"], options)
@@ -366,11 +325,7 @@ def _listing_rejects(path: Path) -> Iterator[None]:
 
 
 def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The counts of a manifest for people, zeros left out.
-
-    Of a mapping by reason or split that is the sum; of one that has the rows, sequences and tokens
-    of a file, the rows that were used.
-    """
+    """The nonzero counts of a manifest; a mapping's sum, or of a file's counts the rows used."""
     shown = []
     for name, value in counts.items():
         number = value
@@ -385,18 +340,13 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class Elapsed:
-    """Seconds of a job.
-
-    Attributes:
-        earlier: of the runs before this one, to within some seconds for those that were killed.
-    """
+    """Seconds of a job; `earlier` are those of interrupted runs before this one, approximately."""
 
     def __init__(self, earlier: float):
         self.earlier = earlier
         self._start = time.monotonic()
 
     def total(self) -> float:
-        """Of all runs so far."""
         return self.earlier + time.monotonic() - self._start
 
     def timings(self) -> dict[str, float]:
@@ -414,7 +364,6 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
     Args:
         path: file with the time so far, removed once the block has ended; None where no run
             resumes another.
-        console: warned where that file is damaged; the time is no reason to stop a job.
         anew: whether the block starts over; the time of earlier runs does not count then.
     """
     if path is None:
@@ -437,7 +386,7 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
 
 
 def keep_seconds(path: Path, seconds: float) -> None:
-    """Has the next `adding_up_seconds` of this file begin with the seconds of the runs so far."""
+    """Has the next `adding_up_seconds` of this file begin with these seconds."""
     write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
 
 

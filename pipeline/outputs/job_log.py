@@ -21,19 +21,13 @@ _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 
 
 class LogNote(str):
-    """A note on an exception: where the log of the job is that it ended."""
+    """The path of a failed job's log, as a note on its exception."""
 
 
 class JobLog:
-    """Sends the lines of a log to the process that writes it, which outlives this one.
+    """Sends a job's log by a pipe to the process that writes it, which outlives this one.
 
-    That process keeps them until it knows the file (`pipeline/cli/noise_filter.py`).
-
-    Args:
-        descriptor: of the pipe to it.
-
-    Attributes:
-        path: the file, once it is known.
+    That process keeps the lines until it knows the file (`pipeline/cli/noise_filter.py`).
     """
 
     def __init__(self, descriptor: int):
@@ -41,7 +35,6 @@ class JobLog:
         self.path: Path | None = None
 
     def write(self, text: str) -> None:
-        """Adds a line, or several."""
         now = f"{datetime.now(UTC):%H:%M:%S} "
         for line in text.splitlines():
             self._send(LINE + (now + line).encode(errors="replace"))
@@ -59,10 +52,7 @@ class JobLog:
         self._send(OPEN + begun.encode() + OPEN + os.fsencode(path.absolute()))
 
     def note_failure(self, error: BaseException) -> None:
-        """Adds the traceback, and to the error where it can be read.
-
-        Only the message of a job that was stopped, or whose graph was written.
-        """
+        """Logs the traceback, or only a stop's message, and notes the log's path on the error."""
         if isinstance(error, GraphWritten | StoppedEarly):
             self.write(str(error))
             return
@@ -78,7 +68,7 @@ class JobLog:
 
 
 def _can_be_log(path: Path) -> bool:
-    """Whether there is such a log already, or nothing yet where a file can be made."""
+    """Whether there is such a log already, or a file can be made."""
     try:
         with path.open("r+b") as stream:
             begin = stream.read(64)

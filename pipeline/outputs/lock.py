@@ -45,18 +45,15 @@ def holding_output(
 ) -> Iterator[Callable[[], None]]:
     """Keeps other processes of this tool from writing an output while the block runs.
 
-    The folder that the lock file needs is made; it is removed where the block leaves it empty. An
-    output that cannot be written needs no lock: the block will fail on it, or only look at it.
+    The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
+    be written needs no lock: the block will fail on it, or only look at it.
 
     Args:
-        output: the file or folder.
-        is_directory: which of the two it is.
-        command: the command's name, for the messages of others.
-        console: warned where the file system has no locks.
+        command: its name, for the messages of other processes.
 
     Yields:
-        A check, for the moment before the output is declared finished, that no other process has
-        taken it over, which only storage without locks allows.
+        A check that no other process has taken the output over, which only storage without locks
+        allows; call it before declaring the output finished.
 
     Raises:
         UsageError: another process writes it, or listings of its storage are late.
@@ -159,12 +156,7 @@ def _owner(command: str) -> dict[str, Any]:
 
 
 def _described(holder: Any, *, is_here_said: bool) -> str:
-    """Who holds an output, as far as that is known.
-
-    Args:
-        holder: as of `_owner`; whatever a damaged file holds.
-        is_here_said: whether to name the host if it is this one.
-    """
+    """Names the holder of an output as far as known, even from a damaged file."""
     try:
         pid, host, command, since = (holder[key] for key in ("pid", "host", "command", "since"))
     except (KeyError, TypeError):
@@ -177,13 +169,11 @@ def _described(holder: Any, *, is_here_said: bool) -> str:
 def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[], None]]:
     """As `holding_output`, on storage without locks: by a marker with owner and time.
 
-    A run that finds the marker of another one that is alive is rejected. Of two that start at once
-    each writes its marker, waits, and reads it: storage keeps the last, and the other is rejected.
-    Before a run declares its output finished it reads the marker again, and one that has lost it
-    ends with an error. That is less than a lock of a file system gives: a run that stops for longer
-    than `_STALE_SECONDS`, without ending, may go on writing files of an output that another run has
-    taken over by then; since every list of finished work has checksums, and the manifest is written
-    last, such an output is never called finished by mistake.
+    Each run writes its marker, waits, and reads it: of two that start at once, storage keeps the
+    last. Each reads its marker again before it declares its output finished. This is weaker than a
+    lock: a run that hangs for longer than `_STALE_SECONDS` may go on writing into an output that
+    another run has taken over. Since every list of finished work has checksums, and the manifest is
+    written last, such an output is never called finished by mistake.
     """
     own: dict[str, Any] = {
         "id": uuid.uuid4().hex,
@@ -236,7 +226,7 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
 
 
 def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
-    """Renews the time of the marker, as long as it is this process's."""
+    """Renews the time of the marker while this process holds it."""
     while not ended.wait(_BEAT_SECONDS):
         with suppress(OSError):  # the next one may succeed; there is time for several
             holder = _read(path)
@@ -248,12 +238,12 @@ def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
 
 
 def _is_another(holder: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether a marker is not this process's; one that is cut off is what it failed to renew."""
+    """Whether a marker is another process's; a truncated one is a failed renewal of our own."""
     return bool(holder.get("id", own["id"]) != own["id"])
 
 
 def _read_again(path: Path) -> dict[str, Any] | None:
-    """The marker; None if storage does not show it for some time, which may be for a moment."""
+    """The marker; None if storage does not show it for some time."""
     for _ in range(_READS):
         holder = _read(path)
         if holder is not None:
@@ -278,7 +268,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
-    """Whether the owner of a marker may still write: on this machine, whether the process runs."""
+    """Whether the owner of a marker may still write; on this machine, whether its process runs."""
     pid = holder.get("pid")
     if holder.get("host") == socket.gethostname() and isinstance(pid, int):
         is_running = _start_of(pid) is not None and _start_of(pid) == holder.get("started")
@@ -288,7 +278,7 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 
 
 def _start_of(pid: int) -> int | None:
-    """When a process of this machine started, in ticks since the machine did; None if it ended."""
+    """Start time of a local process, in ticks since boot; None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

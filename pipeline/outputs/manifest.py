@@ -63,11 +63,7 @@ def side_paths(output: str | Path) -> tuple[Path, ...]:
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
-    """The manifest of a finished output, None where there is none.
-
-    Raises:
-        InputError: the manifest is damaged.
-    """
+    """The manifest of a finished output, or None; raises InputError if it is damaged."""
     path = manifest_path(output)
     try:
         return read_sealed(path)
@@ -80,10 +76,7 @@ def read_manifest(output: str | Path) -> dict[str, Any] | None:
 
 
 def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
-    """Writes the manifest, which declares the output finished: call it last.
-
-    Its key `checksum` is that of its own content.
-    """
+    """Writes the manifest with its checksum, which declares the output finished: call it last."""
     path = manifest_path(output)
     write_text_atomically(path, sealed(manifest, indent=2))
     return path
@@ -92,8 +85,8 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
     """Path, bytes and SHA-256 of every file of an output, for its manifest.
 
-    Left out are hidden files, `JOB_FILES` and the working folders of a run. `SHA256SUMS` of a model
-    are trusted: they were true when they were written.
+    Left out are hidden files, `JOB_FILES` and the working folders of a run. A model's `SHA256SUMS`
+    is trusted.
 
     Args:
         output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
@@ -134,7 +127,6 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     """Compares files of an output with its manifest; passes without one, or with another tool's.
 
     Args:
-        output: file or folder.
         names: which files of a folder, as in the manifest's `outputs`.
 
     Raises:
@@ -161,13 +153,9 @@ def fingerprint(
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
     Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths,
-    `SHA256SUMS`, which repeats what is there, and the card beside it, which people edit.
-    Pretraining records, which may be terabytes, are only known by their manifest. A file on other
-    storage (`gs://…`) is read from there, so that its fingerprint is that of a local copy.
-
-    Args:
-        path: the file or folder.
-        is_checked: which files of a folder have to be those that its `SHA256SUMS` vouches for.
+    `SHA256SUMS`, and the card beside it, which people edit. Pretraining records, which may be
+    terabytes, are only known by their manifest. A file on other storage (`gs://…`) has the
+    fingerprint of a local copy. Files for which `is_checked` holds must match `SHA256SUMS`.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -217,8 +205,7 @@ def _fingerprint_of_stored(path: str) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of this tool and of what can change its results: packages, Python, and Python's
-    tables of Unicode, which cleaning, sentences and normalization follow."""
+    """Versions of all that can change results: this tool, packages, Python, its Unicode tables."""
     return installed_versions(("bert-pipeline", *_PACKAGES))
 
 
@@ -230,7 +217,7 @@ CheckedInputs = Mapping[str, Callable[[str], bool]]
 
 
 def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str, Any]]:
-    """The fingerprint of every input, with the key that names it; raises as `fingerprint`."""
+    """The `fingerprint` of every input, with the key that names it."""
     return [
         {"key": key, **fingerprint(path, checked.get(key))}
         for key, paths in inputs.items()
@@ -298,22 +285,17 @@ def is_extended(
 def different_keys(
     before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
 ) -> list[str]:
-    """The keys in which a config differs from an earlier one, beyond being extended."""
+    """The keys in which a config differs from an earlier one, other than an extension."""
     extended = extendable_key if is_extended(before, now, extendable_key) else None
     return [key for key in now if before.get(key) != now[key] and key != extended]
 
 
 def difference_of(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """How a key differs, in words."""
     return f"{key}: {before.get(key)!r} then, {now[key]!r} now"
 
 
 def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
-    """Rejects a finished output of another command.
-
-    Raises:
-        UsageError: another command has made it.
-    """
+    """Raises UsageError if another command made a finished output."""
     if finished.get("command") != command:
         raise UsageError(
             f"{output}: made by bert-pipeline {finished.get('command')}; "
@@ -322,7 +304,6 @@ def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> Non
 
 
 def made_with_another_config(output: str, differences: Sequence[str]) -> UsageError:
-    """The error for an output that is not the one that is asked for."""
     return UsageError(
         f"{output}: made with another config ({'; '.join(differences)}); "
         "choose another --output or replace it with --overwrite"
@@ -330,16 +311,12 @@ def made_with_another_config(output: str, differences: Sequence[str]) -> UsageEr
 
 
 def already_finished(output: str) -> str:
-    """The line for a job that has nothing left to do."""
     return f"{output} is finished already and its config is the same; nothing to do"
 
 
 def recorded_input(artifact: Path, path: str) -> Path | None:
-    """Where an input is that a manifest names, from the working directory or above the artifact.
-
-    Returns:
-        None where it is not there, or on storage that is not a folder here.
-    """
+    """Finds a manifest's input from the working directory or above the artifact; None if not
+    there."""
     if "://" in path:
         return None
     places = (Path(path), *(folder / path for folder in artifact.absolute().parents))

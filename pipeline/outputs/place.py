@@ -1,4 +1,4 @@
-"""Where a job writes: its output, what it may write beside it, and which of that is its own."""
+"""The output of a job, the files beside it, and which of them a job may replace."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ _LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputPlace:
-    """An output and what belongs to it."""
-
     output: str  # the file or folder, as it was given
     is_directory: bool  # which of the two it is
     # folder of intermediate data, in the output or beside it; None for none
@@ -43,17 +41,14 @@ class OutputPlace:
 
     @property
     def path(self) -> Path:
-        """The output."""
         return path_of(self.output)
 
     @property
     def marker(self) -> Path:
-        """The file with the config that the output is being made with."""
         return marker_path(self.output, is_directory=self.is_directory)
 
     @property
     def seconds(self) -> Path:
-        """The file with the time so far of an unfinished job, see `adding_up_seconds`."""
         if self.is_directory:
             return self.path / SECONDS
         return self.path.with_name(f".{self.path.name}{SECONDS}")
@@ -65,7 +60,7 @@ class OutputPlace:
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
-        """All that a job may replace or remove, the output first."""
+        """All paths that a job may replace or remove, the output first."""
         lock = lock_path(self.output, is_directory=self.is_directory)
         temporary = (self.temporary,) if self.temporary is not None else ()
         log = log_path(self.output, is_directory=self.is_directory)
@@ -80,12 +75,7 @@ def marker_path(output: str, *, is_directory: bool) -> Path:
 
 
 def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
-    """The content of a marker; None where there is none, or a file of somebody else.
-
-    Args:
-        marker: the file.
-        section_name: of the job's own section, which counts as ours beside `SECTIONS`.
-    """
+    """The content of a marker of `section_name` or one of `SECTIONS`; None for anything else."""
     try:
         document = read_yaml_file(marker, _LARGEST_MARKER_BYTES)
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, yaml.YAMLError):
@@ -98,11 +88,7 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
 
 
 def check_finished(folder: str | Path) -> None:
-    """Rejects an input that a job has begun to write and not finished.
-
-    Raises:
-        UsageError: the folder has a job's `config.yaml` and no manifest.
-    """
+    """Raises UsageError if a job has begun to write a folder and has not finished it."""
     is_marked = read_marker(marker_path(str(folder), is_directory=True)) is not None
     if is_marked and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
@@ -111,8 +97,7 @@ def check_finished(folder: str | Path) -> None:
 def exported_model(path: str) -> str:
     """The folder of an exported model: the newest version of a layout for TensorFlow Serving.
 
-    Raises:
-        UsageError: such a layout is not finished.
+    Raises UsageError if such a layout is not finished.
     """
     folder = exported_folder(path)
     if folder == Path(path):
@@ -124,11 +109,10 @@ def exported_model(path: str) -> str:
 def check_folder_name(output: str, instead: str) -> None:
     """Rejects the name of a folder to make that ends like a file of a format not written.
 
-    A folder that is there, or a name that ends in `/`, is meant.
+    An existing folder, or a name that ends in `/`, passes.
 
     Args:
-        output: as it was given.
-        instead: what to do to get a file.
+        instead: how to get a file, for the message.
 
     Raises:
         UsageError: the name ends like that of a file.
@@ -144,9 +128,8 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
     """Rejects an output that cannot be written, or that would change an input.
 
     Raises:
-        UsageError: the output is on storage that cannot be written, is of the other kind, lies
-            in a folder that is an input; it or what is written beside it is or holds an input; or
-            a name is not UTF-8, which no manifest could hold.
+        UsageError: the output's storage cannot be written, or it is of the other kind or lies in an
+            input folder; it or a file beside it is or holds an input; a name is not UTF-8.
     """
     for path in (place.output, *inputs):
         try:
@@ -197,15 +180,9 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
 
 
 def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
-    """Checks that what stands where an output is to be written is there to be replaced.
+    """Raises UsageError for data of others where an unfinished output is to be written.
 
-    Args:
-        place: of an output that is not finished.
-        section_name: of the config that it is made with.
-        overwrite: whether a file may be replaced, whosever it is; a folder never.
-
-    Raises:
-        UsageError: it is of somebody else.
+    With `overwrite`, any file may be replaced, but no folder.
     """
     path, marker = place.path, place.marker
     if read_marker(marker, section_name) is not None:
@@ -222,10 +199,9 @@ def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> 
 
 
 def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
-    """Rejects what lies beside a file and was not made with it.
+    """Rejects files beside an output that neither its manifest nor its marker vouches for.
 
-    Made with it is what its manifest vouches for or, before that is written, its marker. Files may
-    be overwritten all the same, folders never.
+    With `overwrite`, any file may be replaced, but no folder.
     """
     if is_marked:
         return

@@ -24,8 +24,6 @@ _PARTS = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True)
 class RejectLimit:
-    """How many rejected rows are too many."""
-
     text: str  # as the user wrote it: `10`, `0.1` or `10%`
     rows: int | None  # the most rows; None where a fraction is given
     # the greatest fraction of the rows, 0 to 1; None where a number is given
@@ -53,7 +51,6 @@ class RejectLimit:
         return cls(text, None, fraction)
 
     def is_exceeded(self, rejected: int, rows: int) -> bool:
-        """Whether so many of so many rows are too many."""
         if self.fraction is None:
             return self.rows is not None and rejected > self.rows
         return rejected > self.fraction * rows
@@ -72,13 +69,9 @@ def report_rejects(
     rows: int,
     inputs: Sequence[str],
 ) -> None:
-    """Reports the most frequent reasons for which rows were rejected, from the file of rejects.
+    """Reports the most frequent reasons in a file of rejects, if there is one.
 
-    Args:
-        console: where lines for the user go.
-        rejects_file: of the job; there may be none.
-        rows: usable, dropped and rejected ones together.
-        inputs: files or patterns.
+    `rows` are usable, dropped and rejected ones together.
     """
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 

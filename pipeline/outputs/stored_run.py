@@ -1,10 +1,8 @@
 """A run on other storage, which is written in a folder of this machine and published from there.
 
-TensorFlow's event files, checkpoints that are renamed as folders, and lines added to metrics.jsonl
-need a file system. What has changed is published after each checkpoint: the checkpoint itself last,
-and of that the state, without which it does not count, at the very end. So a run that is killed
-while it publishes leaves the checkpoint before and, as one that is killed on a file system does,
-metrics and a model that may be newer, and which it makes again.
+Event files, renamed checkpoint folders, and appended lines need a file system. Changes are
+published after each checkpoint, its state last, without which it does not count. So a run that is
+killed while it publishes leaves the checkpoint before, and metrics and a model that may be newer.
 """
 
 from __future__ import annotations
@@ -54,14 +52,11 @@ _State = tuple[int, int] | None
 
 
 class StoredRun:
-    """A `RunMirror`.
+    """A `RunMirror` of `place`, on other storage, in `folder`, empty and of this machine.
 
     Args:
-        place: the run directory on other storage.
-        folder: of this machine; empty.
-        console: where fetching is reported.
         check_held: raises an error if another process has taken the run over; None for workers that
-            train along, which only fetch checkpoints and the best model.
+            only fetch checkpoints and the best model.
     """
 
     def __init__(
@@ -97,12 +92,7 @@ class StoredRun:
         self._published = {name: _state(self.folder / name) for name in stored}
 
     def publish(self) -> None:
-        """See `RunMirror`.
-
-        Raises:
-            OSError: a file cannot be written there.
-            UsageError: another process has taken the run over.
-        """
+        """See `RunMirror`; raises OSError, or UsageError if another process took the run over."""
         if self._check_held is None:
             return
         self._check_held()
