@@ -25,25 +25,21 @@ _THREEFRY = 2  # its number in TensorFlow's operations
 
 
 def keep_level(rate: float) -> int:
-    """How many of the 256 values of an 8-bit number keep an element.
+    """Number of the 256 values of an 8-bit draw that keep an element.
 
-    The rate that results is 1 - keep_level / 256: the asked one, rounded to a multiple of 1/256
-    (0.1 becomes 26/256 = 0.1016), but never 0 or 1.
+    The resulting rate, 1 - keep_level / 256, is rounded to a multiple of 1/256 (0.1 becomes
+    26/256 = 0.1016), but never 0 or 1.
     """
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
 
 
 def keep_scale(rate: float) -> float:
-    """What elements that stay are multiplied by: the inverse of the real keep probability."""
+    """Inverse of the real keep probability."""
     return LEVELS / keep_level(rate)
 
 
 def require_dropout() -> None:
-    """Raises for dropout on Keras backends other than TensorFlow, whose generator draws the masks.
-
-    Raises:
-        UsageError: the backend is another one.
-    """
+    """Raises UsageError on Keras backends other than TensorFlow, which draws the masks."""
     if keras.config.backend() != "tensorflow":
         raise UsageError(
             f"dropout needs Keras' TensorFlow backend, got {keras.config.backend()!r}; call the "
@@ -52,11 +48,9 @@ def require_dropout() -> None:
 
 
 def generator_state(dropout_key: tf.Tensor, stream: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Key and first counter that a place in the model draws its mask with, uint64 [1] each.
+    """Key and first counter of the masks of a place in the model, uint64 [1] each.
 
-    Args:
-        dropout_key: int32[2].
-        stream: number of the place, an int or int64 [].
+    `dropout_key` is int32[2]; `stream`, an int or int64 [], is the number of the place.
     """
     import tensorflow as tf
 
@@ -67,20 +61,16 @@ def generator_state(dropout_key: tf.Tensor, stream: int | tf.Tensor) -> tuple[tf
 
 
 def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Tensor) -> tf.Tensor:
-    """Draws which elements stay.
+    """Draws a bool mask of elements to keep.
 
     Each 32-bit number of the counter-based Threefry generator (Salmon et al. 2011) gives four 8-bit
-    draws: random numbers would otherwise cost a tenth of a training step on processors. The bits
-    are the same on every device, in a graph that XLA compiles and in one that it does not.
+    draws, the same on every device, in a graph that XLA compiles and in one that it does not.
 
     Args:
         dropout_key: int32[2]; the same key gives the same masks.
         stream: number of the place in the model; other places draw independently.
         rate: fraction of elements to drop, over 0 and below 1; see `keep_level`.
         shape: int32[rank] tensor.
-
-    Returns:
-        bool tensor of `shape`.
     """
     import tensorflow as tf
 
@@ -101,8 +91,8 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
 def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
     """Maps key and counter, uint64[1] each, and a number of words, int32[1], to uint32 [words].
 
-    XLA compiles it wherever it is called: on processors it draws numbers in less than half the time
-    that TensorFlow's own kernel takes for Philox numbers, and only XLA has Threefry there.
+    XLA compiles it everywhere: on processors it draws in less than half the time that TensorFlow's
+    own kernel takes for Philox numbers, and only XLA has Threefry there.
     """
     import tensorflow as tf
 
@@ -126,13 +116,10 @@ def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
 
 
 def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
-    """Inputs where `keep` is true, scaled by the inverse of the real keep probability; else 0.
+    """Inputs where `keep`, bool of their shape, is true, scaled by `keep_scale`; else 0.
 
-    Args:
-        inputs: float tensor; float32 or wider, since bfloat16 would round the scale and move the
-            expected output by a third of a per cent.
-        keep: bool tensor of the same shape, see `keep_mask`; None changes nothing.
-        rate: that it was drawn with.
+    Inputs are float32 or wider, since bfloat16 would round the scale and move the expected output
+    by a third of a per cent. A `keep` of None changes nothing.
     """
     if keep is None:
         return inputs
@@ -156,8 +143,8 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
 class StatelessDropout(keras.layers.Layer):
     """Drops elements and scales the others by the inverse of the real keep probability.
 
-    Dropping happens exactly where a key is given; without one the input passes unchanged, on any
-    backend of Keras. TensorFlow, which draws the masks, is imported when the first is drawn.
+    Without a key the input passes unchanged, on any backend of Keras. TensorFlow, which draws the
+    masks, is imported when the first is drawn.
 
     Args:
         rate: fraction of elements to drop, from 0 to below 1; see `keep_level` for its rounding.
@@ -171,20 +158,15 @@ class StatelessDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, dropout_key: tf.Tensor | None = None) -> Any:
-        """Maps a float tensor of any shape to the same shape; `dropout_key` is int32[2].
+        """Maps a float tensor to the same shape; `dropout_key` is int32[2].
 
-        Raises:
-            UsageError: a key is given on another backend than TensorFlow.
+        Raises UsageError if a key is given on another backend than TensorFlow.
         """
         wide = dropped(at_least_float32(inputs), self.kept(inputs, dropout_key), self.rate)
         return ops.cast(wide, inputs.dtype)
 
     def kept(self, inputs: Any, dropout_key: tf.Tensor | None) -> tf.Tensor | None:
-        """Which elements of a tensor like `inputs` stay, for `dropped`; None for all of them.
-
-        Raises:
-            UsageError: as for `call`.
-        """
+        """Mask of elements of `inputs` to keep, for `dropped`; None for all. Raises as `call`."""
         if dropout_key is None or self.rate == 0:
             return None
         require_dropout()

@@ -58,7 +58,7 @@ class BertEmbeddings(keras.layers.Layer):
         position_ids: Any | None = None,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Looks the tokens up.
+        """Embeds tokens to [batch, length, hidden].
 
         Args:
             input_word_ids: int [batch, length], below `vocab_size`.
@@ -66,9 +66,6 @@ class BertEmbeddings(keras.layers.Layer):
             position_ids: int [batch, length], below `max_position_embeddings`; None for 0, 1, 2 …
                 Texts packed into one row restart at 0 each.
             dropout_key: int32[2]; None for no dropout.
-
-        Returns:
-            [batch, length, hidden].
         """
         embeddings = ops.take(self.word_embeddings, input_word_ids, axis=0)
         if position_ids is None:

@@ -1,4 +1,4 @@
-"""What an encoder is called with."""
+"""Inputs of the encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bert_tf.layers.self_attention import attention_bias
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderInputs:
-    """A batch of token ids, and which of its tokens are read.
+    """A batch of token ids, and the tokens to return.
 
     Attributes:
         input_word_ids: int32 [batch, length].
@@ -40,18 +40,15 @@ class EncoderInputs:
 
     @property
     def is_padded(self) -> bool:
-        """Whether each row is a text with padding, which the mask tells apart."""
+        """Whether each row is one text, with padding by the mask."""
         return self.attention_mask is not None and len(self.attention_mask.shape) == 2
 
     def attention_bias(self) -> Any | None:
-        """See `bert_tf.layers.self_attention.attention_bias`; None without a mask."""
+        """See `self_attention.attention_bias`; None without a mask."""
         return None if self.attention_mask is None else attention_bias(self.attention_mask)
 
     def computed_positions(self, *, has_pooler: bool) -> Any | None:
-        """Tokens that the last block computes, int32 [batch, number]: pooled ones, then those read.
-
-        None for all.
-        """
+        """Tokens of the last block, pooled ones first: int32 [batch, number]; None for all."""
         if self.read_positions is None and not self.pooled_only:
             return None
         positions = [] if self.pooled_only else [ops.cast(self.read_positions, "int32")]

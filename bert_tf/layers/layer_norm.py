@@ -20,9 +20,6 @@ class LayerNorm(keras.layers.Layer):
     Statistics are float32 (float64 under that policy), and the mean is subtracted before anything
     is multiplied: Keras' layer adds up two large terms instead, which loses a digit where a token
     has outlying features.
-
-    Args:
-        epsilon: added to the variance.
     """
 
     def __init__(self, *, epsilon: float, **kwargs: Any):
@@ -41,10 +38,7 @@ class LayerNorm(keras.layers.Layer):
     def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
         """Normalizes `hidden` plus `change` after dropout, rounding only the result.
 
-        Args:
-            hidden, change: float tensors of one shape, in the compute dtype.
-            dropout: of the change.
-            key: int32[2]; None for no dropout.
+        Both are of one shape, in the compute dtype; `key` is int32[2], None for no dropout.
         """
         keep = dropout.kept(change, key)
         change = dropped(at_least_float32(change), keep, dropout.rate)
@@ -64,8 +58,7 @@ class LayerNorm(keras.layers.Layer):
 def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[Any, Any, Any], Any]:
     """Maps inputs, gamma and beta to the outputs, with the gradient in its closed form.
 
-    That takes half the operations of a gradient derived step by step, and each passes through
-    memory once outside XLA.
+    That takes half the operations of a derived gradient, each a pass over memory outside XLA.
     """
 
     @ops.custom_gradient

@@ -45,19 +45,15 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, hidden: Any, word_embeddings: Any) -> Any:
-        """Scores every token of the vocabulary in place of masked ones.
+        """Scores the vocabulary: float32 logits [batch, predictions, vocab].
 
-        Args:
-            hidden: [batch, predictions, hidden], of the masked tokens.
-            word_embeddings: the encoder's table, [vocab, hidden].
-
-        Returns:
-            float32 logits [batch, predictions, vocab].
+        `hidden` is [batch, predictions, hidden], of the masked tokens; `word_embeddings` is the
+        encoder's table, [vocab, hidden].
         """
         return self.logits(self.transform(hidden), word_embeddings)
 
     def logits(self, transformed: Any, word_embeddings: Any) -> Any:
-        """The logits of `call`, from what `transform` gives."""
+        """Logits of `call`, from the result of `transform`."""
         batch, predictions, _ = ops.shape(transformed)
         masked = self.layer_norm(transformed)
         rows = ops.reshape(masked, (-1, self.config.hidden_size))
@@ -75,10 +71,7 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def _transposed_product(rows: Any, table: Any) -> Any:
-    """[rows, width] by [entries, width] to [rows, entries].
-
-    TensorFlow's product reads the table as it lies, forward and backward; Keras' transposes it.
-    """
+    """[rows, width] by [entries, width] to [rows, entries], without Keras' transposed copy."""
     if keras.config.backend() != "tensorflow":
         return ops.matmul(rows, ops.transpose(table))
     import tensorflow as tf

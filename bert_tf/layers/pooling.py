@@ -1,4 +1,4 @@
-"""Token vectors to the vector of a text."""
+"""Token vectors to text vectors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ _FEWEST_TOKENS = 1e-9  # of a row of padding alone, whose mean is 0
 
 
 def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
-    """Layers side by side, as in the feature-based BERT (Devlin et al. 2019, section 5.3), or their
-    mean.
+    """Combines layers, float32 [batch, length, hidden], by `concat` or `mean`.
 
-    Args:
-        hidden_states: float32 [batch, length, hidden] of each chosen layer.
-        combination: `concat` or `mean`.
+    Concatenation: feature-based BERT (Devlin et al. 2019, section 5.3).
     """
     if combination == "concat":
         return ops.concatenate(list(hidden_states), axis=-1)
@@ -26,7 +23,7 @@ def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
 
 
 def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
-    """The vector of each text, [batch, hidden]; finite for a row of padding alone.
+    """Text vectors, [batch, hidden]; finite for a row of padding only.
 
     Args:
         states: float32 [batch, length, hidden].
@@ -44,9 +41,6 @@ def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
 
 
 def unit_vectors(vectors: Any) -> Any:
-    """Vectors divided by their Euclidean norm, which is at least 1e-12 as in PyTorch.
-
-    Their gradients are finite for vectors of zeros too.
-    """
+    """Divides by the Euclidean norm, at least 1e-12 as in PyTorch, with finite gradients."""
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, _SMALLEST_NORM**2))

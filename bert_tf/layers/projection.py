@@ -1,4 +1,4 @@
-"""Dense projection of every token, as one two-dimensional matrix product."""
+"""Dense projection of every token."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from bert_tf.layers.activation import activation, fusible_activation
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class Projection(keras.layers.Layer):
-    """`activation(inputs @ kernel + bias)` over the last axis.
+    """`activation(inputs @ kernel + bias)` over the last axis, as one two-dimensional product.
 
-    All leading axes are merged for the product: processors run one large matrix product faster
-    than a batch of small ones.
+    Processors run one large matrix product faster than a batch of small ones.
 
     Args:
-        size: width of the output.
         initializer_range: standard deviation of the kernel's normal distribution before it is
             truncated at two; None for `1 / sqrt(input width)` after that (LeCun et al. 1998), with
             which outputs vary as inputs do.
@@ -60,14 +58,10 @@ class Projection(keras.layers.Layer):
         return self._projected(inputs, *self.tensors())
 
     def in_two(self, inputs: Any, other_inputs: Any, width: int) -> tuple[Any, Any]:
-        """Projects `inputs` to the first outputs, and `other_inputs` to the rest.
+        """Projects `inputs` to the first `width` outputs, and `other_inputs` to the rest.
 
-        Args:
-            inputs, other_inputs: [..., input width] in the compute dtype.
-            width: number of the first outputs.
-
-        Returns:
-            [..., width] and [..., size - width].
+        Both are [..., input width] in the compute dtype; the results [..., width] and
+        [..., size - width].
         """
         kernel, bias = self.tensors()
         # One split, whose gradient is one concatenation: that of two slices is a sum of matrices.
@@ -101,12 +95,9 @@ class Projection(keras.layers.Layer):
 
 @contextmanager
 def fusible(model: keras.layers.Layer) -> Iterator[None]:
-    """Lets TensorFlow fuse what a model computes inside the block, which has no gradients then.
+    """Lets TensorFlow fuse a model's projections inside the block, which has no gradients then.
 
     For graphs that are only run forward; see `fusible_activation`.
-
-    Args:
-        model: whose projections are meant, those of its layers included.
     """
     projections = [layer for layer in model._flatten_layers() if isinstance(layer, Projection)]
     for projection in projections:

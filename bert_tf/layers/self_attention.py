@@ -16,10 +16,8 @@ MASKED_SCORE = -1e9
 def attention_bias(attention_mask: Any) -> Any:
     """Values added to the scores so that masked keys get no attention.
 
-    Args:
-        attention_mask: int or bool, true where a key may be seen: [batch, length] for all queries
-            of a row, or [batch, query, key], for instance block-diagonal for several texts in one
-            row.
+    `attention_mask` is int or bool, true where a key may be seen: [batch, length] for all queries
+    of a row, or [batch, query, key], for instance block-diagonal for several texts in one row.
 
     Returns:
         float32 [batch, 1, 1, length] or [batch, 1, length, length]. A query that sees no key at
@@ -31,27 +29,12 @@ def attention_bias(attention_mask: Any) -> Any:
 
 
 def same_sequence_mask(sequence_ids: Any) -> Any:
-    """Masks tokens of other sequences where a row holds several.
-
-    Args:
-        sequence_ids: int [batch, length], equal for the tokens of a sequence.
-
-    Returns:
-        bool [batch, length, length], true where query and key belong together.
-    """
+    """Whether query and key have equal ids, int [batch, length]: bool [batch, length, length]."""
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
 def gather_positions(hidden: Any, positions: Any) -> Any:
-    """Picks tokens of every row.
-
-    Args:
-        hidden: float [batch, length, width].
-        positions: int [batch, number], each below length.
-
-    Returns:
-        float [batch, number, width].
-    """
+    """Picks tokens of every row at int [batch, number]: float [batch, number, width]."""
     batch, length, width = ops.shape(hidden)
     row_starts = ops.arange(batch, dtype="int32")[:, None] * length
     flat_positions = ops.reshape(ops.cast(positions, "int32") + row_starts, (-1,))
@@ -60,12 +43,7 @@ def gather_positions(hidden: Any, positions: Any) -> Any:
 
 
 def bias_of_queries(attention_bias: Any | None, positions: Any) -> Any | None:
-    """The attention bias of the queries at `positions` only.
-
-    Args:
-        attention_bias: as `attention_bias` returns it; None for none.
-        positions: int [batch, number].
-    """
+    """The attention bias, if any, of the queries at `positions`, int [batch, number]."""
     if attention_bias is None or attention_bias.shape[2] == 1:
         return attention_bias
     return gather_positions(attention_bias[:, 0], positions)[:, None]
@@ -83,13 +61,7 @@ class SelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).
 
     The `query_key_value` kernel is [hidden, 3 * hidden], queries first. The softmax is computed in
-    float32 under every policy.
-
-    Args:
-        num_heads: attention heads; divides the hidden size.
-        dropout_rate: dropout of the attention probabilities.
-        dropout_stream: see `StatelessDropout`.
-        initializer_range: standard deviation of the initial kernels.
+    float32 under every policy. `dropout_stream` is as of `StatelessDropout`.
     """
 
     def __init__(
@@ -135,13 +107,13 @@ class SelfAttention(keras.layers.Layer):
         dropout_key: Any | None = None,
         positions: Any | None = None,
     ) -> Any:
-        """Lets tokens gather from all tokens of their row.
+        """Attends to all tokens of a row.
 
         Args:
             hidden: [batch, length, hidden].
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
-            positions: int [batch, number], which tokens gather; None for all of them.
+            positions: int [batch, number], the queries; None for all tokens.
 
         Returns:
             Like `hidden`, or of the tokens at `positions` only [batch, number, hidden].
@@ -159,14 +131,7 @@ class SelfAttention(keras.layers.Layer):
         return self.output_projection(ops.reshape(context, (batch, length, hidden.shape[-1])))
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
-        """Computes the weights that `call` gives to the values of all tokens, without dropout.
-
-        Args:
-            hidden, attention_bias: as of `call`.
-
-        Returns:
-            float32 [batch, heads, query, key]; the keys of a query add up to 1.
-        """
+        """Attention weights without dropout: float32 [batch, heads, query, key]."""
         query, key, _ = self._query_key_value(hidden, None)
         return _probabilities(self._scores(query, key), attention_bias)
 

@@ -21,10 +21,7 @@ class TransformerBlock(keras.layers.Layer):
     """Self-attention and feed-forward network, LayerNorm after each residual sum.
 
     That order is the original BERT's (Devlin et al. 2019, section 3, after Vaswani et al. 2017).
-
-    Args:
-        config: the encoder's config.
-        first_dropout_stream: the block uses `DROPOUT_STREAMS` streams from this one on.
+    The block uses `DROPOUT_STREAMS` streams from `first_dropout_stream` on.
     """
 
     def __init__(self, config: BertConfig, *, first_dropout_stream: int, **kwargs: Any):
@@ -88,10 +85,7 @@ class TransformerBlock(keras.layers.Layer):
         dropout_key: Any | None = None,
         positions: Any | None = None,
     ) -> Any:
-        """Maps [batch, length, hidden] to the same shape, or to the tokens at `positions` only.
-
-        Arguments and shapes as in `SelfAttention.call`.
-        """
+        """Maps [batch, length, hidden] to the same shape; arguments as of `SelfAttention.call`."""
         hidden = ops.cast(hidden, self.compute_dtype)
         attended = self.attention(
             hidden, attention_bias=attention_bias, dropout_key=dropout_key, positions=positions

@@ -22,11 +22,9 @@ class BertModel(keras.Model):
     """Base of the models: made from a `BertConfig`, built without data.
 
     Args:
-        config: shape and regularization.
-        dtype: Keras policy or its name; None for the global one. It holds for all layers.
+        dtype: Keras policy or its name, for all layers; None for the global one.
 
     Attributes:
-        config: as given.
         huggingface_class: the class of HuggingFace's library with the same weights; a model whose
             head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
         reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
@@ -42,7 +40,6 @@ class BertModel(keras.Model):
         self.config = config
 
     def build_weights(self) -> None:
-        """Creates all variables; the config decides their shapes."""
         if not self.built:
             self.build(None)
 
@@ -61,12 +58,8 @@ class BertModel(keras.Model):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertEncoder(BertModel):
-    """Embeddings, transformer blocks and a pooler (Devlin et al. 2019, section 3).
-
-    Args:
-        config: shape and regularization.
-        has_pooler: whether the first token's state goes through a dense tanh layer.
-        dtype: Keras policy or its name; None for the global one.
+    """Embeddings, transformer blocks and, if `has_pooler`, a dense tanh layer on the first token
+    (Devlin et al. 2019, section 3).
     """
 
     own_arguments = ("has_pooler",)
@@ -107,7 +100,7 @@ class BertEncoder(BertModel):
         self.built = True
 
     def freeze(self, layers: int) -> None:
-        """Leaves the embeddings and the first layers out of training."""
+        """Excludes the embeddings and the first layers from training."""
         self.embeddings.trainable = False
         for block in self.blocks[:layers]:
             block.trainable = False
@@ -125,16 +118,11 @@ class BertEncoder(BertModel):
         read_positions: Any | None = None,
         pooled_only: bool = False,
     ) -> dict[str, Any]:
-        """Encodes a batch of token ids.
+        """Encodes a batch of token ids; see `EncoderInputs` for the arguments.
 
-        A head that reads few tokens says so by `read_positions` or `pooled_only`: the last block
-        then computes keys and values of all tokens, but the rest, five sixths of it, only for those
-        that are read, forward and backward. Their outputs are the same.
-
-        Args:
-            training: whether dropout is on.
-            dropout_key: int32[2] that decides the dropout masks; None draws one.
-            input_word_ids and others: see `EncoderInputs`.
+        With `read_positions` or `pooled_only` the last block computes keys and values of all
+        tokens, but the rest, five sixths of it, only for those read. Without a `dropout_key`,
+        int32[2], training draws one.
 
         Returns:
             `sequence_output` [batch, length, hidden], which is 0 on padding where the mask is
@@ -175,7 +163,7 @@ class BertEncoder(BertModel):
         return self.outputs(inputs, hidden_states)
 
     def outputs(self, inputs: EncoderInputs, hidden_states: list[Any]) -> dict[str, Any]:
-        """What `call` returns, from the embeddings' and every block's output.
+        """Makes the outputs of `call` from the outputs of the embeddings and every block.
 
         The last block's is [batch, length, hidden], or of the pooled tokens and those read.
         """
@@ -209,12 +197,9 @@ class BertEncoder(BertModel):
     ) -> dict[str, Any]:
         """Encodes a batch given by the names that all task models take; see `call`.
 
-        Args:
-            inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
-                for several texts per row `sequence_ids` [batch, length], equal where tokens see
-                each other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
-                ignored.
-            training, dropout_key, read_positions, pooled_only: see `call`.
+        `inputs` has `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
+        for several texts per row `sequence_ids` [batch, length], equal where tokens see each
+        other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are ignored.
         """
         mask = inputs.get("input_mask")
         if "sequence_ids" in inputs:
@@ -232,7 +217,7 @@ class BertEncoder(BertModel):
         )
 
     def resolve_dropout_key(self, training: bool | None, dropout_key: Any | None) -> Any | None:
-        """The key that the layers use, int32[2]: None unless training.
+        """The key of the layers, int32[2]: None unless training.
 
         Without a `dropout_key` the next state of a Keras seed generator is drawn, as Keras'
         own dropout does; `keras.utils.set_random_seed` before making the model fixes it.
@@ -254,7 +239,6 @@ def attention_maps(
     """The attention of texts of one length, as HuggingFace's `output_attentions`.
 
     Args:
-        encoder: a built model.
         input_word_ids: int32 [batch, length], [CLS] and [SEP] included, no padding.
         input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
 

@@ -33,14 +33,9 @@ class ProblemType(enum.StrEnum):
 class ModelWithHead(BertModel):
     """Base of models with an encoder and a head.
 
-    Their `call` takes
-        inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length]; optionally
-            `position_ids`, see `BertEncoder.encode_inputs`. Other keys are ignored.
-        training: whether dropout is on.
-        dropout_key: int32[2] that decides the dropout masks; None draws one.
-
-    Attributes:
-        has_pooler: whether the encoder has the pooler.
+    Their `call` takes `inputs`: `input_word_ids`, `input_mask`, `input_type_ids`, int
+    [batch, length]; optionally `position_ids`, see `BertEncoder.encode_inputs`; other keys are
+    ignored. `dropout_key`, int32[2], decides the dropout masks; None draws one.
     """
 
     has_pooler: ClassVar[bool] = False
@@ -83,10 +78,7 @@ class BertMaskedLM(ModelWithHead):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Scores every token of the vocabulary at the masked positions.
-
-        Args:
-            inputs: also `masked_lm_positions`: int [batch, predictions].
+        """Scores the vocabulary at `masked_lm_positions`, int [batch, predictions], also an input.
 
         Returns:
             float32 logits [batch, predictions, vocab].
@@ -96,7 +88,6 @@ class BertMaskedLM(ModelWithHead):
     def _encoded_and_scored(
         self, inputs: dict[str, Any], training: bool | None, dropout_key: Any | None
     ) -> tuple[dict[str, Any], Any]:
-        """The encoder's outputs, and the logits."""
         encoded = self.encoder.encode_inputs(
             inputs,
             training=training,
@@ -113,10 +104,7 @@ class BertMaskedLM(ModelWithHead):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertPretrainingModel(BertMaskedLM):
-    """Predicts masked tokens and whether the second segment follows the first.
-
-    The two tasks of Devlin et al. 2019, section 3.1.
-    """
+    """The two tasks of Devlin et al. 2019, section 3.1: masked tokens and next sentences."""
 
     has_pooler = True
     huggingface_class = "BertForPreTraining"
@@ -133,9 +121,8 @@ class BertPretrainingModel(BertMaskedLM):
     ) -> dict[str, Any]:
         """Scores tokens at the masked positions, and the order of the segments.
 
-        Args:
-            inputs: as of `BertMaskedLM`; for packed rows `sequence_ids` and `cls_positions`, see
-                `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
+        Inputs as of `BertMaskedLM`; for packed rows also `sequence_ids` and `cls_positions`, see
+        `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
 
         Returns:
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
@@ -147,12 +134,7 @@ class BertPretrainingModel(BertMaskedLM):
 
 
 class LinearHeadModel(ModelWithHead):
-    """Base of models with dropout and a linear layer on top of the encoder.
-
-    Args:
-        config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
-        outputs: of the linear layer.
-    """
+    """Base of models with dropout, `hidden_dropout_prob`, and a linear layer on the encoder."""
 
     def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -172,8 +154,6 @@ class LinearHeadModel(ModelWithHead):
     ) -> Any:
         """Scores texts by their pooled output, or without a pooler every token.
 
-        Arguments as in `ModelWithHead`.
-
         Returns:
             float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
             tokens that continue a word are scored too: the caller leaves them out.
@@ -191,7 +171,6 @@ class BertClassifier(LinearHeadModel):
     """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
 
     Args:
-        num_labels: number of logits.
         problem_type: of HuggingFace's `config.json`; None where one of the labels is chosen.
         initial_bias: initial values of the linear layer's bias, [labels]; () for zeros.
     """
@@ -225,12 +204,9 @@ class BertClassifier(LinearHeadModel):
 class BertRegressor(BertClassifier):
     """A linear layer of one output on the pooled output, as HuggingFace has it for STS-B.
 
-    Its variables are trained for targets of mean 0 and deviation 1, whatever the targets' range;
-    model directories hold the layer that gives the targets themselves
-    (`bert_tf.weights.tensor_names`).
-
-    Args:
-        target_mean, target_scale: mean and standard deviation of the targets.
+    Its variables are trained for targets of mean 0 and deviation 1, `target_mean` and
+    `target_scale` being the targets' own; model directories hold the layer that gives the targets
+    themselves (`bert_tf.weights.tensor_names`).
     """
 
     own_arguments = ("target_mean", "target_scale")
@@ -253,18 +229,14 @@ class BertRegressor(BertClassifier):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Predicts the targets: float32 [batch, 1]; see `ModelWithHead`."""
+        """Predicts the targets: float32 [batch, 1]."""
         standardized = super().call(inputs, training, dropout_key)
         return standardized * self.target_scale + self.target_mean
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertTokenClassifier(LinearHeadModel):
-    """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3).
-
-    Args:
-        num_labels: number of logits per token.
-    """
+    """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3)."""
 
     huggingface_class = "BertForTokenClassification"
     own_arguments = ("num_labels",)
@@ -290,11 +262,10 @@ class BertQuestionAnswerer(ModelWithHead):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> tuple[Any, Any]:
-        """Scores every token as the answer's first and last; see `ModelWithHead`.
+        """Scores every token, padding and question too, as the answer's first and last.
 
         Returns:
-            Start and end logits, each float32 [batch, length]. Padding and the question are scored
-            too: the caller masks them.
+            Start and end logits, each float32 [batch, length].
         """
         encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
@@ -318,14 +289,7 @@ class BertMultipleChoice(LinearHeadModel):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Scores sequences, whatever axes they are arranged in.
-
-        Args:
-            inputs: see `ModelWithHead`; [batch, choices, length] or [sequences, length].
-
-        Returns:
-            float32 logits [batch, choices] or [sequences].
-        """
+        """Scores sequences, int [..., length], of one or two leading axes: float32 [...]."""
         shape, flat = _flat_sequences(inputs)
         return ops.reshape(super().call(flat, training, dropout_key), shape[:-1])
 
@@ -334,9 +298,7 @@ class BertMultipleChoice(LinearHeadModel):
 class BertSentenceEncoder(ModelWithHead):
     """The encoder with pooled token vectors (Sentence-BERT, Reimers and Gurevych 2019, section 3).
 
-    Args:
-        pooling, normalize, max_seq_length: see `EmbeddingRecipe`; the last one is only kept with
-            the model.
+    Arguments as of `EmbeddingRecipe`; `max_seq_length` is only kept with the model.
     """
 
     own_arguments = ("pooling", "normalize", "max_seq_length")
@@ -358,7 +320,7 @@ class BertSentenceEncoder(ModelWithHead):
 
     @property
     def recipe(self) -> EmbeddingRecipe:
-        """How the vectors are made, which a model directory keeps."""
+        """Recipe of the vectors, kept in model directories."""
         return EmbeddingRecipe(
             pooling=self.pooling,
             normalize=self.normalize,
@@ -372,15 +334,7 @@ class BertSentenceEncoder(ModelWithHead):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Embeds sequences, whatever axes they are arranged in.
-
-        Args:
-            inputs: see `ModelWithHead`; [batch, texts, length] or [sequences, length].
-
-        Returns:
-            float32 [batch, texts, hidden] or [sequences, hidden]; finite for sequences of padding
-            only.
-        """
+        """Maps int [..., length] to float32 [..., hidden], finite for padding, too."""
         shape, flat = _flat_sequences(inputs)
         encoded = self.encoder.encode_inputs(flat, training=training, dropout_key=dropout_key)
         states = ops.cast(encoded["sequence_output"], "float32")

@@ -1,4 +1,4 @@
-"""How much arithmetic a model needs."""
+"""Arithmetic of a model's training steps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ class ModelFlops:
         example_parameters: weights that one token of every sequence is multiplied with.
         prediction_parameters: weights that every masked token is multiplied with.
         attention_width: layers x hidden size.
-        frozen_fraction: of the layers, that of the first ones that are not trained: they have no
-            backward pass.
-        read_parameters: of `token_parameters` those that only a token is multiplied with that a
-            head reads: the last block's but for keys and values. 0 where heads read all tokens.
+        frozen_fraction: of the layers, without a backward pass, the first ones.
+        read_parameters: of `token_parameters` those for tokens that a head reads only: the last
+            block's but for keys and values. 0 where heads read all tokens.
         read_attention_width: of `attention_width` that of such a block.
     """
 
@@ -38,14 +37,9 @@ class ModelFlops:
     def of_encoder(
         cls, config: BertConfig, *, frozen_layers: int = 0, reads_all_tokens: bool = True
     ) -> ModelFlops:
-        """The encoder with its pooler, and the masked-LM head.
+        """The encoder with pooler and masked-LM head; other heads are a thousandth of it.
 
-        Other heads, which are a thousandth of it, are left out.
-
-        Args:
-            config: shape of the encoder.
-            frozen_layers: how many of its first layers are not trained.
-            reads_all_tokens: whether heads read all tokens, not the first and the masked ones.
+        `reads_all_tokens`: whether heads read all tokens, not the first and the masked ones.
         """
         hidden = config.hidden_size
         read = 0 if reads_all_tokens or frozen_layers == config.num_hidden_layers else hidden
@@ -63,18 +57,13 @@ class ModelFlops:
     def flops(
         self, *, tokens: Any, examples: Any, squared_lengths: Any, predictions: Any
     ) -> np.ndarray:
-        """Operations of forward and backward pass, without what padding and recomputing cost.
+        """Operations of forward and backward pass, without padding and recomputation.
 
         6 operations a weight and token (a multiplication and an addition, forward once, backward
         twice; Kaplan et al. 2020, section 2.1), and 12 x layers x hidden for each two tokens that
-        see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B). A
-        layer that is not trained has the forward third of both alone.
-
-        Args:
-            tokens: tokens without padding, one number per step.
-            examples: sequences, likewise.
-            squared_lengths: sum of the squares of their lengths, likewise.
-            predictions: masked positions, likewise; 0 without a masked-LM head.
+        see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B).
+        Frozen layers have only the forward third of both. Arguments are one number per step,
+        without padding: `squared_lengths` a sum of squares, `predictions` masked positions.
         """
         counts = (tokens, examples, squared_lengths, predictions)
         tokens, examples, squares, targets = (np.asarray(count, np.float64) for count in counts)

@@ -1,4 +1,4 @@
-"""How the steps of a run are computed, decided when it starts and kept; how much work they are."""
+"""The arithmetic of a run's steps, decided when it starts and kept, and counts of its work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class PrecisionPolicy:
 
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
-        use_xla: whether XLA compiles the step.
         use_kernels: whether encoders use `bert_tf.cpu.forward`.
     """
 
@@ -52,16 +51,15 @@ class PrecisionPolicy:
 
     @property
     def scale_loss(self) -> bool:
-        """Whether gradients need loss scaling, which only float16 does."""
+        """Whether gradients need loss scaling, as in float16."""
         return self.policy == "mixed_float16"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """How steps are computed.
+    """Arithmetic of steps.
 
     Attributes:
-        precision: of the layers, and whether XLA compiles the step or layers use kernels.
         shards: parts of every batch, or micro-batch, that are computed side by side, see
             `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
         cpu_kernels: whether processors may use `bert_tf.cpu`, with XLA for the optimizer.
@@ -122,14 +120,14 @@ def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchRows:
-    """Rows of a batch, in micro-batches; `is_filled_up`: with rows without weight, if need be."""
+    """Rows of a batch, in micro-batches; `is_filled_up`: with rows of weight 0, if need be."""
 
     batch: int
     micro_batches: int
     is_filled_up: bool
 
     def shards(self) -> int:
-        """Parts of each micro-batch; 1 where the rows cannot be divided."""
+        """Parts of each micro-batch; 1 if the rows cannot be divided."""
         shards = row_shards(self.batch // self.micro_batches)
         divisible = self.batch % (self.micro_batches * shards) == 0
         return shards if self.is_filled_up or divisible else 1
@@ -148,17 +146,12 @@ def settle_arithmetic(
     console: Console,
     trial: StepTrial | None = None,
 ) -> Arithmetic:
-    """Decides how the steps of a run are computed, and has TensorFlow run them so.
-
-    To be called before TensorFlow runs anything, which settles how it uses the cores. A run that is
-    resumed continues as `keep_arithmetic` has kept.
+    """Decides on the arithmetic of a run's steps, or reads it for a resumed run, and configures
+    TensorFlow, which must not have run anything yet.
 
     Args:
-        config: of the run.
         rows: of the batches of every phase; none where the loss compares the rows of a batch.
         static_shapes: whether all batches have one shape.
-        strategy: of the run.
-        console: where the decision is reported.
         trial: times a step on processors where the config leaves precision and XLA open; None to
             decide by the processor's instructions.
     """
@@ -213,7 +206,7 @@ def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:
 
 
 def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]:
-    """The ways that a trial compares on processors; those without XLA in `shards` parts."""
+    """Candidates of a trial on processors; those without XLA compute `shards` parts."""
     return [
         Arithmetic(
             precision=PrecisionPolicy(policy, use_xla, use_kernels=cpu_kernels and not use_xla),
@@ -228,7 +221,7 @@ def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]
 def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
-    """The fastest way in a trial; the expected one, unless another is clearly faster."""
+    """The fastest candidate; the expected one, unless another is clearly faster."""
     ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
     console.info("measuring how a step is computed fastest here")
     seconds = dict(zip(ways, trial(ways), strict=True))
@@ -241,13 +234,10 @@ def _fastest(
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """Counts in a batch, padded or packed, the arguments of `ModelFlops.flops`; float32 [] each.
+    """Counts the arguments of `ModelFlops.flops` in a batch, padded or packed; float32 [] each.
 
-    Sequences of 3 and 2 tokens, with 2 targets and 1, in two rows or in one:
-
-    | `tokens` | `examples` | `squared_lengths` | `predictions` |
-    |----------|------------|-------------------|---------------|
-    | 5        | 2          | 9 + 4             | 3             |
+    Sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
+    `squared_lengths` and 3 `predictions`, in two rows or in one.
     """
     mask = tf.cast(batch["input_mask"], tf.float32)
     lengths = tf.reduce_sum(mask, axis=-1)
@@ -268,10 +258,10 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Operations per second of large matrix products in a dtype policy, on all devices of a run.
+    """Measures operations per second of large matrix products on all devices, in less than 1 s.
 
-    Takes less than a second. Assumes that GPUs are alike, and that replicas on CPUs share one. None
-    on TPUs, where single operations are no measure, and on busy processors.
+    Assumes that GPUs are alike, and that replicas on CPUs share one. None on TPUs, where single
+    operations are no measure, and on busy processors.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None

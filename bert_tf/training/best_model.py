@@ -1,4 +1,4 @@
-"""The best model of a run in `best/`, why it is the best, and early stopping."""
+"""The best model of a run in `best/`, and early stopping."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class BestModel:
         step: steps it was trained for.
         epoch: passes over the training rows; None where runs only have steps.
         phase: of a run of several, from 1; the metric is compared within it.
-        metric: that chose it; None for the last model, where nothing is evaluated.
-        value: of the metric.
+        metric: None for the last model, without evaluation.
     """
 
     step: int
@@ -75,11 +74,7 @@ class BestModelKeeper:
     `loss`. Metrics on different data cannot be compared, so every phase of a run starts anew.
 
     Args:
-        path: the model directory.
-        model: a built model of `bert_tf.models`.
-        metric: that decides.
-        vocab, lowercase: of its tokenizer.
-        writes: False for workers that only train along.
+        writes: False for workers other than the chief.
         restore: puts back what the model was built without.
     """
 
@@ -112,15 +107,13 @@ class BestModelKeeper:
     ) -> bool:
         """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
 
-        The task of the best model is kept in `notes["task"]`. A resumed run lacks the
-        model of its notes if it was killed while publishing it: then the next one is the best. All
-        workers look at once, so that their notes stay the same.
+        All workers compare at once, so that their notes stay the same. If the run was killed while
+        publishing its best model, the next one is the best.
 
         Args:
             found: `step`, and in a run of several phases `phase`.
             metrics: of the evaluation; empty without evaluation.
-            notes: of the loop.
-            task: content of `task.json`; None for a pretrained model.
+            task: content of `task.json`, kept in `notes["task"]`; None for a pretrained model.
         """
         best = None if self._is_first and not self._path.is_dir() else notes.get("best")
         self._is_first = False
@@ -144,7 +137,7 @@ class BestModelKeeper:
         return rank(metrics, self._metric) > rank(best, self._metric)
 
     def _is_perfect(self, metrics: dict[str, float], best: dict[str, Any]) -> bool:
-        """Whether the metric was as good as can be, so that only the loss can still fall."""
+        """Whether the metric was perfect, so that only the loss can still fall."""
         value = metrics.get(self._metric)
         return value in _PERFECT and value == best.get(self._metric)
 
@@ -185,7 +178,7 @@ class EarlyStop:
         self._limit = evaluations
 
     def count(self, step: int, notes: dict[str, Any]) -> None:
-        """Counts an evaluation after `step` steps; `notes["best"]` is up to date."""
+        """Counts an evaluation; `notes["best"]` is up to date."""
         if self._limit:
             notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
 

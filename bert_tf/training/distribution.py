@@ -33,7 +33,6 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
         name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
             devices), "multi-worker" (of the environment variable TF_CONFIG) or "tpu".
         tpu_address: name or grpc address of the TPU.
-        console: where the number of replicas is reported.
 
     Raises:
         UsageError: TF_CONFIG is missing or not JSON, or the TPU cannot be reached.
@@ -68,7 +67,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def is_chief_process(name: str) -> bool:
-    """As `is_chief`, by the name of a strategy that is not made yet; checks TF_CONFIG."""
+    """As `is_chief`, by the name of a strategy not made yet; checks TF_CONFIG."""
     if name != "multi-worker":
         return True
     _check_tf_config()
@@ -83,7 +82,6 @@ def _is_chief_task(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> 
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
-    """Number of processes that train together."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         resolver = strategy.cluster_resolver
         return max(1, sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values()))
@@ -158,20 +156,20 @@ def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 class WorkerSync:
-    """Measurements that all workers must agree on before they branch: means over the workers."""
+    """Means over the workers, which must agree on measurements before they branch."""
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
 
     def mean(self, numbers: list[float]) -> list[float]:
-        """Mean of each number; every worker calls this at the same point of its loop."""
+        """Means; every worker calls this at the same point of its loop."""
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
     def clock(
         self, timer: StepTimer, *, step: int, stop: Signals | None
     ) -> tuple[float, Signals | None]:
-        """Elapsed seconds and the signal to stop for; agrees on both, and on the speed in `timer`.
+        """Agrees on elapsed seconds, the signal to stop for, and the speed in `timer`.
 
         SIGTERM takes precedence over other signals. Raises InputError if the workers are at
         different steps.
@@ -207,14 +205,11 @@ class WorkerSync:
 def distributed_iterator(
     strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset]
 ) -> Iterator[Batch]:
-    """An iterator of elements for `strategy.run`, from a dataset of global batches.
+    """Iterates over elements for `strategy.run`, from a dataset of global batches.
 
-    Replica r gets the r-th run of rows of every batch. Every worker reads whole batches and keeps
-    its own rows, so that the rows of a batch do not depend on the number of workers or replicas.
-
-    Args:
-        strategy: over which batches are spread.
-        make_dataset: called once a worker; its batches' rows are a multiple of the replicas.
+    Replica r gets the r-th run of rows of every batch, whose rows are a multiple of the replicas.
+    Every worker reads whole batches and keeps its own rows, so that the rows of a batch do not
+    depend on the number of workers or replicas.
     """
     replicas = strategy.num_replicas_in_sync
     # Autotuning has nothing to tune, and closing an iterator waits for its thread, up to a minute.

@@ -1,4 +1,4 @@
-"""Loss and metrics of a model over a data set, by the loss that trained it."""
+"""Loss and metrics of a model over a data set."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from bert_tf.training.protocols import Batch, TaskLoss
 
 
 class Evaluation:
-    """Computes means over all rows of a finite data set; made once, called often.
-
-    The rows of the batches of `make_dataset` are a multiple of the replicas.
-    """
+    """Computes means over a finite data set, whose batches are multiples of the replicas."""
 
     def __init__(
         self,

@@ -1,24 +1,4 @@
-"""The training loop that every task uses: steps, log lines, evaluations, checkpoints, resume.
-
-    loop = TrainingLoop(
-        model=model,                      # built, made inside strategy.scope()
-        loss=PretrainingLoss(),           # bert_tf.training.protocols.TaskLoss
-        optimizer=make_optimizer(config, num_hidden_layers=2), # made inside strategy.scope()
-        inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
-        strategy=strategy,                # bert_tf.training.distribution.make_strategy
-        settings=LoopSettings(phases=(PhaseSettings(steps=1000, peak_learning_rate=1e-4),)),
-        run_directory=Path("runs/first"),
-        arithmetic=Arithmetic(),          # bert_tf.training.arithmetic
-        console=Console(),
-        evaluate=lambda step, notes: {"loss": 1.0},
-    )
-    result = loop.run()
-
-`run` resumes from the newest checkpoint in `run_directory`. On one device in float32 the losses
-after that equal those of a run that was never interrupted, to the last bit. Where that checkpoint
-is of a run of fewer steps in all, the run is extended: the learning rates are those of the new
-number of steps from there on.
-"""
+"""The training loop of every task: steps, log lines, evaluations, checkpoints, resume."""
 
 from __future__ import annotations
 
@@ -59,14 +39,13 @@ Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """How a run ended.
+    """Outcome of a run.
 
     Attributes:
         step: steps done in all.
         seconds: training time in all, evaluations and checkpoints included.
         resumed_from: step of the checkpoint this process resumed from; 0 for a fresh start.
-        train: the last train line of metrics.jsonl.
-        eval: the last eval line, None without evaluation.
+        train, eval: the last lines of metrics.jsonl; None without evaluation.
         extended_from: steps after which the number of steps was raised.
         stopped_early: why the run ended before its last step; None if it did not.
         notes: kept by `evaluate`.
@@ -83,25 +62,23 @@ class TrainingResult:
 
 
 class TrainingLoop:
-    """Trains a model under any strategy; see the module's text for an example.
+    """Trains a built model under any strategy; model and optimizer are made inside its scope.
+
+    `run` resumes from the newest checkpoint in `run_directory`. On one device in float32 the losses
+    after that equal those of a run that was never interrupted, to the last bit. A checkpoint of a
+    run of fewer steps in all is extended, with the learning rates of the new number of steps.
 
     Args:
-        model: a built Keras model.
-        loss: the task's loss and metrics.
         optimizer: of `make_optimizer`; the loop builds it and sets its learning rate.
         inputs: training batches, addressed by the step number.
-        strategy: model and optimizer were made inside its scope.
-        settings: how long, how fast, how carefully.
         run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers; None writes
             nothing.
-        arithmetic: how steps are computed, see `TrainingStep`.
-        console: progress and warnings.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; returns the
             numbers of an eval line ({} logs nothing). `notes` is a dict of JSON values, saved in
             checkpoints: the place to remember the best result so far, whose step
             `early_stop_evals` takes from `notes["best"]["step"]`.
-        mirror: where the run is kept, if `run_directory` is not that place.
+        mirror: other storage of the run, if any.
     """
 
     def __init__(
@@ -334,10 +311,9 @@ class TrainingLoop:
 
 @contextmanager
 def on_stop_signal(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Calls `stop` with the first SIGTERM or SIGINT inside the block.
+    """Calls `stop` with the first SIGTERM or SIGINT inside the block, in the main thread only.
 
-    A second SIGTERM ends the process at once; a second SIGINT has its former effect. Outside the
-    main thread, where Python takes no signals, nothing is done.
+    A second SIGTERM ends the process at once; a second SIGINT has its former effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

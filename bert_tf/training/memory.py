@@ -1,4 +1,4 @@
-"""The memory of this machine, of its GPUs and of its control groups; imports no TensorFlow."""
+"""Memory of this machine, its GPUs and control groups; imports no TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GPU_QUERY_SECONDS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes: `total` for all processes together, and those free or used by this one already."""
+    """Bytes: `total` for all processes, and those free or used by this one already."""
 
     total: int
     available: int
@@ -28,7 +28,7 @@ class Memory:
 
 
 def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> Memory:
-    """The memory of the machine, or of the control group (container) that has least."""
+    """Memory of the machine, or of the control group (container) that has least."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     free = total  # where the system does not say, as macOS
@@ -63,7 +63,7 @@ def gpu_bytes() -> int | None:
 
 
 def memory_and_swap() -> int:
-    """Bytes of memory and of its swap; a container's swap is not known."""
+    """Bytes of memory and swap; a container's swap is not known."""
     total = machine_memory().total
     if total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         with suppress(OSError, KeyError, ValueError):
@@ -72,14 +72,13 @@ def memory_and_swap() -> int:
 
 
 def peak_bytes() -> int:
-    """Most memory of this process; `getrusage` of Linux counts that of its parent, too."""
+    """Peak memory of this process; `getrusage` of Linux counts that of its parent, too."""
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return 1024 * _numbers(Path("/proc/self/status"))["VmHWM:"]
 
 
 def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
-    """Folders of the process's control group and of those that hold it."""
     try:
         lines = (process / "cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -105,7 +104,6 @@ def _limit_and_use(group: Path) -> tuple[int, int]:
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """First words and the number after each; lines without one are left out."""
     words = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdigit()}
 
@@ -121,7 +119,7 @@ def memory_for_steps() -> Memory | None:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether TensorFlow had no memory for a tensor; its full disks raise the same type."""
+    """Whether TensorFlow lacked memory for a tensor; a full disk raises the same type."""
     import tensorflow as tf
 
     message = str(error)

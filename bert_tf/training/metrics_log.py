@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run, written and read, and the trackers that get its lines."""
+"""metrics.jsonl of a run, and the trackers that get its lines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ Line = dict[str, Any]
 
 
 def read_metrics(path: Path) -> list[Line]:
-    """Lines of a metrics.jsonl; [] where there is none. A half-written last line is left out.
+    """Lines of a metrics.jsonl, if there is one, but for a half-written last line.
 
-    Raises:
-        InputError: another line is not a JSON object with `step` and `split`.
+    Raises InputError if another line is not a JSON object with `step` and `split`.
     """
     if not path.exists():
         return []
@@ -49,10 +48,8 @@ class MetricsLog:
     numbers by name. A tracker that fails costs a warning, not the run.
 
     Args:
-        run_directory: where `metrics.jsonl` is.
         keep_until: the newest step of each split whose lines stay; later ones, other splits, and a
             last line that was cut off by a crash are removed.
-        warn: called when a tracker fails.
         trackers: names of `TRACKERS`.
         name, settings: of the run, for trackers.
     """

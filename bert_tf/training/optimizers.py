@@ -26,7 +26,7 @@ class StepScalars:
 
     Attributes:
         learning_rate: 0 for a skipped step.
-        gradient_factor: that gradients are multiplied with first; 0 for a skipped step.
+        gradient_factor: multiplies gradients first; 0 for a skipped step.
         beta_1, beta_2: decay of the moments; 1 for a skipped step.
         beta_1_power, beta_2_power: decay ** step number, from 1; 0 without bias correction.
     """
@@ -48,16 +48,8 @@ class StepOptimizer(keras.optimizers.Optimizer):
     - `prepare_step` decides whether `apply` changes anything, whatever the gradients are; that
       skips a step whose gradients are not finite without a conditional (those break under
       MirroredStrategy);
-    - `prepare_step` takes the factor that clips the gradients, so that an update may multiply by it
-      in the same pass over memory;
-    - a variable may have a factor of its own on the learning rate, weight decay included;
-    - numbers that all variables share are computed once per step.
-
-    Args:
-        name: of the optimizer.
-        beta_1, beta_2, epsilon, weight_decay: as Keras names them.
-        bias_correction: False leaves it out.
-        rate_factor: a variable's factor on the learning rate; None for 1 everywhere.
+    - `prepare_step` takes the factor that clips the gradients, for one pass over memory;
+    - `rate_factor` multiplies a variable's learning rate, weight decay included.
     """
 
     def __init__(
@@ -102,10 +94,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Sets up the next `apply`, all float32 [].
 
-        Args:
-            applied: 1 to apply the step, 0 to leave weights, moments and iterations unchanged.
-            learning_rate: of the step.
-            gradient_factor: that `apply` multiplies gradients with.
+        `applied` is 1, or 0 to leave weights, moments and iterations unchanged.
         """
         self.applied.assign(applied)
         self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
@@ -122,11 +111,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Updates one variable and its moments; traced into a graph, on the variable's device.
 
-        Args:
-            variable: on this replica.
-            index: its number among the variables that the optimizer was built on.
-            gradient: of the variable's shape, to be scaled as by `scaled`.
-            scalars: of this step.
+        `index` is its number among the variables built on; the gradient is not `scaled` yet.
         """
         raise NotImplementedError
 
@@ -172,11 +157,7 @@ def scaled(gradient: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
 
 
 def decays(variable: keras.Variable) -> bool:
-    """Whether weight decay applies: not to biases, nor to a layer norm's scale and shift.
-
-    Both are known by name, as in google-research/bert: a bias is called `bias` or `…_bias`, a layer
-    norm's variables `gamma` and `beta`.
-    """
+    """Whether weight decay applies: not to biases and layer norms, known by their names."""
     return not variable.name.endswith("bias") and variable.name not in ("gamma", "beta")
 
 
@@ -190,8 +171,7 @@ class AdamW(StepOptimizer):
     google-research/bert (`optimization.py`).
 
     Attributes:
-        in_place: updates the variables that it contains, from gradients of its own form; None for
-            none.
+        in_place: updates the variables that it contains, from gradients of its own form, if any.
     """
 
     def __init__(self, **arguments: Any):
@@ -199,11 +179,7 @@ class AdamW(StepOptimizer):
         self.in_place: InPlaceAdamW | None = None
 
     def update_in_place(self, copies: dict[int, tf.Variable]) -> InPlaceAdamW:
-        """Updates large variables by `bert_tf.cpu.adamw` from now on.
-
-        Args:
-            copies: by the number of a variable, its copy in another dtype.
-        """
+        """Updates large variables by `bert_tf.cpu.adamw` from now on; `copies` are by number."""
         from bert_tf.cpu.adamw import InPlaceAdamW
 
         self.in_place = InPlaceAdamW(
@@ -252,8 +228,7 @@ class Lamb(StepOptimizer):
     As in the paper weight decay is part of the update whose norm the trust ratio divides by;
     `keras.optimizers.Lamb` decays outside of it and equals this one only without decay. As in TF
     Model Garden and NVIDIA's recipe, biases and layer norms neither decay nor have a trust ratio.
-    Queries, keys and values, which share a variable here, have a ratio each, as in models that
-    keep them apart.
+    Queries, keys and values, one variable here, have a ratio each.
     """
 
     def __init__(self, **arguments: Any):
@@ -305,7 +280,6 @@ _OPTIMIZERS: dict[str, type[AdamW] | type[Lamb]] = {"adamw": AdamW, "lamb": Lamb
 
 
 def make_optimizer(config: LoopSection, *, num_hidden_layers: int) -> StepOptimizer:
-    """The optimizer of a run; the loop sets its learning rate at every step."""
     return _OPTIMIZERS[config.optimizer](
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,

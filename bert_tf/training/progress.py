@@ -1,4 +1,4 @@
-"""The log and the state of a run: lines from the numbers of its steps, saved in checkpoints."""
+"""Log lines and state of a run, saved in checkpoints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LineBuilder:
         self._fastest = 0.0
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Adds float [n] numbers of some steps by name (see `TrainingStep.run`)."""
+        """Adds numbers of some steps, float [n], by name (see `TrainingStep.run`)."""
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
@@ -42,8 +42,8 @@ class LineBuilder:
         """The line for all steps since the last one; None if all of them overflowed.
 
         Losses and metrics are means over the steps, the learning rate and the loss scale are
-        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far;
-        None leaves it out. `seconds` is the duration of the steps, `elapsed` that of the run.
+        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
+        `seconds` is the duration of the steps, `elapsed` that of the run.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -84,7 +84,7 @@ def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
 
 
 def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
-    """One eval line for the console, with the metrics of `shown`, in this order; () for all."""
+    """An eval line for the console, with the metrics of `shown`, in this order; () for all."""
     names = shown or [name for name in line if name not in ("step", "split", "time")]
     numbers = [f"{name} {line[name]:.4f}" for name in names if name in line]
     return f"step {line['step']}, eval: " + "  ".join(numbers)
@@ -142,7 +142,7 @@ class ProgressLog:
         self._unshown = None if self._console.progress(advance) else advance
 
     def end_progress(self) -> None:
-        """Shows the newest train line of this process, if the one shown last is older."""
+        """Shows the newest train line, if the one shown last is older."""
         self._console.end_progress(self._unshown)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
@@ -161,7 +161,7 @@ class RunState:
     Attributes:
         notes: JSON values by name, kept for the caller.
         extended_from: steps after which `total_steps` was raised.
-        evaluated_step: steps done before the last evaluation, None before the first.
+        evaluated_step: steps done before the last evaluation.
     """
 
     def __init__(
@@ -188,10 +188,7 @@ class RunState:
         self.evaluated_step: int | None = None
 
     def save(self, step: int, elapsed: float) -> None:
-        """Writes a checkpoint after `step` steps, unless the last one holds all there is.
-
-        An evaluation and a line written after the last checkpoint count as something new.
-        """
+        """Writes a checkpoint, unless there is no step, evaluation or line since the last one."""
         if self._saved == self._progress(step):
             return
         self._saved = self._progress(step)
@@ -202,7 +199,7 @@ class RunState:
         )
 
     def save_aside(self, step: int, elapsed: float) -> Path | None:
-        """Writes a checkpoint where no run resumes from; returns its path, None if not kept."""
+        """Writes a checkpoint that no run resumes from; returns its path, None if not kept."""
         return self._files.save_aside(
             step=step, tensors=read_values(self._variables), state=self._state(step, elapsed)
         )

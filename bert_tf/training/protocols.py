@@ -51,9 +51,7 @@ class TaskLoss(Protocol):
         """Runs the model and sums up the losses and metrics of a batch.
 
         Args:
-            model: the Keras model.
             batch: tensors whose first axis is the row.
-            training: whether dropout is on.
             dropout_key: int32 [2] for the model, another one for every (seed, step, micro-batch,
                 replica); None when `training` is False.
         """
@@ -61,10 +59,7 @@ class TaskLoss(Protocol):
 
 
 class TrainingInputs(Protocol):
-    """Training batches as a pure function of the number of steps done so far.
-
-    That makes resuming exact: the loop saves the step number and opens the input there.
-    """
+    """Training batches as a pure function of the number of steps done so far, for exact resume."""
 
     def batches(self, first_step: int) -> tf.data.Dataset:
         """An endless dataset of whole batches, one per step, starting at step `first_step`.
@@ -74,7 +69,7 @@ class TrainingInputs(Protocol):
         `input_mask` [rows, length], 1 on tokens and 0 on padding, from which examples and tokens
         are counted; where rows hold several examples also `sequence_ids` [rows, length], 1, 2, …
         on the tokens of each and 0 on padding, and `position_ids` [rows, length], 0, 1, 2, … on
-        the tokens of each; with a masked-LM head `masked_lm_weights`, above 0 on what is predicted.
+        the tokens of each; with a masked-LM head `masked_lm_weights`, above 0 on predictions.
         Batches before `first_step` are not read again.
         """
         ...
@@ -82,7 +77,6 @@ class TrainingInputs(Protocol):
     def position(self, first_step: int) -> dict[str, int]:
         """Where step `first_step` starts in the data, for messages and for checks.
 
-        It is written into checkpoints; a resumed run whose input gives another position for the
-        same step is an error, since its data have changed.
+        Checkpoints keep it; resuming with another position for the same step is an error.
         """
         ...

@@ -46,7 +46,7 @@ class Checkpoint:
 def write_checkpoint(
     path: Path, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
 ) -> None:
-    """Writes a checkpoint folder, which appears whole or not at all."""
+    """Writes a checkpoint folder, whole or not at all."""
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
         document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
@@ -54,7 +54,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads a checkpoint folder; raises InputError if it is not as it was written."""
+    """Reads a checkpoint folder; raises InputError for damage."""
     try:
         state = read_sealed(path / STATE_FILE)
         if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
@@ -91,10 +91,10 @@ class CheckpointStore:
         return path
 
     def newest(self) -> Checkpoint | None:
-        """The newest whole checkpoint; None where there is none.
+        """The newest undamaged checkpoint, if any.
 
-        Newer ones are damaged: they are named, and the process that writes moves them to
-        `damaged-step-…`. Raises InputError if all are damaged; they stay where they are.
+        The process that writes moves damaged ones to `damaged-step-…`. Raises InputError if all are
+        damaged; they stay where they are.
         """
         folders = self._folders()
         damaged = []
@@ -127,7 +127,6 @@ class CheckpointStore:
 
 
 def _folders(directory: Path) -> list[tuple[int, Path]]:
-    """Step and place of all checkpoints, the newest first."""
     if not directory.is_dir():
         return []
     found = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
@@ -188,16 +187,16 @@ class RunMirror(Protocol):
     def fetch(self) -> None:
         """Fills the run directory of this machine from there, once in a process.
 
-        Called when all workers train together, so none sees what another is about to remove.
+        Called when all workers train together, so none sees files that another is about to remove.
         """
 
     def publish(self) -> None:
         """Copies changes of the run directory there; called on workers that write.
 
-        A checkpoint is there as a whole or not at all. May be called again after a failure.
+        A checkpoint is there as a whole or not at all.
 
         Raises:
-            OSError: the storage cannot be written.
+            OSError: the storage cannot be written; the call may be repeated.
             UsageError: another process has taken the run over.
         """
 
@@ -206,11 +205,8 @@ class RunFiles:
     """The files of one run; a `directory` of None keeps nothing.
 
     Args:
-        directory: the run directory.
         writes: False for workers other than the chief.
-        keep_checkpoints: number of the newest checkpoints kept.
-        console: where damaged checkpoints and failures to publish are reported.
-        mirror: where the run is kept, if that is not the directory.
+        mirror: other storage of the run, if any.
         trackers, settings: see `MetricsLog`.
     """
 
@@ -247,7 +243,6 @@ class RunFiles:
 
     @property
     def place(self) -> Path | None:
-        """Where the run is kept; None if it is not."""
         return self._mirror.place if self._mirror is not None else self.directory
 
     def newest_checkpoint(self) -> Checkpoint | None:
@@ -281,15 +276,15 @@ class RunFiles:
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
         """Writes a checkpoint, removes old ones and publishes it.
 
-        Storage that fails for a while does not end the run: the next checkpoint or `publish_rest`
-        tries again. Raises UsageError if another process has taken the run over.
+        After a failure of the storage the next checkpoint or `publish_rest` tries again. Raises
+        UsageError if another process has taken the run over.
         """
         if self._writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
-        """Publishes at the end what could not be before; raises as `RunMirror.publish`."""
+        """Publishes changes that could not be published before; raises as `RunMirror.publish`."""
         if self._is_behind and self._mirror is not None:
             self._mirror.publish()
             self._is_behind = False
@@ -297,9 +292,7 @@ class RunFiles:
     def save_aside(
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
-        """Writes a checkpoint to `failed/`, where no run resumes from; returns its path, None if it
-        is not kept or not published.
-        """
+        """Writes a checkpoint to `failed/`, where no run resumes; its path, None if not kept."""
         if not self._writes or self.directory is None or self.place is None:
             return None
         name = f"failed/step-{step:08d}"

@@ -5,8 +5,7 @@ One step, on every replica, for its rows of the batch:
 2. gradients of sum(losses[term] / global weight[term]), accumulated over micro-batches;
 3. the sum of gradients and of all logged numbers over all replicas;
 4. clipping by the global norm of that sum, and the optimizer's update of the weights.
-Since losses are divided by global weights before they are added up, 1 and 2 replicas, and 1 and 2
-micro-batches, compute the same gradients.
+Division by global weights makes gradients independent of replicas and micro-batches.
 """
 
 from __future__ import annotations
@@ -39,15 +38,13 @@ class TrainingStep:
     """Several steps in one call of a compiled function.
 
     Args:
-        model: a built Keras model.
-        loss: the task's loss.
+        model: built.
         optimizer: built on the model's trainable variables.
-        strategy: what the steps are spread over.
-        arithmetic: how gradients are computed; the model was made with its dtype policy. In float16
-            losses are scaled: a step whose gradients overflow is skipped and the scale halved;
-            after 2,000 good steps it is doubled.
+        arithmetic: the model was made with its dtype policy. In float16 losses are scaled: a step
+            whose gradients overflow is skipped and the scale halved; after 2,000 good steps it is
+            doubled.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
-        seed: any whole number; first half of the dropout key.
+        seed: any integer; first half of the dropout key.
         averages: of the weights, updated after every step.
     """
 
@@ -121,7 +118,6 @@ class TrainingStep:
             batches: iterator of a distributed dataset, see `bert_tf.training.distribution`.
             first_step: number of the first step, from 0; second half of its dropout key.
             learning_rates: float [n], one per step.
-            accumulation_steps: micro-batches that a batch is computed in, one after the other.
             untouched: nothing has read or assigned model and optimizer since the last call. That
                 spares copies of the weights and moments, which take 30 ms for 22 million weights.
 
@@ -285,10 +281,7 @@ class TrainingStep:
 class PlainBackend:
     """Computes and applies gradients on any device; `bert_tf.cpu.backend` is another one.
 
-    Args:
-        compute: gradients of a batch, by the weights of its loss terms, the scale of the loss and a
-            dropout key.
-        optimizer: built on the model's trainable variables.
+    `compute` takes a batch, the weights of its loss terms, the scale of the loss and a dropout key.
     """
 
     def __init__(self, compute: Callable[..., _Gradients], optimizer: StepOptimizer):
@@ -296,7 +289,7 @@ class PlainBackend:
         self._optimizer = optimizer
 
     def running(self) -> AbstractContextManager[None]:
-        """The context that steps run in."""
+        """Context of the steps."""
         return contextlib.nullcontext()
 
     def take_variables(self) -> None:
@@ -316,7 +309,6 @@ class PlainBackend:
         return tf.sqrt(tf.add_n([2.0 * tf.nn.l2_loss(gradient) for gradient in gradients]))
 
     def apply(self, gradients: Sequence[tf.Tensor]) -> None:
-        """Has the optimizer apply gradients."""
         self._optimizer.apply(gradients)
 
 

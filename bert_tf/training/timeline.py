@@ -33,12 +33,9 @@ class PhaseSettings:
     """A stretch of a run; where one ends, batches change their shape.
 
     Attributes:
-        steps: of the phase.
-        accumulation_steps: micro-batches that each batch is computed in, one after the other.
         peak_learning_rate: after a warm-up that starts with the phase; None continues the schedule
             of the phase before.
-        warmup_steps: of that warm-up.
-        work: of the model on the phase's sequences; None where it is not known.
+        work: of the model on the phase's sequences, if known.
         relative_work: of a step, in any unit; an estimate until steps are timed.
     """
 
@@ -55,18 +52,17 @@ class LoopSettings:
     """How long, how fast and how carefully to train.
 
     Attributes:
-        phases: of the run, one at least; the first has a peak learning rate.
+        phases: one at least; the first has a peak learning rate.
         schedule: decay after warm-up, see `make_schedule`.
         cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
         ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without a better one that end the run; 0 never does.
-        gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
+        gradient_clip_norm: global; 0 does not clip.
         seed: of dropout.
         log_every: steps between train lines of metrics.jsonl.
         eval_every: steps between calls of `evaluate`; 0 only calls it at the end of a phase.
         checkpoint_every: steps between checkpoints; 0 leaves it to `checkpoint_minutes`.
-        checkpoint_minutes: minutes between checkpoints; 0 leaves it to `checkpoint_every`.
-        keep_checkpoints: number of the newest checkpoints kept.
+        checkpoint_minutes: 0 leaves it to `checkpoint_every`.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
             the learning rate has decayed when the time is over; a warm-up takes the same fraction
@@ -74,7 +70,7 @@ class LoopSettings:
         peak_flops: operations per second of the machine at its peak; None leaves MFU out.
         steps_per_call: steps inside one call of the compiled function; 0 for about a second.
         shown_metrics: of an evaluation, on the console; () for all.
-        report_to: names of the trackers that get the lines of metrics.jsonl.
+        report_to: names of trackers.
         reported: values of the config by key, for trackers.
     """
 
@@ -103,7 +99,7 @@ class LoopSettings:
 
     @classmethod
     def from_config(cls, config: LoopSection, **others: Any) -> LoopSettings:
-        """Takes the keys that every training section has from `config`; `others` are fields."""
+        """Takes the keys of every training section from `config`; `others` are fields."""
         return cls(
             schedule=config.schedule,
             cooldown_fraction=config.cooldown_proportion,
@@ -122,8 +118,6 @@ class LoopSettings:
 
 
 class Timeline:
-    """All that follows from the settings, the step and the clock."""
-
     def __init__(self, settings: LoopSettings):
         self._settings = settings
         self._limit_seconds = 60 * settings.max_minutes
@@ -164,7 +158,6 @@ class Timeline:
         )
 
     def evaluation_is_due(self, step: int) -> bool:
-        """Whether to evaluate after `step` steps: by the period, or at the end of a phase."""
         every = self._settings.eval_every
         return bool(every and step % every == 0) or step in self._ends[:-1]
 
@@ -188,7 +181,6 @@ class Timeline:
 
 
 def phase_ends(steps: list[int]) -> list[int]:
-    """Number of steps after which each phase is over."""
     return list(itertools.accumulate(steps))
 
 
@@ -228,23 +220,18 @@ def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
 def make_schedule(
     name: str, *, peak: float, warmup_fraction: float, cooldown_fraction: float = 0.0
 ) -> Schedule:
-    """Linear warm-up to `peak`, then a decay.
+    """Linear warm-up to `peak`, then a decay: progress, float [n] in [0, 1], to float64 [n] rates.
 
-    The schedules are HuggingFace's (`transformers/optimization.py`, `get_linear_schedule_with_
-    warmup` and its neighbors) written over progress = step / total steps, so that one function
-    serves runs limited by steps and by time. Step 0 has rate 0 where there is a warm-up.
+    HuggingFace's schedules (`transformers/optimization.py`) as functions of step / total steps, for
+    runs limited by steps and by time. Step 0 has rate 0 where there is a warm-up.
 
     Args:
         name: "linear" to 0; "constant"; "cosine", half a period, to 0; "polynomial" to 0 with
             power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
             0 (warm-up, stable, decay).
-        peak: the rate at the end of the warm-up.
-        warmup_fraction: of the run, 0 to 1.
-        cooldown_fraction: of the run, 0 to 1, of the trapezoidal schedule's decay; at most the rest
-            after the warm-up.
-
-    Returns:
-        A function from progress, float [n] from 0 to 1, to learning rates, float64 [n].
+        warmup_fraction: of the run.
+        cooldown_fraction: of the run, of the trapezoidal schedule's decay; at most the rest after
+            the warm-up.
     """
     rest = max(1.0 - warmup_fraction, 1e-12)
     decay = _trapezoid(cooldown_fraction / rest) if name == "trapezoidal" else _DECAYS[name]
@@ -291,7 +278,6 @@ class StepTimer:
         return time.monotonic() - self._start
 
     def steps_of_next_call(self, limit: int) -> int:
-        """Steps for the next call, from 1 to `limit`."""
         if self._fixed:
             return min(self._fixed, limit)
         if not self.seconds_per_step:

@@ -1,4 +1,4 @@
-"""An average of a model's weights over its steps."""
+"""Averages of a model's weights over its steps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,8 @@ class WeightAverages:
     forgotten: min(decay, (1 + n) / (10 + n)), as in `tf.train.ExponentialMovingAverage` and TF
     Model Garden's `ema_optimizer.py`.
 
-    Args:
-        variables: Keras variables with the values that the averages start from.
-        decay: 0 to 1.
-        strategy: that the variables were made under.
-
     Attributes:
-        variables: the averages, in the order of the variables.
+        variables: the averages, in the order of the Keras variables.
     """
 
     def __init__(self, variables: list[Any], *, decay: float, strategy: tf.distribute.Strategy):
@@ -38,9 +33,7 @@ class WeightAverages:
     def update(self, step: tf.Tensor, applied: tf.Tensor) -> None:
         """Moves the averages; called by every replica after each step.
 
-        Args:
-            step: int32 [], from 0.
-            applied: float32 [], 0 leaves them unchanged.
+        `step` is int32 [], from 0; `applied` is float32 [], 0 to leave them unchanged.
         """
         number = tf.cast(step, tf.float32)
         decay = tf.minimum(self._decay, (1.0 + number) / (10.0 + number))

@@ -1,7 +1,5 @@
-"""Runs of MLflow, on its server or in a store of files in the run directory.
-
-MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME are MLflow's own. What a store has of a run cannot be
-taken back, so steps that it has stay as they are when a run resumes before them.
+"""Runs of MLflow, on its server or in files of the run directory; MLFLOW_* variables are its own.
+Steps logged to a store cannot be taken back, so they stay when a run resumes before them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ class TrackerEntry:
     Attributes:
         name: in configs, and of the extra with its packages.
         module: with the function `open_tracker`, from a `TrackedRun` to its `Tracker`.
-        packages: that it imports.
     """
 
     name: str
@@ -29,11 +28,7 @@ class TrackerEntry:
     packages: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Checks that a run can report to it before it starts.
-
-        Raises:
-            UsageError: one of its packages is missing.
-        """
+        """Raises UsageError if a package is missing."""
         check_packages(
             f"report_to {self.name}",
             self.packages,

@@ -20,13 +20,9 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
-    """Removes the scalars of other steps from the event files of one writer's directory.
+    """Removes scalars of other steps from event files, and events that a killed process cut off.
 
-    A file without such scalars stays as it is; one that is left without any scalar goes, and so
-    does an event that a killed process wrote in part.
-
-    Returns:
-        (step, name) of the scalars that are left.
+    Removes files left without scalars; returns (step, name) of the other scalars.
     """
     kept: set[Scalar] = set()
     for path in sorted(directory.glob("events.out.tfevents.*")):
@@ -44,7 +40,7 @@ def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
 
 
 def _read_events(path: Path) -> tuple[list[tf.compat.v1.Event], bool]:
-    """The events of a file, and whether nothing follows them that is none."""
+    """The events of a file, and whether it ends with a whole one."""
     events = []
     try:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -59,11 +55,7 @@ def _scalars(event: tf.compat.v1.Event) -> list[str]:
 
 
 class EventFiles:
-    """A `Tracker`.
-
-    Event files are only touched to remove numbers of lines that the run does not resume after;
-    numbers that a killed process had no time to write are written again.
-    """
+    """A `Tracker`; rewrites event files only to remove steps that the run does not resume after."""
 
     def __init__(self, run: TrackedRun):
         self._folder = folder = run.directory / "tensorboard"

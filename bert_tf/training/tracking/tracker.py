@@ -26,11 +26,9 @@ Line = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """A run as it is when a process starts or resumes it.
+    """A run as a process starts or resumes it.
 
     Attributes:
-        directory: of the run, on this machine.
-        name: for people.
         settings: of its config, JSON values by key.
         lines: of metrics.jsonl, after which the run resumes; [] of a new run.
     """
@@ -42,11 +40,11 @@ class TrackedRun:
 
     @property
     def folder(self) -> Path:
-        """Where trackers keep their state and files."""
+        """Folder for state and files of trackers."""
         return self.directory / FOLDER
 
     def read_state(self, tracker: str) -> dict[str, Any]:
-        """JSON values that `write_state` wrote last; {} if it has not."""
+        """JSON values of the last `write_state`, if any."""
         path = self._state_path(tracker)
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -62,12 +60,12 @@ class Tracker(Protocol):
     """An open run of a tracker.
 
     Its module has a function `open_tracker(run: TrackedRun) -> Tracker`, which continues the
-    tracker's run that it opened for the same directory before. Any exception means that the tracker
-    cannot be reached, and the same is tried again later.
+    tracker's run of the same directory. Any exception means that the tracker cannot be reached, and
+    the same is tried again later.
     """
 
     def newest_steps(self) -> Mapping[str, int]:
-        """The newest step that it has of each split; lines up to there are not written again."""
+        """The newest step of each split; lines up to there are not written again."""
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
         """Adds the numbers of a line of metrics.jsonl, logged `seconds` after 1970."""
@@ -77,12 +75,10 @@ class Tracker(Protocol):
 
 
 def numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    """Measurements of a line, by name."""
     return {name: value for name, value in line.items() if name not in _NOT_NUMBERS}
 
 
 def named_by_split(line: Mapping[str, Any]) -> dict[str, float]:
-    """Measurements as `train/loss`, `eval/loss`, for trackers that keep splits apart by names."""
     return {f"{line['split']}/{name}": value for name, value in numbers(line).items()}
 
 
@@ -99,12 +95,9 @@ class TrackerSender:
     their thread: once when the tracker fails, and at the end for missing lines.
 
     Args:
-        name: of the tracker.
         open_tracker: called in the thread.
         lines: that the run resumes after; those that the tracker lacks are sent first.
-        warn: shows a warning.
-        retry_seconds: between a failure and the next attempt.
-        closing_seconds: that `close` waits at most.
+        closing_seconds: maximum time that `close` waits.
     """
 
     def __init__(
