@@ -1,1 +1,1 @@
-"""What a model is fine-tuned for: a folder per task, and what all of them share."""
+"""Tasks to fine-tune for: a folder each, and the base they share."""

@@ -1,7 +1,4 @@
-"""Every task that a pretrained model does without fine-tuning, by its name on the command line.
-
-Those to fine-tune for are in `registry.py`.
-"""
+"""Tasks of pretrained models without fine-tuning, by name; those to fine-tune: `registry.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Every task to fine-tune for, by its name on the command line; its own folder has the rest of it.
+"""Tasks to fine-tune for, by name on the command line; imports no implementation.
 
-There is one other list, `pretrained.py`: of tasks without fine-tuning, whose names config keys
-choose from. Importing this imports no implementation, so the command line can.
+`pretrained.py` lists tasks without fine-tuning, whose names config keys choose from.
 """
 
 from __future__ import annotations
@@ -53,18 +52,15 @@ TASKS: dict[str, TaskDeclaration] = {
 
 
 def task_class(name: str) -> type[Task]:
-    """The class of a task to fine-tune for."""
     task: type[Task] = imported(TASKS[name].implementation)
     return task
 
 
 def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
-    """What is declared of every task of pretrained models, by name."""
     return {name: _pretrained_declaration(name) for name in PRETRAINED_TASKS}
 
 
 def pretrained_task_class(name: str) -> type[PretrainedTask]:
-    """The class of a task of pretrained models."""
     task: type[PretrainedTask] = imported(_pretrained_declaration(name).implementation)
     return task
 
@@ -75,24 +71,20 @@ def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
 
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
-    """What finds wrong labels, by task."""
+    """Searches for wrong labels, by task."""
     found = {name: task.label_errors for name, task in TASKS.items()}
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
-    """What makes the sections of a task's page, see `TaskDeclaration.page`; None without it."""
+    """The function of `TaskDeclaration.page`."""
     page = TASKS[name].page
     function: Callable[..., Iterable[Section]] | None = None if page is None else imported(page)
     return function
 
 
 def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
-    """The settings of a task that name a table's columns, see `TaskDeclaration.columns`.
-
-    Raises:
-        UsageError: a column that the task needs is not there.
-    """
+    """The settings of `TaskDeclaration.columns`; UsageError if a needed column is missing."""
     columns = TASKS[name].columns
     if columns is None:
         return {}
@@ -101,11 +93,7 @@ def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
-    """The section of `finetune` for the task that its values name.
-
-    Raises:
-        ConfigError: with every fault of the values.
-    """
+    """The section of `finetune` for the task in the values; ConfigError with all their faults."""
     name = values.get("task")
     if name not in TASKS:
         raise ConfigError([f"finetune.task: expected one of {', '.join(TASKS)}, got {name!r}"])
@@ -113,14 +101,9 @@ def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
 
 
 def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDeclaration:
-    """What is declared of a model's task.
+    """The declaration of a model's task; UsageError if it has none, or an unknown one.
 
-    Args:
-        settings: content of its `task.json`, None if it has none.
-        path: the model, for the message.
-
-    Raises:
-        UsageError: the model has no task, or one that is not known here.
+    `settings` is the content of its `task.json`, None if it has none.
     """
     if settings is None:
         raise UsageError(
@@ -138,10 +121,9 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
 
 
 def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:
-    """The task of a model directory, of pretrained models too; see `declared_task`.
+    """The task of a model directory, of pretrained models too.
 
-    Raises:
-        UsageError: as `declared_task`, or the settings are incomplete.
+    Raises UsageError as `declared_task`, or if the settings are incomplete.
     """
     implementation: type[ServedTask] = imported(declared_task(settings, path).implementation)
     assert settings is not None
@@ -156,11 +138,7 @@ def _incomplete(path: str, error: Exception) -> UsageError:
 
 
 def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostTask | None:
-    """What a model's task does around a graph that takes token ids; None if that is not written.
-
-    Raises:
-        UsageError: as `served_task_from_settings`.
-    """
+    """The host of a model's task, None if there is none; raises as `served_task_from_settings`."""
     declared = declared_task(settings, path)
     if declared.host is None:
         return None
@@ -175,8 +153,7 @@ def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostT
 def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
     """The task that a model directory was fine-tuned for.
 
-    Raises:
-        UsageError: as `served_task_from_settings`, or the model was not fine-tuned for its task.
+    Raises UsageError as `served_task_from_settings`, or if the model was not fine-tuned for it.
     """
     name = declared_task(settings, path).name
     if name not in TASKS:
@@ -198,11 +175,9 @@ def task_of_weights(directory: ModelDirectory) -> Task | None:
 
 
 def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDirectory:
-    """A model with the task of its head, where another library fine-tuned it and no file says it.
+    """A model with the task of its head, if another library fine-tuned it and no file says it.
 
-    Raises:
-        UsageError: it has a head of which no task is known.
-        InputError: its labels do not fit the head.
+    Raises UsageError if the task of its head is unknown, InputError if its labels do not fit.
     """
     if directory.task is not None:
         return directory

@@ -1,1 +1,1 @@
-"""What a task is: its declaration, protocols, predictions and card."""
+"""The base of tasks: declarations, protocols, predictions and cards."""

@@ -1,4 +1,4 @@
-"""What the command line and scoring know of a task without importing TensorFlow."""
+"""Declarations of tasks for the command line and scoring, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ class TaskCard:
         facts: items of a list: inputs, outputs, ….
         example: a row for the exported model: a text, or a list of texts, by input name.
         signature_output: the output to look at first.
-        transformers_class, keras_hub_class: classes of HuggingFace's library and KerasHub that load
-            it.
-        pipeline_tag: the Hub's name of the task.
         metric_types: the Hub's ids of metrics that metrics.json names otherwise.
-        google_script: script of google-research/bert that loads the model; None without one.
+        google_script: script of google-research/bert that loads the model.
         script_reads_text: whether that script needs the vocabulary.
         limits: advice before relying on the model.
     """
@@ -77,8 +74,7 @@ class PredictionField:
         kind: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none;
             any other number, a `value`; or lists and objects, as `json`: JSON text in the outputs
             of an exported model, Python lists and dicts in a task's own predictions.
-        decided_by: the probability that has to reach `--abstain-below` for the column to be filled
-            in.
+        decided_by: the probability that has to reach `--abstain-below` to fill in the column.
         is_extra: whether `score` adds it only on request; `evaluate` always does.
     """
 
@@ -90,13 +86,13 @@ class PredictionField:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProbabilitiesField:
-    """The probabilities of all that a task chooses from, for `score --scores`.
+    """The probabilities of all choices of a task, for `score --scores`.
 
     Attributes:
         output: name of the exported model's output, float32 [rows, n].
         noun: name of a choice.
-        labels: key of `task.json` with the name of each, in order; None where every row has its own
-            choices, which are numbered from 0.
+        labels: key of `task.json` with the names in order; None if each row has its own choices,
+            numbered from 0.
         list_input: the input with these choices; rows with fewer have zeros at the end.
     """
 
@@ -119,7 +115,7 @@ class WordsDeclaration:
     """Additions of `score` to rows that are lists of words, joined by blanks to the text.
 
     Attributes:
-        input: name of the model's input that the text is.
+        input: name of the model's input for the text.
         column: name of the column of words, as of `--column`, and its key in `task.json`.
         prediction: the column with a prediction for each word; in CoNLL files the last column.
         implementation: `module:function` from (words [rows], the model's outputs by name) to these
@@ -139,16 +135,14 @@ class ServedTaskDeclaration:
     Attributes:
         name: as on the command line and in `task.json`.
         summary: the predictions, for the help.
-        inputs: names of what an exported model may take of each row; not those whose column is null
-            in the model's `task.json`.
-        predictions: the columns that it adds, in order.
+        inputs: names of an exported model's inputs; without those whose column is null in
+            `task.json`.
         implementation: `module:class` of the `ServedTask`.
-        host: `module:class` of its `HostTask`; None where only TensorFlow's graph has its steps.
-        probabilities: those of all that it chooses from; None without any.
-        row_fault: why `score` rejects a row whose texts are there, from its values by input name.
+        host: `module:class` of its `HostTask`; None if only TensorFlow's graph has its steps.
+        row_fault: why `score` rejects a row with texts, from its values by input name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
             the outputs for such values.
-        words: of rows that are lists of words; None where the task takes none.
+        words: of rows that are lists of words; None if the task takes none.
     """
 
     name: str
@@ -165,7 +159,7 @@ class ServedTaskDeclaration:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainedTaskDeclaration(ServedTaskDeclaration):
-    """A task that pretrained models do; `example` is a command line to copy."""
+    """A task for pretrained models; `example` is a command line to copy."""
 
     options: type[ExportConfig]
     example: str
@@ -175,10 +169,7 @@ class PretrainedTaskDeclaration(ServedTaskDeclaration):
 class LabelErrorsDeclaration:
     """The search for wrong labels of a task.
 
-    Attributes:
-        options: the section of `label-errors`.
-        example: a command line to copy.
-        implementation: `module:function`, from (config, console, check, folder) to `LabelErrors`.
+    `implementation` is `module:function`, from (config, console, check, folder) to `LabelErrors`.
     """
 
     options: type[LabelErrorsConfig]
@@ -191,9 +182,8 @@ class TaskDeclaration(ServedTaskDeclaration):
     """A task to fine-tune for, as `bert_tf.tasks.registry` lists it.
 
     Attributes:
-        options: the section of `finetune`.
         example: a command line to copy.
-        label_errors: None where the task does not look for wrong labels.
+        label_errors: None if the task does not look for wrong labels.
         page: `module:function` of an evaluation's page, from (task, source, predicted, results) to
             sections (`report_sections.py`); without one it shows the first predictions.
         columns: `module:function` from a `TableSketch` to the settings that name its columns, for
@@ -208,6 +198,6 @@ class TaskDeclaration(ServedTaskDeclaration):
 
 
 def imported(path: str) -> Any:
-    """Imports what a declaration names as `module:attribute`."""
+    """Imports `module:attribute`."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -1,7 +1,4 @@
-"""What is done around a graph that takes token ids: texts in, predictions out, on the host.
-
-Engines that do not run TensorFlow need it. Implementations import neither TensorFlow nor Keras.
-"""
+"""A task around a graph that takes token ids, on the host, without TensorFlow or Keras."""
 
 from __future__ import annotations
 
@@ -31,12 +28,11 @@ def learned(before: Any) -> Any:
 
 
 def kept_if_set(default: Any) -> Any:
-    """A field that a `task.json` has only where it is not the default."""
+    """A field that a `task.json` has only if it is not the default."""
     return dataclasses.field(default=default, metadata={_KEPT_IF_SET: True})
 
 
 def added_fields(task: type, base: type) -> list[dataclasses.Field]:
-    """Returns the fields that a dataclass has beyond those of its base."""
     names = {field.name for field in dataclasses.fields(base)}
     return [field for field in dataclasses.fields(task) if field.name not in names]
 
@@ -60,13 +56,9 @@ def _as_setting(value: Any) -> Any:
 def fields_from_settings(
     fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the arguments of the dataclass; lists become tuples.
+    """Returns a dataclass's arguments, lists as tuples; KeyError if one is missing.
 
-    A field with a default may be missing, as in a `task.json` of an earlier release, unless it is
-    `learned`.
-
-    Raises:
-        KeyError: a field is missing.
+    Those with defaults may be missing, as in an earlier `task.json`, unless they are `learned`.
     """
     values = {
         field.name: settings[field.name]
@@ -83,12 +75,10 @@ def _is_required(field: dataclasses.Field) -> bool:
 
 
 def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
-    """Fills a dataclass of columns from the options of a config, or of its class for the defaults.
+    """Fills a dataclass of columns, field `text` from the option `text_column` and so on.
 
-    Args:
-        columns: the dataclass; its field `text` is the option `text_column`.
-        config: a section, or its class.
-        others: fields whose option has another name.
+    `config` is a section, or its class for the defaults; `others` are fields whose option has
+    another name.
     """
     names = {field.name for field in dataclasses.fields(columns)} - others.keys()  # type: ignore[arg-type]
     return columns(**{name: getattr(config, f"{name}_column") for name in names}, **others)
@@ -96,10 +86,9 @@ def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostRows:
-    """Rows of texts as sequences of a graph.
+    """Rows of texts as sequences of a graph; a row may have several.
 
     Attributes:
-        sequences: those of all rows; a row may have several.
         inputs: further inputs of the graph, int64 [sequences, …] by name.
         details: whatever the task needs to turn outputs into predictions.
     """
@@ -116,9 +105,7 @@ class HostTask(abc.ABC):
     Fields of a subclass are settings of `task.json` by the same name.
 
     Attributes:
-        declaration: the task's entry in the registry.
-        input_names: of the texts, or lists of texts, that a row has.
-        list_inputs: names of those that are lists.
+        list_inputs: those of `input_names` that are lists of texts.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
     """
 
@@ -130,11 +117,7 @@ class HostTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Makes the task of a model from its `task.json`.
-
-        Raises:
-            KeyError: a setting is missing.
-        """
+        """Makes the task of a model from its `task.json`; KeyError if a setting is missing."""
         columns = settings["columns"]
         names = tuple(name for name in cls.declaration.inputs if columns[name] is not None)
         fields = [field for field in dataclasses.fields(cls) if field.name != "input_names"]
@@ -145,7 +128,6 @@ class HostTask(abc.ABC):
         """Turns rows into sequences; there may be no row, and rows without a sequence.
 
         Args:
-            tokenizer: the model's.
             columns: by the names of `input_names` a text of each row; or a list of texts, filled
                 up with empty texts to the same length in all rows.
         """
@@ -153,11 +135,10 @@ class HostTask(abc.ABC):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps of a batch's outputs what `predict` needs.
+        """Keeps the part of a batch's outputs that `predict` needs.
 
         Args:
-            rows: of `encode`.
-            chosen: int [n], which of the sequences are in the batch.
+            chosen: int [n], the sequences in the batch.
             outputs: of the graph, [n, …].
 
         Returns:
@@ -175,20 +156,13 @@ class HostTask(abc.ABC):
     ) -> dict[str, Any]:
         """Returns the outputs of an exported model, [rows] by name.
 
-        Args:
-            rows: of `encode`.
-            columns: as `encode` had them.
-            reduced: of all sequences, in their order.
+        `columns` as `encode` had them; `reduced` of all sequences, in their order.
         """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableHost(HostTask):
-    """Predicts from one vector of logits for each sequence.
-
-    Attributes:
-        long_texts: how longer texts are read; of windows, the logits are averaged.
-    """
+    """Predicts from one vector of logits for each sequence; averages the logits of windows."""
 
     long_texts: str = HEAD
 

@@ -28,11 +28,7 @@ from bert_tf.tasks.base.task import Student
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelTask(TableTask, Student):
-    """Has a logit for each label, and learns from teachers with the same labels.
-
-    Attributes:
-        labels: names in the order of the logits.
-    """
+    """Has a logit for each label, in order, and learns from teachers with the same labels."""
 
     labels: tuple[str, ...] = learned(())
 
@@ -45,17 +41,15 @@ class LabelTask(TableTask, Student):
         return len(self.labels)
 
     def rejecting_unknown(self, table: Table, console: Console) -> Table:
-        """Rejects the rows with a label that the model does not know; none while it learns them.
+        """Rejects rows with labels that the model does not know; none while it learns them.
 
-        Raises:
-            RowsRejected: no row is left.
+        Raises RowsRejected if no row is left.
         """
         if not self.labels:
             return table
         return reject_unknown_labels(table, self.label_sets(table), self.labels, console)
 
     def label_rows(self, table: Table) -> LabelRows:
-        """Counts the labels of the rows."""
         pairs = [
             (label, line)
             for labels, line in zip(self.label_sets(table), table.lines, strict=True)
@@ -64,11 +58,9 @@ class LabelTask(TableTask, Student):
         return LabelRows(table.source, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
     def numbers(self) -> dict[str, int]:
-        """Returns the logit of each label."""
         return {label: number for number, label in enumerate(self.labels)}
 
     def classes(self, table: Table) -> list[str]:
-        """Returns the label of each row that is rarest in all rows; empty where it has none."""
         return rarest_labels(self.label_sets(table))
 
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
@@ -84,24 +76,16 @@ class LabelTask(TableTask, Student):
         return order_of_labels(self.labels, teacher.labels, path)
 
     def served_constants(self) -> dict[str, tf.Tensor]:
-        """`labels`, string [labels], in the order of `probabilities`."""
         return {"labels": tf.constant(self.labels)}
 
 
 def softened_divergence(
     logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """Computes T² times the Kullback-Leibler divergence of the softmax from that of the teacher.
+    """T² times the KL divergence of the softmax of logits / T from that of the teacher.
 
-    Both are of logits divided by the temperature T. The factor keeps the gradients' size for any
-    temperature (Hinton et al. 2015, section 2).
-
-    Args:
-        logits, teacher_logits: float32 [rows, classes].
-        temperature: above 0.
-
-    Returns:
-        float32 [rows].
+    T² keeps the gradients' size for any temperature (Hinton et al. 2015, section 2). From float32
+    [rows, classes] twice to float32 [rows].
     """
     student = tf.nn.log_softmax(logits / temperature, axis=-1)
     teacher = tf.nn.log_softmax(teacher_logits / temperature, axis=-1)
@@ -112,7 +96,7 @@ def softened_divergence(
 def softened_binary_divergence(
     logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """Does so for a yes or no per label, the mean over labels: [rows, labels] to [rows]."""
+    """The same for a yes or no per label, the mean over labels: [rows, labels] to [rows]."""
     parts = []
     for sign in (1.0, -1.0):
         student = tf.math.log_sigmoid(sign * logits / temperature)
@@ -122,11 +106,7 @@ def softened_binary_divergence(
 
 
 def order_of_labels(labels: Sequence[str], of_teacher: Sequence[str], path: str) -> np.ndarray:
-    """Returns where a teacher has each label, int64 [labels].
-
-    Raises:
-        UsageError: it has others.
-    """
+    """Returns where a teacher has each label, int64 [labels]; UsageError if it has others."""
     if set(labels) != set(of_teacher):
         raise UsageError(
             f"--teacher {path}: knows the labels {shown_labels(of_teacher)}, the training rows "

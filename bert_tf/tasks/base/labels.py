@@ -31,13 +31,7 @@ _MISSING = frozenset(
 
 
 class LabelRows:
-    """Counts labels, and knows the first line of each.
-
-    Args:
-        source: the file.
-        labels, lines: of each row.
-        noun: for messages, where a label is not of a row.
-    """
+    """Counts labels, and knows the first line of each; `noun` names their unit in messages."""
 
     def __init__(
         self, source: str, labels: Sequence[str], lines: Sequence[int], *, noun: str = "row"
@@ -125,7 +119,6 @@ def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
 
 
 def labels_on_card(labels: Sequence[str]) -> str:
-    """Lists labels in Markdown."""
     listed = ", ".join(f"`{label}`" for label in labels[:_SHOWN_LABELS])
     more = len(labels) - _SHOWN_LABELS
     return f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
@@ -152,7 +145,7 @@ def _first(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _essence(label: str) -> object:
-    """A label without what is spelling alone: case, spacing, form of characters and numbers."""
+    """A label without case, spacing, and variants of characters and numbers."""
     folded = " ".join(normalize("NFKC", label).casefold().split())
     if "_" in folded:  # which Decimal would read over
         return folded
@@ -171,16 +164,9 @@ def _quoted(label: str) -> str:
 def reject_unknown_labels(
     table: Table, labels: Sequence[Sequence[str]], known: Sequence[str], console: Console
 ) -> Table:
-    """Rejects the rows with a label that a model does not know, and warns of those.
+    """Rejects rows with labels that a model does not know, and warns of them.
 
-    Args:
-        table: the rows.
-        labels: of each row.
-        known: the model's labels.
-        console: where the warnings go.
-
-    Raises:
-        RowsRejected: no row is left.
+    Raises RowsRejected if no row is left.
     """
     names = set(known)
     unknown = {
@@ -212,11 +198,7 @@ _REASON = "label is not a finite number"
 
 
 def reject_other_labels(table: Table, column: str) -> Table:
-    """Rejects the rows whose label is no finite number of float32.
-
-    Raises:
-        RowsRejected: no row is left.
-    """
+    """Rejects rows whose label is no finite float32; raises RowsRejected if no row is left."""
     advice = f"column {column!r} is read; name another with --label-column"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
@@ -230,11 +212,7 @@ def reject_cells(
     shown: Callable[[str], str],
     advice: str,
 ) -> Table:
-    """Rejects the rows whose cell of a column cannot be used.
-
-    Raises:
-        RowsRejected: no row is left.
-    """
+    """Rejects rows whose cell of a column cannot be used; RowsRejected if no row is left."""
     rejects = {
         index: Reject(table.source, line, reason, shown(cell))
         for index, (cell, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
@@ -259,13 +237,11 @@ class LabelMeasures:
     """Precision, recall and F1 of each label, as scikit-learn's `classification_report` has them.
 
     A quotient without rows is 0. Averages are over the labels that occur in gold or predictions;
-    0 where none does.
+    0 if none does.
 
     Args:
-        right: rows of each label that are predicted to have it, int [labels].
-        predicted, support: rows that are predicted to have it; that have it.
+        right, predicted, support: int [labels], true positives, predictions and gold of each label.
         rows: of the file.
-        labels: names.
     """
 
     def __init__(
@@ -287,11 +263,9 @@ class LabelMeasures:
         }
 
     def macro_average(self) -> dict[str, float]:
-        """Averages each measure over labels."""
         return self._average(self._support + self._predicted > 0)
 
     def details(self) -> dict[str, Any]:
-        """Returns entries of metrics.json."""
         return {
             "labels": {
                 label: {**self._measures_of(number), "support": int(self._support[number])}
@@ -338,7 +312,7 @@ def quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Correlates float [rows] with float [rows]; 0 where either is constant."""
+    """Correlates float [rows] with float [rows]; 0 if either is constant."""
     if not np.ptp(first) or not np.ptp(second):
         return 0.0
     return float(np.corrcoef(first, second)[0, 1])

@@ -29,15 +29,10 @@ _FLOAT32_DIGITS = 7
 def prediction_rows(
     fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
 ) -> list[dict[str, Any]]:
-    """Makes the cells that are added to each row, ready for JSON.
+    """Makes the cells to add to each row, ready for JSON; InputError if an output is missing.
 
-    Args:
-        fields: the columns, in order.
-        predicted: values [rows] by name; a place of -1 becomes None, a probability has six
-            decimals, a value the digits of float32, and JSON text is parsed.
-
-    Raises:
-        InputError: the model that predicted has no such output.
+    A place of -1 becomes None, a probability has six decimals, a value the digits of float32, and
+    JSON text is parsed.
     """
     missing = [field.name for field in fields if field.name not in predicted]
     if missing:
@@ -72,16 +67,7 @@ def equal_predictions(
     one: Mapping[str, Iterable[Any]],
     other: Mapping[str, Iterable[Any]],
 ) -> np.ndarray | None:
-    """Compares predictions but for their probabilities: bool [rows].
-
-    Args:
-        fields: the columns; labels, texts, places and JSON values count, numbers with a fraction do
-            not.
-        one, other: values [rows] by name.
-
-    Returns:
-        None where the fields hold only numbers.
-    """
+    """Compares labels, texts, places and JSON values, bool [rows]; None if there are none."""
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
@@ -101,7 +87,6 @@ def _without_scores(value: Any) -> Any:
 
 
 def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
-    """Rounds probabilities [rows, n] as `prediction_rows` does."""
     rounded: list[list[float]] = (
         probabilities.astype(np.float64).round(_PROBABILITY_DIGITS).tolist()
     )
@@ -129,11 +114,9 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abstention:
-    """Leaves out predictions.
+    """Leaves out predictions whose probability, as rows show it, is lower than `below`.
 
-    Attributes:
-        fields: names of a prediction and of the probability that decides it.
-        below: predictions with a lower probability, as rows show it, are left out.
+    `fields` are the names of a prediction and of the probability that decides it.
     """
 
     fields: tuple[str, str]
@@ -143,8 +126,7 @@ class Abstention:
     def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
         """Makes the abstention of `--abstain-below`; `model` is for the message.
 
-        Raises:
-            UsageError: the task's predictions have no probability that could decide them.
+        Raises UsageError if no probability of the task could decide its predictions.
         """
         for field in declaration.predictions:
             if field.decided_by is not None:
@@ -155,22 +137,20 @@ class Abstention:
         )
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Sets predictions to None where rows, ready for JSON, show a lower probability."""
+        """Sets predictions to None if rows, ready for JSON, show a lower probability."""
         name, probability = self.fields
         for row in rows:
             if row[probability] < self.below:
                 row[name] = None
 
     def is_decided(self, row: dict[str, Any]) -> bool:
-        """Whether a row still has its prediction."""
         return row[self.fields[0]] is not None
 
     def measured(self, results: TaskResults) -> TaskResults:
         """Leaves predictions out of results, and measures the rest.
 
-        Adds `coverage`, the fraction of rows that are decided, and if there are any
-        `selective_accuracy`, the fraction of these that are right (El-Yaniv & Wiener 2010). Other
-        metrics remain those of all rows.
+        Adds `coverage`, the fraction of decided rows, and `selective_accuracy`, the fraction of
+        these that are right (El-Yaniv & Wiener 2010). Other metrics remain those of all rows.
         """
         rows = [dict(row) for row in results.predictions]
         self.apply(rows)
@@ -195,8 +175,7 @@ class RowProbabilities:
     """Adds all probabilities of rows to their predictions.
 
     Attributes:
-        field: where the model has them.
-        labels: their names; None where every row has its own.
+        labels: None if every row has its own.
         top: how many of the likeliest; None for all, in the order of the labels.
     """
 
@@ -208,16 +187,9 @@ class RowProbabilities:
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Makes those of `--scores`; None for `best`, which predictions have anyway.
+        """Makes those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`.
 
-        Args:
-            declared: the model's task.
-            task: content of its `task.json`.
-            scores: `best`, `all` or `top-N`.
-            model: for the message.
-
-        Raises:
-            UsageError: the task has no such probabilities.
+        Raises UsageError if the task has no such probabilities.
         """
         if scores == BEST:
             return None
@@ -232,7 +204,6 @@ class RowProbabilities:
 
     @property
     def name(self) -> str:
-        """Name of the column."""
         return PROBABILITIES if self.top is None else RANKING
 
     @property
@@ -243,17 +214,10 @@ class RowProbabilities:
     def values(
         self, predicted: Mapping[str, np.ndarray], inputs: Mapping[str, Sequence[Any]]
     ) -> list[Any]:
-        """Makes a value for each row, ready for JSON.
+        """Makes a value for each row, ready for JSON; raises InputError if the output is missing.
 
         It is an object from label to probability, or a list in the order of a row's choices; of the
         likeliest a list of objects with `score`, the best first and of equal ones the first.
-
-        Args:
-            predicted: the model's outputs, [rows, …] by name.
-            inputs: the model's inputs, by name.
-
-        Raises:
-            InputError: the model has no such output.
         """
         scores = predicted.get(self.field.output)
         if scores is None:

@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a task: tables, plots and examples without markup."""
+"""Sections of an evaluation's page: tables, plots and examples without markup."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ CellKind = Literal["text", "count", "fraction", "percent", "number"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection:
-    """A table.
+    """A table; None leaves a cell empty.
 
-    Attributes:
-        columns: name and kind of each: a `text`; a `count`; a `fraction` of 1, drawn as a bar too,
-            or one shown as a `percent`; any other `number`.
-        rows: their cells; None leaves a cell empty.
-        note: a sentence for the reader, or "".
+    Kinds of columns: a `text`; a `count`; a `fraction` of 1, also drawn as a bar, or shown as a
+    `percent`; any other `number`.
     """
 
     title: str
@@ -72,13 +69,7 @@ class PlotSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """A row to look at.
-
-    Attributes:
-        line: where it starts in the file, counted from 1.
-        facts: label, prediction and the like, by name, ready to be shown.
-        texts: of the row, by input name.
-    """
+    """A row to look at; `line` counts from 1, `facts` are label, prediction and the like."""
 
     line: int
     facts: Mapping[str, str]
@@ -98,13 +89,9 @@ Section = TableSection | MatrixSection | PlotSection | ExamplesSection
 
 
 def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Divides rows into up to five groups of about the same size by length.
+    """Divides rows, int [rows], into up to five groups of about the same size by length.
 
-    Args:
-        lengths: int [rows], at least one.
-
-    Returns:
-        The group of each row, int64 [rows]; the lengths of each group as text, "12 to 40".
+    Returns the group of each row, int64 [rows], and the lengths of each group, "12 to 40".
     """
     last = np.arange(1, _LENGTH_BINS) * len(lengths) // _LENGTH_BINS - 1  # of each group but one
     edges = np.unique(np.sort(lengths)[np.maximum(last, 0)])
@@ -136,15 +123,7 @@ def table_by_group(
     *,
     note: str = "",
 ) -> TableSection:
-    """Tabulates the mean of each measure over the rows of each group.
-
-    Args:
-        title, note: of the section.
-        group_title: heading of the groups.
-        groups: int [rows], the group of each row.
-        names: of the groups.
-        measures: by name, their kind and a value per row.
-    """
+    """Tabulates the mean of each measure over the rows of each group, int [rows]."""
     counts = np.bincount(groups, minlength=len(names))
     means = [
         np.bincount(groups, weights=values, minlength=len(names)) / np.maximum(counts, 1)

@@ -30,7 +30,6 @@ class TableTaskConfig(FinetuneConfig):
     )
 
     def faults(self) -> list[str]:
-        """Refuses sequences too short for texts as well."""
         faults = super().faults()
         least = 3 if self.text_pair_column is None else 5
         if self.sequence_length < least:
@@ -47,7 +46,6 @@ class TableTaskConfig(FinetuneConfig):
 
     @property
     def remedy_for_long_texts(self) -> str:
-        """What to do about texts that are cut."""
         if self.text_pair_column is not None:
             return super().remedy_for_long_texts
         return f"{super().remedy_for_long_texts}, or choose --long-texts {WINDOWS}"
@@ -55,7 +53,7 @@ class TableTaskConfig(FinetuneConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillationConfig(TableTaskConfig):
-    """Fine-tunes on labels, or on them and on what a larger model predicts."""
+    """Fine-tunes on labels, or on labels and predictions of a larger model."""
 
     teacher: str | None = option(
         "run or model directory, fine-tuned for the same task, whose predictions are learned as "
@@ -75,7 +73,6 @@ class DistillationConfig(TableTaskConfig):
     )
 
     def faults(self) -> list[str]:
-        """Rejects rows that nothing could be learned from."""
         faults = super().faults()
         if self.unlabeled is not None and not (self.teacher and self.distill_weight):
             faults.append(
@@ -86,12 +83,10 @@ class DistillationConfig(TableTaskConfig):
 
     @property
     def more_inputs(self) -> dict[str, str | None]:
-        """The teacher and the rows without labels."""
         return {"teacher": self.teacher, "unlabeled": self.unlabeled}
 
     @property
     def teaching(self) -> Teaching | None:
-        """By the options."""
         if self.teacher is None:
             return None
         return Teaching(
@@ -149,28 +144,18 @@ def likely_labeled_texts(
     fits: Callable[[ColumnSketch], bool],
     rank: Callable[[ColumnSketch], float],
 ) -> dict[str, Any]:
-    """The columns of a label and of the text, or the pair of texts, that it is of.
+    """The columns of a label and of its text or pair of texts; UsageError if one is missing.
 
-    Args:
-        table: its columns.
-        what, names, fits, rank: of the label, as of `TableSketch.column`.
-
-    Raises:
-        UsageError: there is no such column, or none with texts.
+    `what`, `names`, `fits` and `rank` describe the label, as of `TableSketch.column`.
     """
     label = table.column("label_column", what, names=names, fits=fits, rank=rank)
     return {**likely_texts(table, taken=(label,)), "label_column": label}
 
 
 def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:
-    """The columns of the text and, where their names say that there is one, of the second text.
+    """The columns of the text and, if their names say that there is one, of the second text.
 
-    Args:
-        table: its columns.
-        taken: columns that are something else.
-
-    Raises:
-        UsageError: no column holds texts.
+    Skips the columns `taken`; raises UsageError if no column holds texts.
     """
     if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
         by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
@@ -191,5 +176,5 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
 
 
 def by_length(column: ColumnSketch) -> float:
-    """The rank of columns of which the longest is meant."""
+    """Ranks columns by length, the longest first."""
     return -column.characters

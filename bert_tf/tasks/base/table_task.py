@@ -57,8 +57,7 @@ class TableTask(Task):
         title: heading of model cards.
         google_script, metric_types: see `TaskCard`.
         has_label_lists: whether a cell of the label column may hold a list, or nothing.
-        text_column, text_pair_column, label_column: of a table; no pairs are None.
-        long_texts: how longer texts are read; of windows, the logits are averaged.
+        long_texts: how to read longer texts; the logits of windows are averaged.
     """
 
     declaration: ClassVar[TaskDeclaration]
@@ -96,10 +95,9 @@ class TableTask(Task):
         """
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """Predicts the same in NumPy, for evaluation and to check an exported graph.
+        """Predicts the same in NumPy, independent of `served_predictions`: each checks the other.
 
-        It shares no code with `served_predictions`, so that each shows mistakes of the other. A
-        task without a declared host predicts here.
+        A task without a declared host predicts here.
         """
         return self.host().predictions(logits)
 
@@ -110,22 +108,18 @@ class TableTask(Task):
     # What a subclass may add to.
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects training or evaluation rows whose label cannot be used.
-
-        On training rows, fields that are `learned` still have their first value.
-        """
+        """Rejects rows with unusable labels, before `learned` fields are set for training rows."""
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
         """Returns the task with its `learned` fields set from the usable training rows.
 
-        Raises:
-            InputError: nothing can be learned from them.
+        Raises InputError if nothing can be learned from them.
         """
         return self
 
     def columns_of_labels(self) -> tuple[str, ...]:
-        """Returns the columns that `usable` makes `label_column` of."""
+        """Returns the columns from which `usable` makes `label_column`."""
         return (self.label_column,)
 
     def training_columns(self) -> tuple[str, ...]:
@@ -137,15 +131,14 @@ class TableTask(Task):
         return np.ones(len(table), np.float32)
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
-        """Computes `TaskData.chance_loss` from targets and weights."""
         return None
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        """Reports more than the metrics; arguments as of `metrics`."""
+        """Reports more than the metrics."""
         return TaskReport()
 
     def classes(self, table: Table) -> Sequence[str] | None:
-        """Returns the classes that held-out rows are stratified by, if any."""
+        """Returns the classes by which to stratify held-out rows, if any."""
         return None
 
     def gold(self, table: Table) -> Sequence[Any] | np.ndarray:
@@ -164,12 +157,7 @@ class TableTask(Task):
 
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **added: Any) -> Self:
-        """Makes the task of another library's weights, with default columns and length.
-
-        Args:
-            directory: the weights.
-            added: the fields that a subclass adds.
-        """
+        """Makes the task of another library's weights; `added` are the fields of the subclass."""
         defaults = cls.declaration.options
         assert issubclass(defaults, TableTaskConfig)
         longest = directory.config.max_position_embeddings
@@ -196,7 +184,6 @@ class TableTask(Task):
 
     @classmethod
     def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
-        """Returns the fields that are options, by name."""
         names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
         return {name: getattr(config, name) for name in names}
 
@@ -225,7 +212,6 @@ class TableTask(Task):
         }
 
     def inputs(self) -> tuple[str, ...]:
-        """Returns the declared names of the texts of a row, the second one only of pairs."""
         return self.declaration.inputs[: 1 if self.text_pair_column is None else 2]
 
     def with_columns(self, config: EvaluateConfig) -> Self:
@@ -249,17 +235,9 @@ class TableTask(Task):
         max_rows: int = 0,
         more_columns: Sequence[str] = (),
     ) -> Table:
-        """Reads texts and labels.
+        """Reads texts, labels and `more_columns` of values; `max_rows` 0 means all.
 
-        Args:
-            path: the file.
-            console: where lines for the user go.
-            dialect: how the file is written.
-            max_rows: read only the first rows (0: all).
-            more_columns: of values, besides the label.
-
-        Raises:
-            InputError: no row can be used.
+        Raises InputError if no row can be used.
         """
         label = self.columns_of_labels()
         table = read_table(
@@ -276,7 +254,6 @@ class TableTask(Task):
     def read_unlabeled(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN
     ) -> Table:
-        """Reads only texts."""
         columns = tuple(filter(None, self._text_columns()))
         return read_table(path, dialect=dialect, text_columns=columns, console=console)
 
@@ -292,10 +269,7 @@ class TableTask(Task):
         return RowGroups(keys=list(keys), classes=self.classes(source))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenizes the texts and makes targets of the labels.
-
-        Each window of a text has its targets, and an equal part of its weight.
-        """
+        """Each window has the targets of its text, and an equal part of its weight."""
         targets = self.targets(source)
         weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
         chance_loss = self.chance_loss(targets, weights)
@@ -316,7 +290,6 @@ class TableTask(Task):
     def model_input(
         self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
     ) -> EncodedRows:
-        """Turns texts into rows of tokens; several windows of a text are a row each."""
         first, *pair = (texts[name] for name in self.inputs())
         if pair:
             return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)

@@ -1,8 +1,7 @@
 """Base classes of tasks: rows in, a head, a loss, metrics and predictions out.
 
 A new task is one folder with a `TaskDeclaration` and a subclass of `Task`, and a line in
-`registry.py`. `TableTask` of `tables/table_task.py` is the base for rows of a text, or a pair, with
-a label.
+`registry.py`. `TableTask` is the base for rows of a text, or a pair, with a label.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class LabeledRows(Protocol):
 
 
 class TrainingRows(LabeledRows, Protocol):
-    """Those of a training file; `lines` has the line of each."""
+    """The rows of a training file, and the line of each."""
 
     @property
     def lines(self) -> Sequence[int]: ...
@@ -88,13 +87,13 @@ class TaskData:
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
         token_targets: by name in a batch, a value for each token of `rows`; in a batch [rows,
-            length], with 0 where there is padding.
-        owners: int64 [rows], the row of the file that each is a part of; None where each is one.
-        averages_outputs: whether the reduced outputs of an owner's rows are averaged, so that
+            length], 0 for padding.
+        owners: int64 [rows], the row of the file that each is a part of; None if each is one.
+        averages_outputs: whether to average the reduced outputs of an owner's rows, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
         details: whatever the task needs to turn outputs into predictions.
-        compares_rows: whether the loss compares the rows of a batch; these are then drawn at
-            random, since batches of similar lengths would never compare rows of different ones.
+        compares_rows: whether the loss compares the rows of a batch, drawn at random then, since
+            batches of similar lengths would never compare rows of different ones.
         chance_loss: loss of the best prediction that ignores the texts, if known.
     """
 
@@ -111,7 +110,6 @@ class TaskData:
 
     @property
     def host_rows(self) -> HostRows:
-        """The rows as a `HostTask` takes them."""
         return HostRows(sequences=self.rows, details=self.details)
 
     def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
@@ -123,9 +121,8 @@ class TaskData:
     def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
         """Averages reduced outputs [rows, …] by owner, if `averages_outputs`.
 
-        Returns:
-            Data with a target and weight for each row of the file, whose `rows` are the first of
-            each owner, and the averages.
+        Returns data with a target and weight for each row of the file, whose `rows` are the first
+        of each owner, and the averages.
         """
         if self.owners is None or not self.averages_outputs:
             return self, reduced
@@ -143,10 +140,7 @@ class TaskData:
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cuts out model input, all targets and `row_weights`; see `EncodedRows.padded`.
-
-        Rows of padding have a weight and targets of 0.
-        """
+        """Cuts out model input, all targets and `row_weights`, 0 for rows of padding."""
         batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
         size = len(batch["input_mask"])
         for name, values in {**self.targets, ROW_WEIGHTS: self.weights}.items():
@@ -167,10 +161,7 @@ class TaskData:
 class TaskReport:
     """A report on a measured model besides its metrics.
 
-    Attributes:
-        details: entries of metrics.json: tables by label, ….
-        lines: a summary for the user.
-        warnings: likely mistakes.
+    `details` are entries of metrics.json, `lines` a summary, and `warnings` likely mistakes.
     """
 
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -185,8 +176,7 @@ class TaskResults:
     Attributes:
         metrics: by name in metrics.json.
         predictions: one mapping a usable row of the file, in file order.
-        report: further results.
-        predicted: the columns that they were made of, see `Task.predict`.
+        predicted: the columns they were made of, see `Task.predict`.
     """
 
     metrics: dict[str, float]
@@ -199,10 +189,6 @@ class ServedTask(abc.ABC):
     """A task as exported models need it: a head, texts in, predictions out.
 
     Subclasses are frozen dataclasses; `task.json` keeps their fields.
-
-    Attributes:
-        declaration: its entry in the registry; `task.json` keeps the name.
-        max_seq_length: tokens of the longest row.
     """
 
     declaration: ClassVar[ServedTaskDeclaration]
@@ -210,11 +196,7 @@ class ServedTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Restores the task of a model directory from its `task.json`.
-
-        Raises:
-            KeyError: a setting is missing.
-        """
+        """Restores a model directory's task from `task.json`; KeyError if a setting is missing."""
         hints = get_type_hints(cls)
         values = fields_from_settings(dataclasses.fields(cls), settings)  # type: ignore[arg-type]
         nested = {
@@ -233,22 +215,17 @@ class ServedTask(abc.ABC):
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
         """Makes a Keras model with this task's head; its `build_weights` makes the variables.
 
-        Args:
-            config: shape and regularization of the encoder.
-            policy: Keras dtype policy (`mixed_bfloat16`, …).
+        `policy` is a Keras dtype policy (`mixed_bfloat16`, …).
         """
 
     @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
-        """Makes what is exported: from texts, by the declared inputs, to the predictions.
+        """Makes the module to export: from texts, by the declared inputs, to the predictions.
 
-        Args:
-            model: of `build_model`, built, with its weights, float32.
-            tokenizer: the model's.
+        `model` is one of `build_model`, built, with its weights, float32.
         """
 
     def host(self) -> HostTask:
-        """Returns the same predictions in NumPy."""
         assert self.declaration.host is not None
         host: type[HostTask] = imported(self.declaration.host)
         return host.from_settings(self.settings())
@@ -257,20 +234,13 @@ class ServedTask(abc.ABC):
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Runs the model on sequences [n, length], with the outputs that `HostTask.reduce` takes.
 
-        Args:
-            model: as of `serving_module`.
-            batch: `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
+        `batch` has `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
         """
 
     def host_predictions(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, Any]:
-        """Predicts texts as `host` does, with the Keras model in the place of an exported graph.
-
-        Args:
-            model, tokenizer: as of `serving_module`.
-            texts: of each row, by the names of the module's inputs.
-        """
+        """Predicts texts as `host` does, with the Keras model in the place of an exported graph."""
         host = self.host()
         rows = host.encode(HostTokenizer(tokenizer.vocab, lowercase=tokenizer.lowercase), texts)
         more = {name: tf.constant(values, tf.int32) for name, values in rows.inputs.items()}
@@ -284,10 +254,7 @@ class ServedTask(abc.ABC):
     def reference_outputs(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, np.ndarray]:
-        """Returns what an exported model is compared with right after it was written.
-
-        These are those of `host_predictions` that are numbers with a fraction.
-        """
+        """Returns the fractional numbers of `host_predictions`, to check an exported model."""
         return {
             name: values
             for name, values in self.host_predictions(model, tokenizer, texts).items()
@@ -305,14 +272,9 @@ class PretrainedTask(ServedTask):
     @classmethod
     @abc.abstractmethod
     def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """Makes the task of a pretrained model.
+        """Makes the task of a pretrained model; raises UsageError if it lacks the head.
 
-        Args:
-            directory: the model.
-            config: the task's own section of `export`.
-
-        Raises:
-            UsageError: the model lacks the head.
+        `config` is the task's own section of `export`.
         """
 
 
@@ -326,34 +288,25 @@ class Task(ServedTask):
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
         """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
 
-        Args:
-            config: the task's own section of `finetune`.
-            console: where lines for the user go.
-
-        Raises:
-            InputError, UsageError: the file or its labels cannot be used.
+        `config` is the task's own section of `finetune`. Raises InputError or UsageError if the
+        file or its labels cannot be used.
         """
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """Makes the task of weights that another library fine-tuned, with default columns.
 
-        None if they are another task's, or do not hold what this one needs to know.
+        None if they are another task's, or lack information that this one needs.
         """
         return None
 
     @property
     def student(self) -> Student | None:
-        """The task as one that can learn from a teacher; None if it cannot."""
         return None
 
     @abc.abstractmethod
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """Returns the same task, reading other columns where the config names them.
-
-        Raises:
-            UsageError: a column is named that the model has no use for.
-        """
+        """Returns the task with the config's columns; UsageError if the model does not use one."""
 
     @abc.abstractmethod
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
@@ -372,13 +325,10 @@ class Task(ServedTask):
         """Returns which training rows stay together when some are held out, and their classes."""
 
     def trained_on(self, source: Any) -> Self:
-        """Returns the task with what counts the training rows: weights of labels, means, ….
+        """Returns the task with statistics of the training rows: weights of labels, means, ….
 
-        Called when some of the rows of `from_training` were held out, with the others; what these
-        lack, as the only row of a label, is still known.
-
-        Raises:
-            InputError: nothing can be learned from them.
+        Called without the held-out rows of `from_training`, whose labels are still known. Raises
+        InputError if nothing can be learned from the rows.
         """
         return self
 
@@ -406,11 +356,10 @@ class Task(ServedTask):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps of a batch's outputs what `predict` needs.
+        """Keeps the part of a batch's outputs that `predict` needs.
 
         Args:
-            data: the rows.
-            chosen: int [n], which of them are in the batch.
+            chosen: int [n], the rows in the batch.
             outputs: of `outputs`, each [n, …].
 
         Returns:
@@ -422,11 +371,7 @@ class Task(ServedTask):
         """Fits on evaluation rows after every epoch: thresholds, ….
 
         The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
-        `outputs`, `loss_parts` and `reduce` must not depend on what is fitted.
-
-        Args:
-            data: the evaluation rows.
-            reduced: as of `predict`.
+        `outputs`, `loss_parts` and `reduce` must not depend on it.
         """
         return self
 
@@ -434,8 +379,7 @@ class Task(ServedTask):
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Predicts the rows of the file, from the reduced outputs of all rows in row order.
 
-        Returns:
-            Columns as an exported model has them (`predicted_label`, `predicted_score`, …).
+        Returns columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
 
     @abc.abstractmethod
@@ -444,7 +388,7 @@ class Task(ServedTask):
 
 
 class Student(Task):
-    """A task that can learn from the logits of a teacher, whose task is of the same class."""
+    """A task that can learn from the logits of a teacher of the same class."""
 
     @property
     def student(self) -> Self:
@@ -466,14 +410,9 @@ class Student(Task):
 
     @abc.abstractmethod
     def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
-        """Returns which of the teacher's logits each of the task's is, int [logits].
+        """Returns the teacher's logit for each of the task's, int [logits].
 
-        Args:
-            teacher: its task.
-            path: of the teacher, for the message.
-
-        Raises:
-            UsageError: the teacher has other labels.
+        Raises UsageError if the teacher at `path` has other labels.
         """
 
     @abc.abstractmethod
@@ -484,22 +423,14 @@ class Student(Task):
 
 
 def as_student(task: Task) -> Student:
-    """Returns the task as one that can learn from a teacher.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Returns the task as a student; raises UsageError if it cannot learn from a teacher."""
     if task.student is None:
         raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
     return task.student
 
 
 class FinetuningLoss:
-    """Runs a task's model and sums its loss; a `TaskLoss` of the training loop.
-
-    AutoGraph does not convert it: nothing needs it, and reading the source of all callees takes
-        seconds.
-    """
+    """A `TaskLoss` of the training loop; without AutoGraph, which takes seconds to read callees."""
 
     def __init__(self, task: Task):
         self._task = task

@@ -1,4 +1,4 @@
-"""Rows whose label the models doubt that were fine-tuned without them."""
+"""Rows whose label is doubted by models that were fine-tuned without them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,8 @@ def find_label_errors(
 ) -> LabelErrors:
     """Predicts every row by a model of the other folds, and doubts labels by confident learning.
 
-    Args:
-        config: rows, how to fine-tune, and how many folds there are.
-        console: shows what is read and how training progresses.
-        check: may reject the rows that were read.
-        folder: keeps the folds; an interrupted job resumes from them.
-
-    Raises:
-        InputError, UsageError, StoppedEarly: as `bert_tf.tasks.running.finetuning.finetune`.
+    `folder` keeps the folds, from which an interrupted job resumes. Raises as
+    `bert_tf.tasks.running.finetuning.finetune`.
     """
     task, table = ClassificationTask.from_training(config, console)
     check([table])
@@ -71,9 +65,8 @@ def _of_fold(
     folder: Path,
     console: Console,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of the held-out rows by a model of the others: float32 [rows, labels].
-
-    Also returns which labels that model knows, bool [labels]; rows with others have only zeros.
+    """The held-out rows' probabilities by a model of the others, float32 [rows, labels], 0 for rows
+    of unknown labels; and which labels that model knows, bool [labels].
     """
     done, note = (folder.with_suffix(suffix) for suffix in (".npz", ".json"))
     if finished_sha256(note, done) is None:
@@ -98,7 +91,6 @@ def _of_fold(
 
 
 def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path) -> Any:
-    """The section of `finetune` for the other folds."""
     options = TASKS[config.task].options
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(options)}
     return finetune_config(
@@ -117,7 +109,6 @@ def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path)
 def _judged(
     task: ClassificationTask, table: Table, probabilities: np.ndarray, is_checked: np.ndarray
 ) -> LabelErrors:
-    """What the predictions of the rows that were checked say."""
     _, rows = table.split(is_checked)
     labels, found = task.targets(rows)["label"], probabilities[is_checked]
     likeliest = found.argmax(axis=1)
@@ -163,7 +154,6 @@ def _doubted(
 
 
 def _write_table(path: Path, table: Table) -> None:
-    """Writes the columns of a table as JSON lines."""
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8") as stream:
         for cells in zip(*table.columns.values(), strict=True):
             row = dict(zip(table.columns, cells, strict=True))
@@ -176,14 +166,8 @@ _ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities wit
 def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Averages the probability of each class over the rows with its label (section 3.1).
 
-    A class without rows has the threshold 2, which no probability reaches.
-
-    Args:
-        labels: int [rows].
-        probabilities: float [rows, classes], of models that were not trained on these rows.
-
-    Returns:
-        float64 [classes].
+    From int [rows] and float [rows, classes], of models trained without the rows, to float64
+    [classes]. A class without rows has the threshold 2, which no probability reaches.
     """
     classes = probabilities.shape[1]
     own = self_confidence(labels, probabilities)
@@ -201,12 +185,8 @@ def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray
 def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Finds the rows off the diagonal of the confident joint, the least self-confident first.
 
-    A row is confidently of a class if its probability reaches the class's threshold; of several
-    such classes it is the likeliest. Rows whose likeliest class is their label are not doubted.
-    Follows cleanlab's `find_label_issues(filter_by="confident_learning")` (Northcutt et al. 2021).
-
-    Returns:
-        int64 row numbers.
+    As cleanlab's `find_label_issues(filter_by="confident_learning")` (Northcutt et al. 2021): a row
+    is of the likeliest class whose threshold it reaches, unless its likeliest class is its label.
     """
     is_confident = probabilities >= confident_thresholds(labels, probabilities) - _ROUNDING
     likeliest = probabilities.argmax(axis=1)

@@ -33,14 +33,11 @@ class ClassificationHost(TableHost):
 
 
 def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Accuracy, macro F1 and Matthews correlation.
+    """Accuracy, macro F1 and Matthews correlation, from int [rows], at least one row.
 
-    Macro F1 is the mean over the classes that occur in either argument; a class that is never
-    right has an F1 of 0. Matthews correlation is Gorodkin's for any number of classes, 0 where one
-    side names a single class (scikit-learn `f1_score(average="macro")`, `matthews_corrcoef`).
-
-    Args:
-        gold, predicted: int [rows], at least one row.
+    Macro F1 is the mean over the classes that occur in either argument; Matthews correlation is
+    Gorodkin's, 0 if one side names a single class (scikit-learn `f1_score(average="macro")`,
+    `matthews_corrcoef`).
     """
     classes = int(max(gold.max(), predicted.max())) + 1
     confusion = np.bincount(gold * classes + predicted, minlength=classes * classes)
@@ -64,12 +61,7 @@ def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str,
 
 
 class LabelReport(LabelMeasures):
-    """Measures each label, and counts confusions of labels.
-
-    Args:
-        gold, predicted: int [rows], at least one row.
-        labels: names.
-    """
+    """Measures each label, and counts confusions, from int [rows], at least one row."""
 
     def __init__(self, gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]):
         size = len(labels)
@@ -114,12 +106,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """Finds the divisor of logits with the lowest negative log likelihood (section 4.2).
 
-    Rows that are all predicted right, and rows on which the logits say nothing, have no minimum and
-    get a bound of the search.
-
-    Args:
-        logits: float [rows, classes].
-        labels: int [rows].
+    Without a minimum, as when all rows are right, it is a bound of the search.
     """
     from scipy.optimize import minimize_scalar  # of no use to those who do not calibrate
 
@@ -140,12 +127,7 @@ def negative_log_likelihood(log_probabilities: np.ndarray, labels: np.ndarray) -
 def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str, float]]:
     """Returns the bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
 
-    Args:
-        confidence: float [rows], the probability of the predicted label.
-        right: bool [rows].
-
-    Returns:
-        `rows`, mean `confidence` and `accuracy` of each, the least confident first.
+    Each has `rows`, mean `confidence` of the predicted label and `accuracy`.
     """
     numbers = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
     return [
@@ -165,12 +147,9 @@ def expected_calibration_error(bins: list[dict[str, float]]) -> float:
 
 
 class CalibrationReport:
-    """Measures the calibration of probabilities, with and without the temperature.
+    """Measures calibration with and without the temperature, 1 for none.
 
-    Args:
-        probabilities: float [rows, classes], of logits divided by the temperature.
-        labels: int [rows].
-        temperature: 1 where there is no calibration.
+    `probabilities`, float [rows, classes], are of logits divided by the temperature.
     """
 
     def __init__(self, probabilities: np.ndarray, labels: np.ndarray, temperature: float):
@@ -181,7 +160,6 @@ class CalibrationReport:
         self._uncalibrated = _measures(log_softmax(logs * temperature), labels)
 
     def details(self) -> dict[str, Any]:
-        """Returns the entry of metrics.json, with that of no temperature if there is one."""
         before = {} if self._temperature == 1.0 else {"uncalibrated": self._uncalibrated}
         return {"temperature": self._temperature, **self._calibrated, **before}
 

@@ -1,4 +1,4 @@
-"""What can be known of classification without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of classification, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ class ClassificationConfig(SoftLabelConfig):
     )
 
     def faults(self) -> list[str]:
-        """Rejects weights that are none, and a calibration without rows to fit it on."""
         faults = super().faults()
         try:
             parse_class_weights(self.class_weights)
@@ -131,14 +130,9 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 
 def parse_class_weights(text: str) -> dict[str, float]:
-    """Weights as `--class-weights` gives them: `spam=3,"a, b"=0.5`; {} for a word.
+    """Parses `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
 
-    Args:
-        text: `none`, `balanced`, or pairs of label and weight separated by commas, quoted as a cell
-            of CSV where a label has a comma.
-
-    Raises:
-        ValueError: it is none of these.
+    Raises ValueError for anything else.
     """
     if text in (NONE, BALANCED):
         return {}

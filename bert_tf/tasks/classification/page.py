@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a classifier."""
+"""The page of a classifier's evaluation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 def sections(
     task: ClassificationTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Measures by label, confusions, calibration, accuracy by length, the most wrong rows."""
     number = {label: place for place, label in enumerate(task.labels)}
     gold = np.array([number[label] for label in task.gold(source)])
     chosen = np.array([number[label] for label in predicted["predicted_label"]])

@@ -57,12 +57,11 @@ class ClassificationTask(LabelTask):
     """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
 
     Attributes:
-        class_weights: as the option gives them.
-        label_weights: what that makes the weight of each label in the loss; () for 1 each.
-        weight_column: the column of row weights, if training rows have them.
-        label_smoothing: fraction of a target that is spread over all labels.
-        calibration: whether a temperature is fitted on the evaluation rows.
-        temperature: what logits are divided by before they become probabilities.
+        class_weights: the option.
+        label_weights: weight of each label in the loss; () for 1 each.
+        label_smoothing: fraction of a target to spread over all labels.
+        calibration: whether to fit a temperature on the evaluation rows.
+        temperature: divisor of logits.
     """
 
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
@@ -84,12 +83,6 @@ class ClassificationTask(LabelTask):
         return cls.of_weights(directory, labels=tuple(classifier_labels(directory)))
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Finds the labels and their weights.
-
-        Raises:
-            InputError: fewer than two labels, or no row has a weight.
-            UsageError: a label that no row has is given a weight.
-        """
         labels = sorted_labels(set(self.gold(table)))
         if len(labels) < 2:
             raise InputError(
@@ -119,7 +112,6 @@ class ClassificationTask(LabelTask):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects bad weights and unknown labels; strips blanks that the model's labels lack."""
         labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
@@ -133,7 +125,6 @@ class ClassificationTask(LabelTask):
         return [(label,) for label in self.gold(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        """`label`: its number, int32 [rows]."""
         return {"label": self._numbers(self.gold(table))}
 
     def training_columns(self) -> tuple[str, ...]:
@@ -222,13 +213,8 @@ def smoothed_cross_entropy(
     """Computes the loss of each row: float32 [rows, classes], int32 [rows] to [rows].
 
     As PyTorch's `CrossEntropyLoss`: smoothing moves that fraction of the target to all classes
-    alike (Szegedy et al. 2016), where each weighs as its class does. A mean over rows divides by
-    the sum of `weights_of_labels`.
-
-    Args:
-        logits, labels: of the rows.
-        class_weights: of the classes; () for 1 each.
-        smoothing: from 0 to below 1.
+    alike (Szegedy et al. 2016), where each weighs as its class does, () for 1 each. A mean over
+    rows divides by the sum of `weights_of_labels`.
     """
     losses = cross_entropy(logits, labels) * weights_of_labels(labels, class_weights)
     if not smoothing:
@@ -255,14 +241,7 @@ def loss_without_texts(
     class_weights: Sequence[float],
     smoothing: float,
 ) -> float:
-    """Computes the lowest mean loss of one prediction for all rows: the entropy of their targets.
-
-    Args:
-        labels: int [rows], at least one with a weight.
-        row_weights: float [rows].
-        classes: how many there are.
-        class_weights, smoothing: of the loss.
-    """
+    """Computes the mean loss of the best constant prediction: the entropy of the targets."""
     weights = np.array(class_weights or np.ones(classes), np.float64)
     rows = np.bincount(labels, weights=row_weights, minlength=classes)
     targets = (1.0 - smoothing) * rows * weights + smoothing * rows.sum() * weights / classes
@@ -271,7 +250,7 @@ def loss_without_texts(
 
 
 def rejecting_bad_weights(table: Table, column: str) -> Table:
-    """Rejects the rows whose weight is no finite number, or a negative one."""
+    """Rejects rows whose weight is negative or not finite; RowsRejected if no row is left."""
     reason, advice = "weight is not a number from 0", f"is {column!r} the column of weights?"
     return reject_cells(table, column, _is_weight, reason=reason, shown=repr, advice=advice)
 
@@ -286,16 +265,10 @@ def _is_weight(text: str) -> bool:
 def class_weights(
     asked: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
 ) -> tuple[float, ...]:
-    """Returns the weight of each label; () where all weigh 1.
+    """Returns the weight of each label; () if all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
-    weights for counts (scikit-learn, `compute_class_weight`). A label without rows, since all of
-    them are held out, weighs 1.
-
-    Args:
-        asked: as `parse_class_weights` takes it; labels that it does not name weigh 1.
-        labels: of the model, in its order.
-        rows, row_weights: label and weight of each training row.
+    weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1.
 
     Raises:
         InputError: `balanced`, and the rows of a label weigh 0 in all.

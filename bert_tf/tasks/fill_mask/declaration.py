@@ -1,4 +1,4 @@
-"""What can be known of filling masks without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of filling masks, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class FillMaskConfig(ExportConfig):
 
 
 def mask_fault(values: Mapping[str, Any]) -> Fault | None:
-    """A text without a mask has nothing to fill."""
     return None if MASK in values["text"] else (f"text has no {MASK}", "")
 
 

@@ -24,13 +24,7 @@ _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
 
 
 class _Masks(NamedTuple):
-    """The masks of all texts.
-
-    Attributes:
-        parts: of each text, before, between and after its masks.
-        owners: int64 [masks], the text of each, ascending.
-        vocab: entries by id.
-    """
+    """The masks of all texts: the `parts` around them, and the text of each, int64 [masks]."""
 
     parts: list[list[str]]
     owners: np.ndarray
@@ -39,18 +33,13 @@ class _Masks(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskHost(HostTask):
-    """See `MaskFiller` for what it gives.
-
-    Attributes:
-        top_k: candidates for each mask.
-    """
+    """See `MaskFiller` for the predictions."""
 
     declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
 
     top_k: int
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """Makes a sequence for each mask: its text if it fits, else the tokens around it."""
         parts = [text.split(MASK) for text in columns["text"]]
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
         capacity = self.max_seq_length - 2
@@ -73,7 +62,6 @@ class FillMaskHost(HostTask):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The best tokens of each mask and their probabilities, the best first."""
         logits = outputs["logits"][:, 0]
         above = logits - logits.max(axis=1, keepdims=True)
         totals = np.exp(above).sum(axis=1, keepdims=True)
@@ -138,14 +126,7 @@ def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
 def _masked_tokens(
     tokenizer: HostTokenizer, parts: Sequence[Sequence[str]]
 ) -> tuple[Tokens, np.ndarray, np.ndarray]:
-    """Tokens of texts, cut at their masks, in which [MASK] is one.
-
-    The text around it is tokenized apart from it, so it survives lower-casing and splits words.
-
-    Returns:
-        The tokens of each text; of each mask its place among those of all texts, int64 [masks],
-        and its text, int64 [masks].
-    """
+    """Tokens of texts that keep [MASK] apart; position and text of each mask, int64 [masks]."""
     counts = np.array([len(text_parts) for text_parts in parts], np.int64)
     owners = np.repeat(np.arange(len(parts)), counts)
     tokens = tokenizer.tokenize(list(itertools.chain.from_iterable(parts)))

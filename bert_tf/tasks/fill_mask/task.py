@@ -27,13 +27,7 @@ _HEAD = "cls.predictions.transform.dense.weight"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskTask(PretrainedTask):
-    """Fills masks in (Devlin et al. 2019, section 3.1, task 1).
-
-    Attributes:
-        text_column: column of the texts.
-        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
-        top_k: candidates for each mask.
-    """
+    """Fills masks in (Devlin et al. 2019, section 3.1, task 1)."""
 
     declaration: ClassVar[PretrainedTaskDeclaration] = FILL_MASK
 
@@ -43,11 +37,7 @@ class FillMaskTask(PretrainedTask):
 
     @classmethod
     def of_pretrained(cls, directory: ModelDirectory, config: FillMaskConfig) -> Self:
-        """The task with all positions that the model has.
-
-        Raises:
-            UsageError: the model has no masked-LM head, or fewer entries than candidates.
-        """
+        """Raises UsageError for models without masked-LM head, or fewer entries than candidates."""
         if _HEAD not in directory.tensors:
             raise UsageError(
                 f"--task {FILL_MASK.name}: {directory.path} has no masked-LM head, which predicts "

@@ -40,10 +40,8 @@ class LabelForm:
     """The way a table writes the labels of its rows.
 
     Attributes:
-        column: of the labels.
-        columns: of the zeros and ones, a column per label; () where `column` has the labels.
-        separator: of labels in texts.
-        names: of labels that are numbers or places of zeros and ones; () where they are texts.
+        columns: of zeros and ones, one per label; () if `column` has the labels.
+        names: of labels that are numbers or positions of zeros and ones; () if they are texts.
     """
 
     column: str
@@ -54,11 +52,8 @@ class LabelForm:
     def listed(self, table: Table) -> Table:
         """The table with a JSON list of labels in each cell of `column`, each label once.
 
-        Rows whose cells are something else become rejects.
-
-        Raises:
-            RowsRejected: no row is left.
-            UsageError: cells are zeros and ones whose labels have no names.
+        Rejects rows whose cells are something else. Raises RowsRejected if no row is left, and
+        UsageError if cells are zeros and ones whose labels have no names.
         """
         if self.columns:
             rows, faults = self._of_columns([table.columns[name] for name in self.columns])
@@ -161,16 +156,13 @@ class LabelForm:
 
 
 def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
-    """The labels of each cell of `LabelForm.listed`."""
     return [tuple(json.loads(cell)) for cell in cells]
 
 
 def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
     """Guesses the separator of labels that were read as one, from the labels of each row.
 
-    Returns:
-        The separator, the number of rows with such labels, and one of these; None where other rows
-        do not have the parts as labels.
+    Returns it, the number of such rows, and one such label; None if no other row has the parts.
     """
     counts = collections.Counter(label for labels in sets for label in labels)
     found = []
@@ -222,7 +214,7 @@ def _of_object(value: dict[Any, Any]) -> list[str] | None:
 
 
 def _are_bits_in_a_row(texts: Collection[str]) -> bool:
-    """Whether cells are `0110`: as long as each other, and no numbers, which begin with no 0."""
+    """Whether cells are `0110`: of equal length, and no numbers, which do not begin with 0."""
     return (
         bool(texts)
         and all(map(_BITS_IN_A_ROW.fullmatch, texts))
@@ -232,10 +224,7 @@ def _are_bits_in_a_row(texts: Collection[str]) -> bool:
 
 
 def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
-    """How many zeros and ones most cells have; 0 where cells are something else.
-
-    Lists of the numbers of labels have as many as a row has labels, each once.
-    """
+    """The number of zeros and ones in most cells; 0 if cells list numbers of labels, each once."""
     filled = [listed for listed in items if listed]
     if not {item.lower() for listed in filled for item in listed}.issubset(_BITS):
         return 0
@@ -250,7 +239,7 @@ def _is_one(item: str) -> bool:
 
 
 def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> tuple[str, str] | None:
-    """Puts names in the place of numbers; why a row cannot be used, or None."""
+    """Puts names in the place of numbers; returns why a row cannot be used, or None."""
     known = set(names.values())
     for place, label in enumerate(labels):
         if label in known:

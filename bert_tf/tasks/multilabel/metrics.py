@@ -46,15 +46,11 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
 def label_set_metrics(
     gold: np.ndarray, predicted: np.ndarray, measures: LabelMeasures
 ) -> dict[str, float]:
-    """F1, precision and recall, accuracy of whole sets and Hamming loss.
+    """F1, precision and recall, accuracy of whole sets and Hamming loss, from bool [rows, labels].
 
     Micro averages count all labels of all rows together; macro averages are over the labels that
     occur in either argument; samples F1 is the mean over rows, 1 for a row that rightly gets no
     label. Other quotients without rows are 0.
-
-    Args:
-        gold, predicted: bool [rows, labels], at least one row.
-        measures: of the labels.
     """
     right = (gold & predicted).sum(axis=1)
     given, there = predicted.sum(axis=1), gold.sum(axis=1)
@@ -74,14 +70,10 @@ def label_set_metrics(
 
 
 def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """How well probabilities rank rows by label, and labels by row; thresholds do not matter.
+    """Measures the ranking of rows by label, and labels by row, from bool and float [rows, labels].
 
     Mean average precision is over the labels that some row has, ROC AUC over those that some row
-    has and some row lacks; each is 0 where there is no such label.
-
-    Args:
-        gold: bool [rows, labels], at least one row.
-        probabilities: float [rows, labels].
+    has and some row lacks; each is 0 if there is no such label.
     """
     from sklearn.metrics import (  # engines load this file for its predictions
         average_precision_score,
@@ -119,11 +111,7 @@ DEFAULT_THRESHOLD = 0.5
 def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
     """Returns the threshold with the highest F1, midway between the probabilities it separates.
 
-    Of several, the one nearest to 0.5. None where F1 is 0 for all, as there is no such label.
-
-    Args:
-        probabilities: float [n].
-        gold: bool [n], whether the label is there.
+    Of several, the one nearest to 0.5; None if F1 is 0 for all. From float and bool [n].
     """
     if not gold.any():
         return None
@@ -139,20 +127,13 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
 
 
 def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
-    """Returns that of all labels with the highest micro F1; 0.5 where no row has a label.
-
-    Args:
-        probabilities, gold: float and bool [rows, labels].
-    """
+    """Returns that of all labels with the highest micro F1; 0.5 if no row has a label."""
     found = best_threshold(probabilities.ravel(), gold.ravel())
     return DEFAULT_THRESHOLD if found is None else found
 
 
 def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
-    """Returns the threshold of each label with its highest F1 (SCut of Yang 2001).
-
-    A label that no row has gets that of all labels.
-    """
+    """Returns each label's threshold by F1 (SCut of Yang 2001); without rows the global one."""
     shared = global_threshold(probabilities, gold)
     found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
     return tuple(shared if threshold is None else threshold for threshold in found)

@@ -1,4 +1,4 @@
-"""What can be known of multi-label classification without TensorFlow: options, inputs, outputs."""
+"""Options, inputs and outputs of multi-label classification, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ class MultiLabelConfig(SoftLabelConfig):
         return names_in(self.label_names)
 
     def faults(self) -> list[str]:
-        """Refuses names for labels that have some."""
         faults = super().faults()
         if len(self.label_column) > 1 and self.label_names:
             faults.append(
@@ -101,10 +100,7 @@ _NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes"
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """See `TaskDeclaration.columns`; what separates the labels of a text is found too.
-
-    Several columns of zeros and ones are those of a label each.
-    """
+    """Also finds the separator of labels, and columns of zeros and ones with a label each."""
     given = table.given.get("label_column")
     if given is not None:
         columns = list(given)

@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a classifier of several labels per row."""
+"""The page of an evaluation of a classifier of several labels per row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 def sections(
     task: MultiLabelTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Measures by label with thresholds, by number of labels and by length, the most wrong rows."""
     gold = task.targets(source)["labels"]
     sets = json_values(predicted["predicted_labels"])
     names = task.gold(source)
@@ -76,7 +75,7 @@ def sections(
 
 
 def _row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """F1 of each row's labels, 1 where there are none and none are predicted; float [rows]."""
+    """F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
     right, of_both = (gold & chosen).sum(axis=1), gold.sum(axis=1) + chosen.sum(axis=1)
     return np.divide(2 * right, of_both, out=np.ones(len(gold)), where=of_both > 0)
 

@@ -60,16 +60,14 @@ _LEAST_FREQUENCY = 1e-4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelTask(LabelTask):
-    """A probability for each label, and those from a threshold on.
+    """A probability for each label, and the labels above a threshold.
 
     Attributes:
-        label_frequencies: fraction of the training rows that have each label; () if not known.
-        label_columns: of zeros and ones, for the labels of their names; () where `label_column` has
-            the labels.
-        label_names: of labels that files have as numbers; () where they are texts.
-        label_separator: between the labels of a cell that is a text.
-        thresholds: how the next is chosen: `global`, `per-label` or `0.5`.
-        decision_thresholds: from which probability on a row has a label: one for all labels, or one
+        label_frequencies: fraction of the training rows that have each label; () if unknown.
+        label_columns: of zeros and ones, named as labels; () if `label_column` has the labels.
+        label_names: of labels that files have as numbers; () if they are texts.
+        thresholds: how to choose `decision_thresholds`: `global`, `per-label` or `0.5`.
+        decision_thresholds: least probability of a label of the row: one for all labels, or one
             each; () for 0.5.
     """
 
@@ -121,12 +119,6 @@ class MultiLabelTask(LabelTask):
         return dataclasses.replace(task, **_label_columns(task.label_column))
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows whose cell has no labels' form, or a label that the model does not know.
-
-        Raises:
-            InputError: no row is left.
-            UsageError: the labels have no names.
-        """
         table = LabelForm(
             column=self.label_column,
             columns=self.label_columns,
@@ -136,11 +128,6 @@ class MultiLabelTask(LabelTask):
         return self.rejecting_unknown(table, console)
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Finds the labels.
-
-        Raises:
-            InputError: fewer than two labels.
-        """
         sets = self.label_sets(table)
         labels = sorted_labels({label for one in sets for label in one})
         if len(labels) < 2:
@@ -165,7 +152,7 @@ class MultiLabelTask(LabelTask):
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def _warn_of_texts(self, source: str, sets: Sequence[Sequence[str]], console: Console) -> None:
-        """Of labels that are probably several, between which another separator is."""
+        """Warns of labels that are probably several, with another separator."""
         found = likely_separator(sets)
         labeled = sum(map(bool, sets))
         if found is not None:
@@ -187,12 +174,10 @@ class MultiLabelTask(LabelTask):
         return dataclasses.replace(self, label_frequencies=tuple(frequencies.tolist()))
 
     def gold(self, table: Table) -> list[list[str]]:
-        """The labels of each row, in the order of the model's."""
         number = self.numbers()
         return [sorted(one, key=number.__getitem__) for one in self.label_sets(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        """`labels`: which of them each row has, bool [rows, labels]."""
         return {"labels": self._membership(self.label_sets(table))}
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
@@ -204,9 +189,9 @@ class MultiLabelTask(LabelTask):
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
         """The encoder with a linear layer on its pooled output.
 
-        A new layer predicts the frequency of each label for every row (the prior of Lin et al.
-        2017, section 4.1): otherwise the first steps lower all logits through the encoder, whose
-        output becomes the same for all texts where labels are many and rare.
+        A new layer predicts the frequency of each label (the prior of Lin et al. 2017, section
+        4.1); otherwise the first steps lower all logits through the encoder, whose output becomes
+        the same for all texts if labels are many and rare.
         """
         frequencies = np.clip(self.label_frequencies, _LEAST_FREQUENCY, 1 - _LEAST_FREQUENCY)
         return BertClassifier(
@@ -231,7 +216,6 @@ class MultiLabelTask(LabelTask):
         return softened_binary_divergence(logits, teacher_logits, temperature)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The labels that a row has and their probabilities, as JSON, and those of all labels."""
         probabilities = tf.sigmoid(logits)
         is_there = probabilities >= tf.constant(self._thresholds(), tf.float32)
         names = tf.constant([json.dumps(label, ensure_ascii=False) for label in self.labels])
@@ -298,7 +282,6 @@ class MultiLabelTask(LabelTask):
         return listed_labels(table.columns[self.label_column])
 
     def _membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
-        """Which labels each row has, bool [rows, labels]."""
         number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
@@ -307,12 +290,12 @@ class MultiLabelTask(LabelTask):
 
 
 def _label_columns(given: str | tuple[str, ...]) -> dict[str, Any]:
-    """The fields that columns are kept in: several are of zeros and ones."""
+    """The fields that keep columns: several are of zeros and ones."""
     columns = (given,) if isinstance(given, str) else given
     return {"label_column": columns[0], "label_columns": columns if len(columns) > 1 else ()}
 
 
 def _json_arrays(values: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
-    """JSON texts [rows, labels] as the JSON array of those of each row that are there."""
+    """JSON texts [rows, labels] as a JSON array per row of those present."""
     kept = tf.ragged.boolean_mask(values, is_there)
     return tf.strings.join(["[", tf.strings.reduce_join(kept, axis=1, separator=", "), "]"])

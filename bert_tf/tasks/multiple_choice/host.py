@@ -24,7 +24,7 @@ class MultipleChoiceHost(HostTask):
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """See `HostTask.encode`; the details are the row and number of each choice, int64."""
+        """The details are the row and number of each choice, int64."""
         choices = columns["choices"]
         places = np.array(
             [(row, number) for row, texts in enumerate(choices) for number in _there(texts)],
@@ -48,7 +48,6 @@ class MultipleChoiceHost(HostTask):
         columns: Mapping[str, Sequence[Any]],
         reduced: dict[str, np.ndarray],
     ) -> dict[str, Any]:
-        """See `choice_predictions`; of a row without choices -1, no text and 0."""
         choices = columns["choices"]
         row, number = rows.details.T
         shape = len(choices), max(map(len, choices), default=1)
@@ -71,9 +70,7 @@ class MultipleChoiceHost(HostTask):
 def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The likeliest choice, its text and probability, and those of all choices.
 
-    Args:
-        logits: float [rows, choices], `FAR_BELOW` where a row has fewer.
-        choices: texts of each row.
+    `logits` are float [rows, choices], `FAR_BELOW` if a row has fewer.
     """
     wide = logits.astype(np.float64)
     odds = np.exp(wide - wide.max(axis=1, keepdims=True))

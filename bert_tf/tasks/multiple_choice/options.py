@@ -1,4 +1,4 @@
-"""What can be known of multiple choice without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of multiple choice, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ class MultipleChoiceConfig(FinetuneConfig):
     best_metric: str | None = best_metric_option(*METRICS)
 
     def faults(self) -> list[str]:
-        """Rejects sequences too short for two texts as well."""
         faults = super().faults()
         if self.sequence_length < _LEAST_LENGTH:
             faults.append(

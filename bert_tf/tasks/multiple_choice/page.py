@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a model that chooses one of several texts."""
+"""The page of an evaluation of a model that chooses one of several texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 def sections(
     task: MultipleChoiceTask, source: ChoiceRows, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Accuracy by number of choices and length, which places are chosen, the most wrong rows."""
     right, chosen = source.right, np.asarray(predicted["predicted_choice"])
     measures: dict[str, tuple[Any, np.ndarray]] = {
         "accuracy": ("fraction", right == chosen),

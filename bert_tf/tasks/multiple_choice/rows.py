@@ -35,12 +35,10 @@ class ChoiceRows:
     """The usable rows of a file.
 
     Attributes:
-        source: the file.
-        contexts, questions: text of each row; None where rows have no questions.
+        questions: None if rows have no questions.
         choices: texts of each row, at least two.
         right: int64 [rows], number of the right choice, from 0.
         lines: the line each row starts on, counted from 1.
-        rejects: rows that cannot be used.
         label_form: whether labels of the file are a `number` or a `text`.
     """
 
@@ -98,11 +96,8 @@ def read_choices(
     """Reads labeled rows.
 
     Args:
-        path, columns: a table and its columns.
         label_form: `number`, `text`, or `auto`: numbers if all labels are whole numbers.
-        dialect: how the file is written.
         max_rows: read only the first rows, rejected ones included (0: all).
-        console: where lines for the user go.
 
     Raises:
         InputError: no row can be used, or they take more than `dialect.max_table_megabytes`.

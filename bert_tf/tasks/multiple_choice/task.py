@@ -43,12 +43,9 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceTask(Task):
-    """A score for each choice, compared among the choices of a row; their number may differ by row.
+    """Compares scores of the choices of a row, whose number may differ by row.
 
-    Attributes:
-        columns: where a table holds what.
-        label_form: what labels are: `number` or `text`; `auto` until the training rows are read.
-        max_seq_length: tokens per sequence of a context and a choice.
+    `label_form` is `number` or `text`, or `auto` until the training rows are read.
     """
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
@@ -88,7 +85,6 @@ class MultipleChoiceTask(Task):
         )
 
     def inputs(self) -> tuple[str, ...]:
-        """Names of what a row has: `question` only where rows have one."""
         question = () if self.columns.question is None else ("question",)
         return ("context", *question, "choices")
 
@@ -97,7 +93,6 @@ class MultipleChoiceTask(Task):
         return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> ChoiceRows:
-        """Reads labeled rows, with labels of the same form as the training rows'."""
         return read_choices(
             path, self.columns, label_form=self.label_form, dialect=dialect, console=console
         )
@@ -126,7 +121,6 @@ class MultipleChoiceTask(Task):
     def encode(
         self, source: ChoiceRows, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
-        """Tokenizes every context with each of its choices; the target is the right one."""
         return TaskData(
             source=source,
             rows=self._rows(tokenizer, self.texts(source)),
@@ -154,7 +148,7 @@ class MultipleChoiceTask(Task):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The logits, as many of each row as the row of the file that has most choices."""
+        """The logits, padded to the most choices of any row of the file."""
         logits = outputs["logits"]
         missing = data.rows.sequences_per_row - logits.shape[1]
         return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=FAR_BELOW)}
@@ -228,12 +222,8 @@ def choice_metrics(
     """Accuracy, and the mean of 1 / rank of the right choice.
 
     A choice ranks after all that are as likely (scikit-learn
-    `label_ranking_average_precision_score` with one relevant label per row).
-
-    Args:
-        right, chosen: int [rows], numbers of choices.
-        probabilities: float [rows, choices], of which the first `counts` of each row are there.
-        counts: int [rows].
+    `label_ranking_average_precision_score`). From int [rows], and float [rows, choices], of which
+    a row has the first `counts`.
     """
     is_there = np.arange(probabilities.shape[1]) < counts[:, None]
     of_right = np.take_along_axis(probabilities, right[:, None], axis=1)

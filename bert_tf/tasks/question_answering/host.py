@@ -1,8 +1,7 @@
 """Answers from logits, in NumPy: for evaluation and for engines without TensorFlow.
 
-As google-research/bert `run_squad.py` (`write_predictions`) with two differences: all spans up to
-the maximal length compete, not only those of the best starts and ends; and a span seen in several
-windows counts with its best score there, so no window has to be preferred.
+Unlike google-research/bert `run_squad.py` (`write_predictions`), all spans up to the maximal length
+compete, and a span seen in several windows counts with its best score there.
 """
 
 from __future__ import annotations
@@ -58,12 +57,10 @@ def window_spans(
     Args:
         start_logits, end_logits: float32 [windows, length].
         context_begins, context_lengths: int [windows], the context's part in each row.
-        max_answer_length: tokens of the longest span.
-        n_best: spans kept per window.
 
     Returns:
         first, last (int64, counted within the window's part of the context) and score (float32),
-        each [windows, n_best]; a score of minus infinity marks a place without a span.
+        each [windows, n_best]; a score of minus infinity marks a missing span.
     """
     rows, length = start_logits.shape
     places = np.arange(length)
@@ -110,20 +107,14 @@ def question_spans(
 
 
 def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) -> np.ndarray:
-    """The score of no answer: the least start plus end logit of [CLS] over a question's windows."""
+    """Scores of no answer: the least start plus end logit of [CLS] over a question's windows."""
     lowest = np.full(num_questions, np.inf)
     np.minimum.at(lowest, windows.question, cls_scores)
     return lowest
 
 
 def runs_over_sentence_end(text: str) -> bool:
-    """Whether a sentence ends within a text and another one begins.
-
-    >>> runs_over_sentence_end("in 1873. It lies")
-    True
-    >>> runs_over_sentence_end("St. Louis.")
-    False
-    """
+    """Whether one sentence ends and another begins: in `1873. It lies`, not in `St. Louis.`."""
     return _SENTENCE_END.search(text) is not None
 
 
@@ -137,23 +128,17 @@ def choose_answers(
 ) -> dict[str, Any]:
     """Picks a span for each question, or none.
 
-    The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). No
-    answer is given where the null odds exceed the threshold and the model may leave questions
-    unanswered, and where a context has no span at all. The ranking is by score, except that the
-    span that was picked is the first of the spans; no answer is part of it where it competes.
-
-    Args:
-        candidates, null: from `question_spans` and `null_scores`.
-        contexts, tokens: the texts and their tokens.
-        context_index: int [questions], the context of each question.
-        rules: see above.
+    The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). There
+    is no answer if the model may leave questions unanswered and the null odds exceed the threshold,
+    or if a context has no span at all. The ranking is by score, except that the picked span is the
+    first of the spans; no answer is part of it if it competes.
 
     Returns:
         Of each question, `predicted_answer`: an exact slice of its context, "" for no answer;
         `predicted_start`, `predicted_end`: int32, its characters, -1 for no answer;
         `predicted_score`: its probability among the candidates; `predicted_null_odds`: null score
-        minus best span's score, `NO_SPAN_ODDS` where there is no span; `predicted_nbest`: the
-        ranked candidates, each with `text`, `start`, `end` (None for no answer), `probability`.
+        minus best span's score, `NO_SPAN_ODDS` without a span; `predicted_nbest`: the ranked
+        candidates, each with `text`, `start`, `end` (None for no answer), `probability`.
     """
     number = len(null)
     question, score = candidates.question, candidates.score.astype(np.float64)
@@ -220,13 +205,7 @@ def _candidate(text: str, start: int, end: int, probability: float) -> dict[str,
 def _prefer_within_sentence(
     picked: np.ndarray, texts: list[str], question: np.ndarray, is_near: np.ndarray
 ) -> None:
-    """Sets `picked` to the first near span of each question that lies within a sentence, if any.
-
-    Args:
-        picked: int64 [questions], the best span of each, changed in place.
-        texts, question, is_near: of each span its text, its question (ascending) and whether its
-            score is close enough to the best.
-    """
+    """Sets `picked`, in place, to each question's first near span within a sentence, if any."""
     near = np.flatnonzero(is_near)
     within = near[[not runs_over_sentence_end(texts[index]) for index in near]]
     found, first = np.unique(question[within], return_index=True)

@@ -1,11 +1,9 @@
-"""Exact match and F1 of answers, by the definitions of the official SQuAD evaluation scripts.
+"""Exact match and F1 of answers, 0 to 100, by the definitions of the official SQuAD scripts.
 
 Version 1.1: Rajpurkar et al. 2016 (arXiv 1606.05250); version 2.0, with questions that have no
-answer: Rajpurkar et al. 2018 (arXiv 1806.03822). Both from 0 to 100, as everywhere.
-
-The null threshold is tuned as by `evaluate-v2.0.py` (`find_best_thresh`, `apply_no_ans_threshold`)
-with the null odds as probabilities of no answer, except that a threshold where every question is
-left unanswered is below all of them: the script gives 0.
+answer: Rajpurkar et al. 2018 (arXiv 1806.03822). The null threshold is tuned as by
+`evaluate-v2.0.py` with null odds, except that a threshold that leaves every question unanswered is
+below all of them: the script gives 0.
 """
 
 from __future__ import annotations
@@ -39,15 +37,12 @@ def normalize_answer(text: str) -> str:
 
 
 def exact_match(predicted: str, gold: str) -> float:
-    """1 if both are the same text once normalized, else 0."""
+    """1 if both texts are equal once normalized, else 0."""
     return float(normalize_answer(predicted) == normalize_answer(gold))
 
 
 def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
-    """Harmonic mean of the shares of words that two answers have in common, 0 to 1.
-
-    Where one side has no words, version 1.1 gives 0, and version 2.0 gives 1 if neither has any.
-    """
+    """F1 of the words of two answers; without words in one, 0, in both, 1 for version 2.0."""
     predicted_words = normalize_answer(predicted).split()
     gold_words = normalize_answer(gold).split()
     if version_2 and not (predicted_words and gold_words):
@@ -65,9 +60,7 @@ def question_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes exact match and F1 of each answer, the best over its gold answers, float64.
 
-    Args:
-        predicted, golds: an answer per question and its gold answers; "" and none for no answer.
-        version_2: score as the script of SQuAD 2.0 does.
+    No answer is "" in `predicted`, and an empty sequence in `golds`.
     """
     exact: list[float] = []
     f1: list[float] = []
@@ -82,10 +75,8 @@ def question_scores(
 def answer_metrics(
     predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
 ) -> dict[str, float]:
-    """Means of `question_scores`.
-
-    Version 2 adds its `HasAns` as `…_answerable` and its `NoAns` as `…_unanswerable` where there
-    are such questions.
+    """Means of `question_scores`; version 2 adds `…_answerable` and `…_unanswerable` (`HasAns`,
+    `NoAns`) if there are such questions.
     """
     scores = dict(zip(_NAMES, question_scores(predicted, golds, version_2=version_2), strict=True))
     metrics = {name: percentage(values) for name, values in scores.items()}
@@ -133,25 +124,21 @@ class SpanScores:
         )
 
     def with_threshold(self, scores: np.ndarray, threshold: float) -> np.ndarray:
-        """`exact_match` or `f1` where null odds above a threshold mean no answer."""
+        """`exact_match` or `f1` if null odds above a threshold mean no answer."""
         return np.where(self.null_odds > threshold, ~self.has_answer, scores)
 
 
 def _spans(nbest: Iterable[Any]) -> Iterable[str]:
-    """The first span of each ranking, "" where a context has none."""
+    """The first span of each ranking, "" if a context has none."""
     for ranking in nbest:
         entries = json.loads(ranking) if isinstance(ranking, str) else ranking
         yield next((entry["text"] for entry in entries if entry["start"] is not None), "")
 
 
 class BestThreshold(NamedTuple):
-    """The null threshold that is best for a metric.
+    """The `least` null threshold that is best for a metric.
 
-    Attributes:
-        percentage: the metric.
-        least: the least such threshold.
-        between: one above it, at most halfway to the next null odds, so that rounding changes no
-            decision.
+    `between` is above it, at most halfway to the next null odds: rounding changes no decision.
     """
 
     percentage: float
@@ -177,7 +164,7 @@ def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
 
 
 def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
-    """Measures what other thresholds would give: 0, and the best for each metric."""
+    """Measures two other thresholds: 0, and the best for each metric."""
     exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
     return {
         "null_threshold": threshold,
@@ -221,13 +208,13 @@ def can_tune(source: Questions) -> bool:
 
 
 def how_tuned(source: Questions) -> str:
-    """How evaluation questions set the null threshold, for the user."""
+    """Tells the user how evaluation questions set the null threshold."""
     if can_tune(source):
         return "tuned for F1 on the evaluation rows after every epoch"
     return "0, since tuning needs evaluation questions both with and without an answer"
 
 
 def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:
-    """The null threshold with the best F1; whatever the one that `predicted` was made with."""
+    """The null threshold with the best F1, whatever the one that made `predicted`."""
     spans = SpanScores.of(predicted, source.golds)
     return best_threshold(spans, spans.f1).between

@@ -1,4 +1,4 @@
-"""What can be known of question answering without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of question answering, without TensorFlow."""
 
 from __future__ import annotations
 

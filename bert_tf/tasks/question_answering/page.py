@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a model that answers questions."""
+"""The page of an evaluation of a model that answers questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def sections(
     predicted: Mapping[str, Any],
     results: TaskResults,
 ) -> Iterator[Section]:
-    """Exact match and F1 by kind of question, first word and length; the surest wrong answers."""
     golds = source.golds
     exact, f1 = question_scores(predicted["predicted_answer"], golds, version_2=not all(golds))
     measures: dict[str, tuple[Any, np.ndarray]] = {

@@ -29,7 +29,7 @@ _STRUCTS = "answers"  # the column of HuggingFace's rows, whose structs have tex
 
 
 class Answer(NamedTuple):
-    """A text and the character of the context it starts at, -1 where that is not given."""
+    """A text and the character of the context it starts at, -1 if that is not given."""
 
     text: str
     start: int
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionColumns:
-    """Where a table holds what; answers are None where they are not needed."""
+    """Columns of a table; those of answers are None if they are not needed."""
 
     question: str
     context: str
@@ -50,14 +50,11 @@ class Questions:
     """Usable questions of a file.
 
     Attributes:
-        source: the file.
         ids: SQuAD's ids, or the lines of a table.
         lines: the line each question begins on, counted from 1.
-        questions: the texts.
         contexts: every context once.
         context_index: int64 [questions], the context of each question.
-        answers: the answers of each question, none for a question without an answer.
-        rejects: questions that cannot be used.
+        answers: of each question, none for a question without an answer.
     """
 
     source: str
@@ -115,13 +112,9 @@ def read_questions(
     answers and of starts.
 
     Args:
-        path: the file.
-        columns: the columns of a table; SQuAD JSON has its own names.
         check_offsets: reject questions whose answer is not at the given position, as training
             must; measuring needs only the text.
-        dialect: encoding of the file, and whether a table has a header.
         max_rows: read only the first questions, rejected ones included (0: all).
-        console: where lines for the user go.
 
     Raises:
         InputError: the file is damaged, no question can be used, or they take more memory than
@@ -178,7 +171,7 @@ class _Questions:
         self.rejects: list[Reject] = []
 
     def add(self, found: FoundQuestion) -> bool:
-        """Keeps a question or a reject; returns whether a context is kept that was not yet."""
+        """Keeps a question or a reject; returns whether its context is new."""
         fault = found.fault or self._fault(found)
         if fault:
             reason, detail = fault
@@ -267,7 +260,7 @@ def _is_in(text: str, context: str) -> bool:
 
 
 def _nearest_place(answer: Answer, context: str) -> int | None:
-    """Where the context has the answer, of several places the one nearest to its start."""
+    """The place of the answer in the context, of several the one nearest to its start."""
     text, start = answer
     places = {context.rfind(text, 0, start + len(text)), context.find(text, start)} - {-1}
     return min(places, key=lambda place: abs(place - start), default=None)
@@ -374,8 +367,7 @@ def _table_question(
 
 
 def _structs(value: Any) -> list[dict[str, Any]] | None:
-    """The structs of answers, each with `text` and `answer_start`, or with lists of them; None of
-    anything else. In CSV they are texts as JSON, Python or pandas writes them."""
+    """Structs of answers with `text` and `answer_start`, parsed in CSV; None of anything else."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = value_in_text(value)
     listed = value if isinstance(value, list) else [value]
@@ -394,8 +386,7 @@ def _as_structs(answers: Any) -> Any:
 
 
 def _is_impossible(entry: dict[str, Any]) -> bool:
-    """Whether a question is marked as one without an answer, as in SQuAD 2.0, whose plausible
-    answers some tools keep; tables write truth values as text or number."""
+    """Whether SQuAD 2.0 marks it as unanswerable, though with plausible answers; also as text."""
     return cell_text(entry.get("is_impossible")).strip().lower() in ("true", "1", "1.0")
 
 
@@ -404,8 +395,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
-    """Answers and their starts; texts are lists where both are written as one, and those of quoted
-    texts where no start says that it is the answer itself."""
+    """Answers and starts as lists; quoted texts without starts may be written as one text."""
     texts = list_in_text(answer) if isinstance(answer, str) else None
     if texts is not None:
         starts = list_in_text(start) if isinstance(start, str) else None

@@ -56,14 +56,13 @@ class QuestionAnsweringTask(Task):
     """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
     Attributes:
-        columns: where a table holds what; SQuAD JSON has its own names.
         max_seq_length, doc_stride, max_query_length: tokens of a row, between two windows, of a
             question.
         max_answer_length, n_best_size: tokens of an answer, spans that compete for it.
         null_score_diff_threshold, sentence_margin: see `AnswerRules`.
         may_be_unanswerable: whether the training data have questions without an answer; only then
             may the model leave a question unanswered.
-        tune_null_threshold: whether the threshold is the one that suits the evaluation rows best.
+        tune_null_threshold: whether to take the best threshold on the evaluation rows.
     """
 
     declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
@@ -132,7 +131,6 @@ class QuestionAnsweringTask(Task):
         return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
-        """Reads questions with their gold answers, whose positions do not matter."""
         return read_questions(
             path, self.columns, check_offsets=False, dialect=dialect, console=console
         )
@@ -156,10 +154,10 @@ class QuestionAnsweringTask(Task):
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
-        """Cuts the contexts into windows; a window without its answer is to point to [CLS].
+        """Cuts the contexts into windows; the target of a window without its answer is [CLS].
 
-        In training, questions whose answer holds nothing that the tokenizer keeps are rejected; in
-        evaluation they do not count for the loss. Where no answer has a place, no question does.
+        Training rejects questions whose answer has no token; evaluation leaves them out of the
+        loss. Without any position of an answer, it leaves out all.
         """
         encoded = encode_questions(
             tokenizer,
@@ -233,7 +231,6 @@ class QuestionAnsweringTask(Task):
         return span_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Mean of the cross-entropies of start and end; the fraction of windows with both right."""
         start, end = outputs["start_logits"], outputs["end_logits"]
         first, last, weights = batch["start_position"], batch["end_position"], batch[ROW_WEIGHTS]
         losses = 0.5 * (cross_entropy(start, first) + cross_entropy(end, last))
@@ -251,7 +248,6 @@ class QuestionAnsweringTask(Task):
         return self.host().reduce(data.host_rows, chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """Tunes the null threshold for F1, if it is to be tuned."""
         if not (self.tune_null_threshold and can_tune(data.source)):
             return self
         threshold = tuned_threshold(data.source, self.predict(data, reduced))

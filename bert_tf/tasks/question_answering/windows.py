@@ -30,11 +30,9 @@ class QuestionRows:
     """Questions over contexts, ready for a model.
 
     Attributes:
-        rows: one row per window.
-        windows: which part of which question's context each row holds.
+        rows, windows: one per window.
         question_lengths: int64 [questions], tokens of each question.
-        texts: of the contexts, each once.
-        contexts: the tokens of each context and the characters they cover.
+        texts, contexts: each context once, and its tokens with their characters.
         context_index: int64 [questions], the context of each question.
     """
 
@@ -58,15 +56,7 @@ def encode_questions(
     context_index: np.ndarray,
     lengths: AnswerLengths,
 ) -> QuestionRows:
-    """Tokenizes questions and contexts and cuts the contexts into windows.
-
-    Args:
-        tokenizer: the model's.
-        questions: the texts.
-        contexts: each once.
-        context_index: int [questions], the context of each question.
-        lengths: of rows, questions and windows.
-    """
+    """Tokenizes questions and contexts, each once, and cuts the contexts into windows."""
     whole = tokenizer.tokenize_with_characters(questions)
     asked = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
@@ -124,10 +114,9 @@ def question_targets(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Finds the tokens of the first answer of each question.
 
-    Returns:
-        Where they start and end in each row, int32 [windows], [CLS] where a window does not hold
-        them; and bool [questions], whether they, or that there are none, are known. Where no answer
-        has a place, as in files without positions, none are.
+    Returns their start and end in each row, int32 [windows], [CLS] if a window does not hold them;
+    and bool [questions], whether the tokens, or their absence, are known; never in files without
+    positions.
     """
     firsts, lasts = answer_tokens(
         encoded.contexts, encoded.context_index, *_answer_characters(source)
@@ -141,7 +130,6 @@ def question_targets(
 
 
 def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
-    """Rejects training questions whose answer holds no token."""
     has_token = is_located | np.array([not listed for listed in source.answers])
     blank = [
         Reject(
@@ -159,7 +147,7 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
-    """Where the first answer of each question is; 0 and 0 where there is none, or elsewhere."""
+    """Position of the first answer of each question; 0 and 0 if there is none, or elsewhere."""
     starts = np.zeros(len(source), np.int64)
     ends = np.zeros(len(source), np.int64)
     for index, (listed, context) in enumerate(

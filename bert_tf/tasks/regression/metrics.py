@@ -22,19 +22,14 @@ class RegressionHost(TableHost):
     declaration: ClassVar[ServedTaskDeclaration] = REGRESSION
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """The number, in the scale of the labels as the graph's logit is."""
         return {"predicted_value": logits[:, 0]}
 
 
 def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Pearson and Spearman correlation, R², mean and root mean squared error, mean absolute error.
 
-    Where either side is the same in every row, correlations are not defined and given as 0; so is
-    R² where the gold numbers are (scikit-learn `r2_score(force_finite=True)`, unless all are
-    predicted exactly).
-
-    Args:
-        gold, predicted: float [rows], at least one row.
+    If either side is constant, correlations are 0; so is R² if gold is (scikit-learn
+    `r2_score(force_finite=True)`, unless all are predicted exactly). At least one row.
     """
     gold, predicted = gold.astype(np.float64), predicted.astype(np.float64)
     squares = np.square(predicted - gold)
@@ -55,15 +50,7 @@ _LEAST_DEVIATION = 1e-5
 
 
 def mean_and_deviation(numbers: np.ndarray, source: str, column: str) -> tuple[float, float]:
-    """Mean and standard deviation of the training rows.
-
-    Args:
-        numbers: float64 [rows].
-        source, column: where they are from, for messages.
-
-    Raises:
-        InputError: all numbers are equal, or differ by less than float32 can tell apart.
-    """
+    """Mean and standard deviation; InputError if all numbers are equal to float32's precision."""
     mean, deviation = float(numbers.mean()), float(numbers.std())
     largest = float(np.abs(numbers).max())
     if not np.ptp(numbers):

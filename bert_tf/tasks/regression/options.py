@@ -1,4 +1,4 @@
-"""What can be known of regression without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of regression, without TensorFlow."""
 
 from __future__ import annotations
 

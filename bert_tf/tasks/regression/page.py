@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a regressor."""
+"""The page of an evaluation of a regressor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from bert_tf.tasks.regression.task import RegressionTask
 def sections(
     task: RegressionTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Predictions and residuals against labels, errors by label and by length, the worst rows."""
     gold = task.gold(source)
     values = np.asarray(predicted["predicted_value"], np.float64)
     errors = values - gold

@@ -33,9 +33,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 class RegressionTask(TableTask, Student):
     """A number per row, by mean squared error (STS-B of GLUE, Wang et al. 2019).
 
-    Attributes:
-        target_scaling: `standard` or `none`.
-        target_mean, target_scale: what the loss subtracts from the numbers and divides them by.
+    The loss subtracts `target_mean` and divides by `target_scale`.
     """
 
     declaration: ClassVar[TaskDeclaration] = REGRESSION
@@ -52,7 +50,7 @@ class RegressionTask(TableTask, Student):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of a classifier with one logit, unless its config has it for other problems."""
+        """The task of a classifier with one logit, unless its config names another problem."""
         if classifier_problem(directory) is not ProblemType.REGRESSION:
             return None
         return cls.of_weights(directory, target_scaling=NONE, target_mean=0.0, target_scale=1.0)
@@ -90,11 +88,9 @@ class RegressionTask(TableTask, Student):
             yield "  ".join([f"  {name:20}", *cells])
 
     def gold(self, table: Table) -> np.ndarray:
-        """The number of each row, float64 [rows]."""
         return np.array([float(label) for label in table.columns[self.label_column]], np.float64)
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        """`target`: the number as the loss sees it, float32 [rows]."""
         standardized = (self.gold(table) - self.target_mean) / self.target_scale
         return {"target": standardized.astype(np.float32)}
 
@@ -104,7 +100,6 @@ class RegressionTask(TableTask, Student):
         return float(np.average(np.square(target - mean), weights=weights))
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertRegressor:
-        """The encoder with one linear output in the scale of the labels."""
         return BertRegressor(
             config,
             target_mean=self.target_mean,

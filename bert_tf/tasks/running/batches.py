@@ -1,4 +1,4 @@
-"""Batches of labeled rows: in training, and through a model whose weights stay."""
+"""Batches of labeled rows: in training, and through a model with fixed weights."""
 
 from __future__ import annotations
 
@@ -30,14 +30,11 @@ class ForwardPass:
 
     Args:
         compute: from a batch of `TaskData.batch` to tensors.
-        data: the rows.
-        rows: how many of the file they are of.
+        rows: number of rows in the file.
         max_seq_length: tokens of the longest batch.
-        pad_id: id of [PAD].
         batch_tokens: tokens per batch, padding included.
         max_rows: rows of the biggest batch; None for no limit.
-        console: shows progress.
-        action: names it there.
+        action: name of the progress.
     """
 
     def __init__(
@@ -113,7 +110,6 @@ class ForwardPass:
 
 
 def forward_progress(action: str, done: int, total: int) -> Advance:
-    """How far it is, in rows of the file."""
     return Advance(f"{action}: {done:,} of {quantity(total, 'row')}", done / max(total, 1))
 
 
@@ -124,13 +120,6 @@ class Evaluator:
     """Measures a model on one data set; made once, called after every epoch.
 
     Every process runs the whole data set on one device, so all workers know the same metrics.
-
-    Args:
-        task, model, data: what is measured, and the rows.
-        pad_id: id of [PAD].
-        batch_tokens: tokens per batch, padding included.
-        max_rows: rows of the biggest batch; None for no limit.
-        console: shows progress.
     """
 
     def __init__(
@@ -160,10 +149,7 @@ class Evaluator:
         )
 
     def run(self) -> TaskResults:
-        """Returns the task's metrics and predictions, with the mean loss as the metric `loss`.
-
-        There is no loss where no row has a target: answers whose place is not given, for example.
-        """
+        """Returns metrics and predictions, with the mean `loss` if some row has a target."""
         return self._measured(self._task, *self._forward_all())
 
     def predict(self) -> dict[str, Any]:
@@ -209,24 +195,16 @@ class Evaluator:
 
 
 def evaluation_progress(done: int, total: int) -> Advance:
-    """How far an evaluation is, in rows of the file."""
     return forward_progress(_ACTION, done, total)
 
 
 class FinetuningInputs:
-    """Training batches of similar lengths, or of any where the loss compares rows.
+    """Training batches of similar lengths, or of any if the loss compares rows.
 
     Args:
-        data: the rows.
         batch_size: rows per step; the last batch of an epoch is filled up with rows of weight 0.
-        row_multiple: batches are filled up to a multiple of this (replicas x micro-batches).
-        length_multiple: padded lengths are multiples of it.
-        max_seq_length: tokens of the longest padded row.
-        pad_id: id of [PAD].
-        seed: any whole number.
-
-    Attributes:
-        steps_per_epoch: batches that hold every row once.
+        row_multiple: of rows per batch (replicas x micro-batches), by filling up.
+        length_multiple: of padded lengths, up to `max_seq_length`.
     """
 
     def __init__(

@@ -35,16 +35,11 @@ _BATCH_TOKENS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class SoftLabels:
-    """Adds a teacher's logits to training rows.
-
-    They are kept in the run directory and read again by a run that resumes.
+    """Adds a teacher's logits to training rows; keeps them in `folder` for a run that resumes.
 
     Attributes:
-        teaching: names the teacher.
-        folder: keeps the logits.
         policy: Keras dtype policy that the teacher computes in.
         writes: False for workers other than the chief.
-        console: shows progress.
     """
 
     teaching: Teaching
@@ -63,8 +58,7 @@ class SoftLabels:
     ) -> TaskData:
         """Returns the rows of a student with logits, and rows without labels after them.
 
-        Raises:
-            UsageError: the teacher has another task, other labels or other inputs.
+        Raises UsageError if the teacher has another task, other labels or other inputs.
         """
         path = self.teaching.teacher
         directory = read_model_directory(path)
@@ -105,12 +99,8 @@ class SoftLabels:
 class DistillationLoss(FinetuningLoss):
     """The loss of the labels and the distance to the teacher, weighted (Hinton et al. 2015).
 
-    Each is a mean over the rows that have it: of the labels over labeled rows, of the teacher over
-    all. Their sum is the `loss`; both are logged as they are added up.
-
-    Args:
-        task: the student's.
-        teaching: weight and temperature.
+    Each is a mean over its rows: of the labels over labeled rows, of the teacher over all. Their
+    sum is the `loss`; both are logged as they are added up.
     """
 
     def __init__(self, task: Student, teaching: Teaching):
@@ -164,7 +154,7 @@ def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Studen
 def _followed_by(
     train: TaskData, task: Student, unlabeled: Table, tokenizer: WordPieceTokenizer
 ) -> TaskData:
-    """The labeled rows and then those without labels, whose targets and weights are 0."""
+    """Appends the rows without labels, whose targets and weights are 0."""
     added = task.model_input(tokenizer, task.texts(unlabeled))
     owners = train.owners
     if owners is not None and added.owners is not None:
@@ -222,7 +212,7 @@ def _computed_logits(
 
 
 def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
-    """What the logits depend on, as a checksum."""
+    """Checksum of everything that the logits depend on."""
     digest = hashlib.sha256(policy.encode())
     for file in sorted(path for path in teacher.iterdir() if path.is_file()):
         digest.update(f"{file.name} {file_sha256(file)}\n".encode())

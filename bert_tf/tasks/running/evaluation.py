@@ -36,20 +36,14 @@ _BATCH_TOKENS = 2048
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
 ) -> tuple[Task, LabeledRows, TaskResults]:
-    """Runs a model, in float32, over labeled rows.
+    """Runs a model, in float32, over labeled rows; `check` may reject some.
 
-    Args:
-        config: model and rows.
-        console: where lines for the user go.
-        check: may reject the rows that were read.
-
-    Returns:
-        The model's task; the rows; metrics, with the mean loss if it is known, and predictions.
+    Returns the model's task; the rows; metrics, with the mean loss if it is known, and predictions.
 
     Raises:
         InputError: no row can be used.
         UsageError: the model is not fine-tuned or lacks weights of its head, a file or column is
-            missing, or a column is named that the model has no use for.
+            missing, or the model has no use for a named column.
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
@@ -66,8 +60,7 @@ def predict_rows(
 ) -> dict[str, Any]:
     """Predicts labeled rows by the model of a run or model directory, in float32.
 
-    Raises:
-        UsageError: the model is not fine-tuned, or weights of its head are missing.
+    Raises UsageError if the model is not fine-tuned, or weights of its head are missing.
     """
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
@@ -79,15 +72,8 @@ def predict_rows(
 def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, TaskResults]:
     """Fits the task of a run's best model, see `Task.fitted`, and measures it, in float32.
 
-    Training computes in the fastest precision, while `evaluate` and exported models compute in
-    float32: thresholds and the like have to be fitted on their logits. Replaces the model's
-        `task.json` if that
-    changes it.
-
-    Args:
-        path: run directory.
-        data: the evaluation rows, encoded with the model's vocabulary.
-        console: shows progress.
+    Training computes in the fastest precision, but thresholds and the like have to fit the float32
+    logits of `evaluate` and exported models. Replaces the model's `task.json` if that changes it.
     """
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
@@ -135,9 +121,6 @@ class EpochEvaluation:
     """Measures the evaluation rows after every epoch, and keeps the best model.
 
     Args:
-        config: names the run directory and the metric that chooses the best model.
-        model: the one in training.
-        task: as learned from the training rows.
         init: has the vocabulary, which is also written next to the checkpoints.
         evaluator: None without evaluation rows; the last model is the best then.
         writes: False for workers that are not the chief.

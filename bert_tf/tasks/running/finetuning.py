@@ -61,15 +61,11 @@ class FinetuningResult:
     """The outcome of a fine-tuning.
 
     Attributes:
-        task: the task with its labels.
-        train, evaluation: the rows; there may be none for evaluation.
-        held_out: whether those for evaluation are from the training file.
-        training: how the loop ended.
-        best: step and metrics of the model in `best/`; without evaluation the last step alone.
-        best_model: which model that is.
-        unlabeled: rows without labels that it learned from a teacher; None without any.
-        results: of its evaluation, see `evaluation.measure_best`; None without evaluation rows, and
-            in workers other than the chief.
+        held_out: whether the evaluation rows are from the training file.
+        best: step and metrics of the model in `best/`; without evaluation only the last step.
+        unlabeled: rows without labels that it learned from a teacher.
+        results: see `evaluation.measure_best`; None without evaluation rows, and in workers other
+            than the chief.
     """
 
     task: Task
@@ -88,12 +84,7 @@ def finetune(
 ) -> FinetuningResult:
     """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
 
-    An interrupted run resumes from its newest checkpoint.
-
-    Args:
-        config: model, rows and how to train.
-        console: shows what is read and how training progresses.
-        check: may reject the rows that were read.
+    An interrupted run resumes from its newest checkpoint. `check` may reject rows.
 
     Raises:
         InputError: the rows cannot be used, or training diverged.
@@ -175,7 +166,7 @@ def build_model(
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> Any:
-    """The task's model with the weights of `init`; what that lacks is drawn from the seed."""
+    """The task's model with the weights of `init`; draws missing ones from the seed."""
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = task.build_model(config.with_dropout(init.config), policy=policy)
@@ -225,7 +216,7 @@ def make_inputs(
     precision: PrecisionPolicy,
     pad_id: int,
 ) -> FinetuningInputs:
-    """Makes training batches; `parts` is how many devices or cores share a micro-batch."""
+    """Makes training batches; `parts` devices or cores share a micro-batch."""
     return FinetuningInputs(
         data,
         batch_size=config.batch_size,
@@ -238,7 +229,6 @@ def make_inputs(
 
 
 def built_optimizer(config: FinetuneConfig, model: Any, strategy: tf.distribute.Strategy) -> Any:
-    """Makes the optimizer of a config in a strategy's scope."""
     with strategy.scope():
         return make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
 
@@ -289,7 +279,7 @@ def _loop_settings(
 
 
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
-    """Returns how a batch may be computed in parts; none where the loss needs it whole."""
+    """Returns how to compute a batch in parts; none if the loss needs it whole."""
     if config.compares_rows:
         return []
     accumulated = config.gradient_accumulation_steps
@@ -314,7 +304,7 @@ def _warn_of_few_steps(
 
 
 def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
-    """Returns a multiple for padded lengths, of which XLA compiles only a few."""
+    """Returns a multiple for padded lengths, so that XLA compiles few."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
@@ -326,12 +316,8 @@ _FEW, _ENOUGH = 20, 100
 def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
     """Warns of a run with fewer than 20 steps; returns None for others.
 
-    Files of a few dozen rows have such runs by default; with warm-up among them, a new head stays
-    close to chance. The smallest sets of GLUE have a few hundred steps (RTE: 234 at batch size 32).
-
-    Args:
-        rows, batch_size: of an epoch.
-        epochs, steps: of the run.
+    With warm-up among so few, a new head stays close to chance; the smallest sets of GLUE have a
+    few hundred (RTE: 234 at batch size 32).
     """
     if steps >= _FEW:
         return None
@@ -349,9 +335,7 @@ _NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from 
 def learning_doubts(result: FinetuningResult) -> Iterator[str]:
     """Warns if the training loss, and that of evaluation if there is one, stayed at chance.
 
-    The training loss is averaged over the last steps, in a short run over all of them: such a model
-        may
-    have learned something by its end, as its evaluation shows.
+    Needs both: the training loss is a mean over the last steps, in a short run over all of them.
     """
     chance = result.train.chance_loss
     loss = result.training.train.get("loss")

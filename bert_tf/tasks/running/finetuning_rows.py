@@ -1,4 +1,4 @@
-"""The rows of a fine-tuning: read, checked, and some held out where no file is for evaluation."""
+"""The rows of a fine-tuning: read, checked, and some held out if no file is for evaluation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,7 @@ _FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than tho
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningRows:
-    """Rows to train and evaluate on.
-
-    Attributes:
-        train, evaluation: the rows; there may be none for evaluation.
-        held_out: whether those for evaluation are from the training file.
-        unlabeled: rows without labels, for training; None without any.
-    """
+    """Rows to train and evaluate on; evaluation rows may be `held_out` of the training file."""
 
     train: TaskData
     evaluation: TaskData | None
@@ -44,7 +38,6 @@ class FinetuningRows:
 
     @property
     def all(self) -> list[TaskData]:
-        """The rows for training, and those for evaluation if there are any."""
         return [data for data in (self.train, self.evaluation) if data is not None]
 
     def renumbered(self, subset: VocabularySubset) -> Self:
@@ -67,7 +60,7 @@ def read_rows(
 
     Raises:
         InputError: a file's rows cannot be used, or are too few to hold some out.
-        UsageError: a file or column is missing, or the options ask for what the rows lack.
+        UsageError: a file or column is missing, or the options ask for more than the rows have.
     """
     task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
@@ -109,10 +102,8 @@ def read_rows(
 
 
 def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
-    """Counts rows with the texts of an earlier one, and finds texts that have several classes.
-
-    Returns:
-        The number of the former, and the first row of each of the latter, in order.
+    """Counts rows with the texts of an earlier one; also returns the first row, in order, of each
+    of the texts with several classes.
     """
     classes = task.groups(source).classes
     first: dict[int, int] = {}
@@ -165,7 +156,7 @@ def _warn_of_leaks(
 def _held_out(
     config: FinetuneConfig, task: Task, source: TrainingRows, check: RowsCheck, console: Console
 ) -> np.ndarray | None:
-    """Which rows are held out, bool [rows]; None if they are too few for it."""
+    """The held-out rows, bool [rows]; None if there are too few."""
     fraction, groups = config.eval_fraction, task.groups(source)
     chosen = held_out_rows(groups, fraction)
     if np.count_nonzero(chosen) >= LEAST_HELD_OUT:
@@ -189,7 +180,7 @@ def _held_out(
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """The usable rows of a file, by number alone."""
+    """The usable rows of a file, only by number."""
 
     source: str
     rows: int
@@ -261,12 +252,7 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Truncation:
-    """Rows of a file that lose tokens.
-
-    Attributes:
-        rows, rows_cut: of the file; those that lose tokens.
-        tokens, tokens_lost: of all sequences if nothing were cut; those that are.
-    """
+    """Rows of a file that lose tokens; `tokens` are those of all sequences before the cut."""
 
     rows: int
     rows_cut: int
@@ -275,7 +261,6 @@ class Truncation:
 
     @classmethod
     def of(cls, data: TaskData) -> Self:
-        """Counts the tokens that encoded rows lost."""
         lost = data.rows.lost_tokens
         if lost is None:
             lost = np.zeros(len(data.rows), np.int64)

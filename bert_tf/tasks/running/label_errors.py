@@ -15,14 +15,9 @@ _PROBABILITY_DIGITS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DoubtedRow:
-    """A row whose label is likely wrong.
+    """A row whose label is likely wrong, by models that have not seen the row.
 
-    Attributes:
-        line: where it starts in the file, counted from 1.
-        label, label_probability: as the file has it, and its probability by models that have not
-            seen the row.
-        suggested_label, suggested_probability: the likeliest label.
-        texts: of the row, by input name.
+    `line` is where it starts in the file, counted from 1.
     """
 
     line: int
@@ -38,11 +33,9 @@ class LabelErrors:
     """The result of a search for wrong labels.
 
     Attributes:
-        source: the rows that were read.
-        inputs: names of their texts.
         doubted: the most doubtful row first.
         unchecked: usable rows whose label no model could learn, since no other row has it.
-        results: of the rows that were checked, each by a model that has not seen it.
+        results: of the checked rows, each by a model that has not seen it.
     """
 
     source: LabeledRows

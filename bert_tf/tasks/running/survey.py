@@ -1,4 +1,4 @@
-"""What a file of labeled rows holds, and how long a training step on it takes on this machine."""
+"""The content of a file of labeled rows, and the time of a training step on it on this machine."""
 
 from __future__ import annotations
 
@@ -38,13 +38,11 @@ class RowSurvey:
 
     Attributes:
         rows: number of usable ones.
-        rejects: the others.
         duplicates: rows whose texts occur in an earlier row.
         conflicting: texts that have several labels.
         details: lines of the task about its rows.
-        lengths: tokens of the sequences of a sample, [CLS] and [SEP] included, int64 [sequences].
+        lengths: tokens of a sample's sequences, [CLS] and [SEP] included, int64 [sequences].
         in_windows: whether a row may have several sequences.
-        sequences_per_row: of the sample.
         cut: the loss by the model's longest sequence, in words; None without any.
     """
 
@@ -64,11 +62,9 @@ class MeasuredSteps:
     """Training steps as they run on this machine.
 
     Attributes:
-        seconds: of a step, the mean of those that were timed.
-        tokens_per_second: padding not counted.
-        count: how many were timed.
-        precision: of the layers.
+        seconds: of a step, the mean of the `count` timed ones.
         start_seconds: to encode the rows, build the model and trace the first step.
+        tokens_per_second: padding not counted.
     """
 
     seconds: float
@@ -81,12 +77,8 @@ class MeasuredSteps:
 class Surveyor:
     """Looks at the training file of a config with the model that it starts from.
 
-    Made before TensorFlow runs anything, since that settles how it uses the cores.
-
-    Args:
-        config: of the fine-tuning; its keys other than columns may be proposed later.
-        init: the model.
-        console: where warnings go.
+    Make it before TensorFlow runs anything, since it settles how TensorFlow uses the cores. Keys of
+    the config other than columns may be proposed later.
     """
 
     def __init__(self, config: FinetuneConfig, init: ModelDirectory, console: Console):
@@ -105,8 +97,7 @@ class Surveyor:
     def look(self, config: FinetuneConfig) -> RowSurvey:
         """Reads the file, and encodes a sample with the config's length.
 
-        Raises:
-            InputError, UsageError: it cannot be used.
+        Raises InputError or UsageError if it cannot be used.
         """
         task, source, data = self._read(config)
         duplicates, conflicting = repeated_texts(task, source)
@@ -126,10 +117,7 @@ class Surveyor:
     def measure(self, config: FinetuneConfig, seconds: float) -> MeasuredSteps:
         """Times training steps on a sample of the file, with the model's own weights.
 
-        Args:
-            config: complete, as it would be run.
-            seconds: how long steps are timed; two are in any case, and what TensorFlow needs to
-                build the step comes on top.
+        Takes `seconds`, at least two steps, and the time to build the step. `config` is complete.
         """
         begin = time.monotonic()
         task, _, data = self._read(config)
@@ -201,7 +189,7 @@ class Surveyor:
         )
 
     def _read(self, config: FinetuneConfig) -> tuple[Task, Any, TaskData]:
-        """A file as its task reads it, and a sample of it encoded."""
+        """The rows as the task reads them, and a sample of them encoded."""
         task, source = task_class(config.task).from_training(config, self._console)
         sample = source
         if len(source) > MOST_ENCODED:

@@ -21,11 +21,7 @@ _SMALLEST_NORM = 1e-12
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityHost(HostTask):
-    """See `SimilarityModule` for what it gives.
-
-    Attributes:
-        pooling, normalize: see `EmbeddingRecipe`.
-    """
+    """See `SimilarityModule` for the predictions, and `EmbeddingRecipe` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = SIMILARITY
 

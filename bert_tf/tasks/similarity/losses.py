@@ -17,16 +17,14 @@ def ranking_logits(
 ) -> tf.Tensor:
     """Logits of `MultipleNegativesRankingLoss` (Henderson et al. 2017, section 4.4).
 
-    The candidates of each row are the positives of all rows and then their negatives; its own
-    positive, at the row's number, is the right one. Equal texts are one candidate, and none that is
-    the anchor itself or matches it by any row is its negative: the candidates are those that a
-    batch without duplicates would have (sentence-transformers' `NO_DUPLICATES`).
+    The candidates of each row are the positives of all rows, its own at the row's number, and then
+    their negatives. Equal texts are one candidate, and none that is the anchor itself or matches it
+    by any row is its negative (sentence-transformers' `NO_DUPLICATES`).
 
     Args:
         embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
         text_ids: int32 [rows, texts], equal for equal texts.
         is_row: bool [rows], false for rows that only fill up the batch.
-        scale: factor of the cosines.
 
     Returns:
         float32 [rows, rows x (texts - 1)], -1e9 for texts that are no candidates.

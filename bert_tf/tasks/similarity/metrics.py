@@ -1,7 +1,6 @@
 """Measures of vectors on labeled rows, as the evaluators of sentence-transformers define them.
 
-Each comes with the loss of all rows as one batch, which does not depend on how they are cut into
-batches; in NumPy, sharing no code with the losses of training.
+Each has the loss of all rows as one batch, in NumPy without code of the training losses.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> flo
 
 
 def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where in ascending ids others are, -1 where they are not."""
+    """Positions of ids in ascending ones, -1 if missing."""
     places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
     return np.where(sorted_ids[places] == ids, places, -1)
 
@@ -148,12 +147,8 @@ def matched_results(
 ) -> TaskResults:
     """Measures pairs and triplets; each row has the rank of its positive.
 
-    Args:
-        lines: of each row in its file.
-        vectors: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
-        text_ids: int [rows, texts], equal for equal texts.
-        predicted: with `predicted_similarity` of the rows' pairs first.
-        scale: of the loss.
+    `vectors` are float32 [rows, texts, hidden]: anchor, positive, any number of negatives;
+    `text_ids` int [rows, texts], equal for equal texts.
     """
     found = retrieval(vectors, text_ids, scale=scale)
     metrics = {"loss": float(found.losses.mean()), **found.metrics}
@@ -176,7 +171,6 @@ def matched_results(
 def sections(
     task: SimilarityTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Of scored pairs, the cosine against the score; nothing for others."""
     if task.label_column is None:
         return
     scores = np.array([row["label"] for row in results.predictions], np.float64)

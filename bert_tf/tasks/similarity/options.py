@@ -1,4 +1,4 @@
-"""What can be known of similarity without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of similarity, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ class SimilarityConfig(FinetuneConfig):
         return self.best_metric or self.own_metrics[0]
 
     def faults(self) -> list[str]:
-        """Rejects options of other losses, and batches whose loss would be another one."""
         return [
             *super().faults(),
             *self._faults_of_options(),

@@ -54,12 +54,9 @@ def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
 def check_all_match(
     path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
 ) -> None:
-    """Rejects a table whose pairs are labeled 0 and 1, of which a loss would take all as matches.
+    """Rejects a table whose pairs are labeled 0 and 1, if the loss would take all as matches.
 
-    Warns of other columns, besides the used ones, that look like scores or labels.
-
-    Raises:
-        UsageError: there is such a column.
+    Warns of other unused columns that look like scores or labels. Raises UsageError.
     """
     rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
     for block in itertools.islice(rows, 1):

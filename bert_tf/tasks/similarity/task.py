@@ -1,4 +1,4 @@
-"""Vectors of texts that are near each other where the texts are similar (Sentence-BERT)."""
+"""Vectors of texts, near each other if the texts are similar (Sentence-BERT)."""
 
 from __future__ import annotations
 
@@ -68,13 +68,10 @@ class SimilarityTask(Task):
     """Sentence embeddings from pairs, triplets or scored pairs.
 
     Attributes:
-        loss: see `SimilarityConfig.loss`.
         text_columns: of the two texts of a row: anchor and positive, or a scored pair.
         negative_columns: of texts that do not match the anchor.
-        label_column: of the scores; None without.
-        scale, triplet_margin, triplet_distance: of the loss.
+        label_column: of the scores.
         pooling, normalize: see `EmbeddingRecipe`.
-        max_seq_length: tokens per text.
     """
 
     declaration: ClassVar[TaskDeclaration] = SIMILARITY
@@ -92,7 +89,7 @@ class SimilarityTask(Task):
 
     @classmethod
     def from_training(cls, config: SimilarityConfig, console: Console) -> tuple[Self, Table]:
-        """Reads the training rows; takes from the initial model's folder how vectors are made."""
+        """Takes the recipe of vectors from the initial model's folder."""
         length = config.sequence_length
         recipe = read_recipe(model_folder(config.init), max_positions=length)
         recipe = (recipe or EmbeddingRecipe(max_seq_length=length)).changed(
@@ -162,11 +159,9 @@ class SimilarityTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
     ) -> Table:
-        """Reads the texts of all rows, and their scores where they have one.
+        """Reads the texts of all rows, and their scores if they have one.
 
-        Raises:
-            InputError: no row can be used.
-            UsageError: pairs are labeled, and the loss takes none for other than a match.
+        Raises UsageError if pairs are labeled and the loss takes all as matches.
         """
         texts = (*self.text_columns, *self.negative_columns)
         if self.label_column is None:
@@ -213,7 +208,6 @@ class SimilarityTask(Task):
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenizes the texts of every row; the targets are scores, or which texts are equal."""
         if self.label_column is None:
             targets = {"text_ids": text_ids(self._columns(source))}
         else:
@@ -244,8 +238,7 @@ class SimilarityTask(Task):
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """The loss, and how many positives are the nearest of all candidates.
 
-        Those that compare the rows of a batch see these alone, so their mean over batches is not
-        the loss of all rows, which `measure` gives.
+        Losses that compare rows see only a batch; `measure` gives that of all rows.
         """
         embeddings, weights = outputs["embeddings"], batch[ROW_WEIGHTS]
         is_row = weights > 0
@@ -275,10 +268,7 @@ class SimilarityTask(Task):
         return pair_predictions(first, second)
 
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
-        """Correlations of scored pairs; of others, how well anchors find their positives.
-
-        The loss is that of all rows as one batch.
-        """
+        """Correlations of scored pairs, else retrieval; the loss is of all rows as one batch."""
         if self.label_column is not None:
             return scored_results(source.lines, self._scores(source), predicted, scale=self.scale)
         first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))

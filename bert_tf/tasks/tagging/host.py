@@ -71,10 +71,7 @@ def prediction_columns(
 ) -> dict[str, Any]:
     """Writes entities, tags and the mean probability of each text.
 
-    Args:
-        texts, words: as given, and BERT's words of them.
-        tags, probabilities: of each word, float [words].
-        scheme: of the tags.
+    `tags` and `probabilities` are those of each of BERT's `words`.
 
     Returns:
         `predicted_entities`: of each text a list of objects with `start` and `end` (characters),
@@ -139,9 +136,7 @@ def tags_of_words(
 ) -> list[list[str]]:
     """Finds the tag of each word: that of the first of BERT's words in it, O if there is none.
 
-    Args:
-        rows: words, which joined by blanks were the texts that the model tagged.
-        predicted: columns of `prediction_columns`, or of an exported model.
+    The words joined by blanks were the texts; `predicted` has the columns of `prediction_columns`.
     """
     words, tags = predicted_words(predicted["predicted_tags"])
     counts = np.array([len(row) for row in rows], np.int64)

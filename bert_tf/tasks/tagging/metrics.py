@@ -1,7 +1,7 @@
-"""Precision, recall and F1 of entities, equal to those of seqeval, and accuracy of words.
+"""Precision, recall and F1 of entities, equal to those of seqeval, and accuracy of words, 0 to 1.
 
-An entity is right if its type, its first and its last word are (conlleval.pl of CoNLL-2000, Tjong
-Kim Sang and Buchholz 2000). Everything from 0 to 1; 0 where nothing can be divided by.
+An entity is right if its type, first and last word are (conlleval.pl of CoNLL-2000, Tjong Kim Sang
+and Buchholz 2000). Quotients by 0 are 0.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ _SHOWN_LABELS = 20
 
 
 class TaggingScores:
-    """Measures the tags of all words; of the plain ones, each other than O is an entity.
+    """Measures the tags of all words; without a scheme, each other than O is an entity.
 
-    Args:
-        gold, predicted: a tag per word, rows end to end.
-        offsets: int64 [rows + 1], where rows begin and end.
-        scheme: of the tags.
+    `offsets`, int64 [rows + 1], are where rows begin and end.
     """
 
     def __init__(
@@ -122,8 +119,7 @@ def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> tup
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:
     """Compares predictions, from `prediction_columns` or an exported model, with labeled rows.
 
-    A word of the file has the tag of the first of BERT's words in it, as in training, and O if the
-    tokenizer keeps nothing of it.
+    A word of the file has the tag of the first of BERT's words in it, O if there is none.
     """
     words, tags = predicted_words(predicted["predicted_tags"])
     gold = gold_tags(source, words, scheme)

@@ -1,4 +1,4 @@
-"""What can be known of tagging without TensorFlow: its options, inputs and outputs."""
+"""Options, inputs and outputs of tagging, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TaggingConfig(FinetuneConfig):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """Leaves the text's out, which may be that of rows to score."""
+        """Leaves out the text's, which may be that of rows to score."""
         found = super().needed_columns
         return {column: key for column, key in found.items() if key != "text_column"}
 
@@ -88,7 +88,6 @@ class TaggingConfig(FinetuneConfig):
         return names_in(self.tag_names)
 
     def faults(self) -> list[str]:
-        """Rejects sequences too short for a token as well."""
         faults = [*super().faults(), *repeated_names("tag_names", self.names)]
         if self.sequence_length < _LEAST_SEQUENCE:
             faults.append(

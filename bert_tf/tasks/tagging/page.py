@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of a tagger."""
+"""The page of an evaluation of a tagger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _Span = tuple[int, int, str]
 def sections(
     task: TaggingTask, source: TaggedTexts, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    """Measures by type, kinds of errors, errors by length, the most wrong rows."""
     yield label_section(results.report.details, counted="entities")
     gold, found = (
         [_spans(row[name]) for row in results.predictions]
@@ -75,7 +74,6 @@ def _spans(entities: Sequence[Mapping[str, Any]]) -> set[_Span]:
 
 
 def _error_kinds(missed: list[set[_Span]], added: list[set[_Span]]) -> Iterator[TableSection]:
-    """Counts the kinds of errors."""
     kinds: Counter[tuple[str, str, str]] = Counter()
     for of_row, other in zip(missed, added, strict=True):
         explained = set()
@@ -108,7 +106,7 @@ def _error_kinds(missed: list[set[_Span]], added: list[set[_Span]]) -> Iterator[
 
 
 def _rival(span: _Span, others: set[_Span]) -> _Span | None:
-    """The predicted entity that overlaps most with one that is missed; the first among equals."""
+    """The predicted entity with the most overlap with a missed one; the first among equals."""
     overlaps = [
         (min(span[1], other[1]) - max(span[0], other[0]), -other[0], other) for other in others
     ]

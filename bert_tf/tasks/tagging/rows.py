@@ -1,4 +1,4 @@
-"""Rows of tagged text as files have them.
+"""Rows of tagged text in files.
 
 | file | read as |
 |---|---|
@@ -63,8 +63,6 @@ _MOST_SENTENCES = 0.75  # of the rows; more are no sentences
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TagColumns:
-    """Where a file has what; see `TaggingConfig`."""
-
     text: str
     tokens: str | None
     tags: str | None
@@ -78,11 +76,10 @@ class TaggedText:
 
     Attributes:
         line: of the file, counted from 1.
-        text: words of a file that has words are joined by a space.
-        has_words: whether the marks are all words of the text, with a tag each; otherwise they are
-            entities with a label each, in order, and share no character.
+        has_words: whether the marks are all words of the text, joined by a space, with a tag each;
+            otherwise they are labeled entities, in order, that share no character.
         starts, ends, tags, lines: of each mark, the end exclusive.
-        fault: why the row cannot be used, the reason and the detail; None if it can.
+        fault: why the row cannot be used, the reason and the detail.
     """
 
     line: int
@@ -158,7 +155,7 @@ def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str
 
 
 def _span(item: Any) -> tuple[int, int, str, Any] | None:
-    """Start, end, label and, where it is given, the text of an entity."""
+    """Start, end, label and, if given, the text of an entity."""
     if isinstance(item, dict):
         start, end, label = (
             next((item[name] for name in names if item.get(name) is not None), None)
@@ -198,10 +195,7 @@ def _are_columns(value: dict[str, Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """Whether rows have words with tags or texts with entities, and the names of their columns.
-
-    `sentence` says which sentence a row's word is of; None where rows are sentences.
-    """
+    """Columns of words with tags, or texts with entities; `sentence` if each row is a word."""
 
     has_words: bool
     tokens: str
@@ -212,10 +206,9 @@ class TableForm:
 
 
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
-    """Finds the form of a table by the columns that were named, which win, and by its first rows.
+    """Finds the form of a table by the named columns, which win, and by its first rows.
 
-    Raises:
-        UsageError: it has neither form, or a word per row and no column of sentences.
+    Raises UsageError if it has neither form, or a word per row and no column of sentences.
     """
     form = TableForm(
         has_words=True,
@@ -249,7 +242,7 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
 
 
 def _entities_column(columns: TagColumns, block: TableBlock) -> str:
-    """The column that is named, or the one of a usual name that holds entities."""
+    """The named column, or one of a usual name that holds entities."""
     if columns.entities != TaggingConfig.entities_column or columns.entities in block.columns:
         return columns.entities
     for name in (*ENTITIES, *LISTED_ENTITIES):
@@ -259,7 +252,7 @@ def _entities_column(columns: TagColumns, block: TableBlock) -> str:
 
 
 def _has_spans(block: TableBlock, column: str) -> bool:
-    """Whether the first cell that is filled is a list of lists or objects."""
+    """Whether the first filled cell is a list of lists or objects."""
     cells = (row.get(column) for row in block.rows)
     parsed = (value_in_text(cell) if isinstance(cell, str) and cell else cell for cell in cells)
     first = next((cell for cell in parsed if cell not in (None, "", [])), None)
@@ -302,13 +295,13 @@ def _sentence_column(block: TableBlock) -> str | None:
 
 
 def _sentence_name(row: dict[str, Any], column: str) -> str:
-    """Of the sentence that begins with a row; empty where the one before goes on."""
+    """Name of the sentence that begins with a row; empty if the one before goes on."""
     name = cell_text(row.get(column)).strip()
     return "" if name.lower() in GAPS else name
 
 
 def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
-    """How often the column changes; blank cells continue a sentence."""
+    """Counts changes of the column; blank cells continue a sentence."""
     count, before = 0, ""
     for row in rows:
         value = _sentence_name(row, column)
@@ -376,9 +369,7 @@ def read_tagged_rows(
 ) -> Iterator[TaggedText]:
     """Yields the rows of a file, CoNLL by the ending of its name and otherwise a table.
 
-    Raises:
-        InputError: the file is damaged.
-        UsageError: it is missing or lacks a column.
+    Raises InputError if it is damaged, UsageError if it is missing or lacks a column.
     """
     if is_conll(path):
         return _conll_rows(path, columns, dialect)

@@ -1,12 +1,11 @@
 """Tags of words as entities and back, in the schemes BIO (IOB2), BILOU and IOBES.
 
-`entity_spans` reads tags as conlleval.pl of CoNLL-2000 does, and seqeval in its default mode: any
-sequence has a reading, in which a tag that cannot continue an entity begins one. `strict_spans`
-leaves such entities out, as seqeval does in its strict mode. Both are array functions over all
-sequences at once, which lie end to end.
+`entity_spans` reads tags as conlleval.pl of CoNLL-2000 does, and seqeval in its default mode: a tag
+that cannot continue an entity begins one. `strict_spans` leaves such entities out, as seqeval's
+strict mode does. Both are array functions over all sequences end to end.
 
-Tags without a scheme (parts of speech) are read as an entity per word, so what holds for entities
-holds for them: their micro-averaged F1 is their accuracy, where every word has a tag other than O.
+Tags without a scheme (parts of speech) are an entity per word: their micro-averaged F1 is their
+accuracy, if every word has a tag other than O.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SHOWN = 3
 
 
 class TagParts(NamedTuple):
-    """What a tag says: a prefix (`BEGIN`, … of this module) and a type."""
+    """A tag's prefix (`BEGIN`, … of this module) and type."""
 
     prefix: int
     kind: str
@@ -74,7 +73,7 @@ def tag_parts(tag: str, scheme: str) -> TagParts | None:
 
 
 def recognized_scheme(counts: Mapping[str, int]) -> str:
-    """The scheme of tags by their counts; `plain` where most have no prefix."""
+    """The scheme of tags by their counts; `plain` if most have no prefix."""
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     matches = {tag: match for tag in inside if (match := _TAG.fullmatch(tag))}
     matching = sum(inside[tag] for tag in matches)
@@ -91,7 +90,7 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
 
 
 def kinds_of_tags(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """The types that tags name, in the order of their first tags."""
+    """Types in tags, in the order of their first tags."""
     parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
     return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))
 
@@ -117,10 +116,7 @@ def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> Code
 
 
 def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
-    """Finds the entities of any tags, as seqeval's default mode and conlleval do.
-
-    `offsets`, int64 [sequences + 1], says where sequences begin and end.
-    """
+    """Finds the entities of any tags; `offsets`, int64 [sequences + 1], bound the sequences."""
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
     before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
@@ -194,7 +190,7 @@ def _counted(lengths: np.ndarray) -> np.ndarray:
 
 
 class _Form(NamedTuple):
-    """Where the letter of a tag is, and what is between it and the type."""
+    """Where the letter of a tag is, and the separator before the type."""
 
     is_first: bool
     separator: str
@@ -249,7 +245,7 @@ def shown_spellings(spelled: Mapping[str, str]) -> str:
 
 
 def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Reading]:
-    """The tags in the form that nearly all have; none where that is no scheme's."""
+    """The tags in the form that nearly all have; none if that is no scheme's."""
     found: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
     for tag in counts:
         for reading in _possible(tag):

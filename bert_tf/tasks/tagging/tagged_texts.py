@@ -45,13 +45,9 @@ class TaggedTexts:
     """The usable rows of a file, their marks end to end; see `TaggedText`.
 
     Attributes:
-        source: the file.
-        texts, lines: of each row.
-        has_words: what the marks of all rows are.
+        has_words: whether the marks of all rows are words.
         offsets: int64 [rows + 1], where the marks of a row begin and end.
         starts, ends: int64 [marks], characters in the row's text.
-        tags, mark_lines: of each mark.
-        rejects: rows that cannot be used.
     """
 
     source: str
@@ -74,11 +70,7 @@ class TaggedTexts:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def rejecting(self, faults: dict[int, Reject]) -> Self:
-        """Makes rejects of some rows, by their index.
-
-        Raises:
-            RowsRejected: no row is left.
-        """
+        """Makes rejects of some rows, by index; raises RowsRejected if no row is left."""
         if len(faults) == len(self):
             raise nothing_usable(self.source, [*self.rejects, *faults.values()])
         kept = np.ones(len(self), bool)
@@ -113,14 +105,11 @@ def read_tagged_texts(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> TaggedTexts:
-    """Reads a file whole, its tags as they are written.
+    """Reads a file whole, its tags unchanged.
 
     Args:
         path: CoNLL by the ending of its name, otherwise a table.
-        columns: where the file has what.
-        dialect: encoding of the file, and whether a table has a header.
         max_rows: read only the first rows, rejected ones included (0: all).
-        console: where lines for the user go.
 
     Raises:
         InputError: the file is damaged, no row can be used, or they take more memory than
@@ -163,17 +152,13 @@ def usual_tags(
     console: Console,
     known: Collection[str] = (),
 ) -> TaggedTexts:
-    """Writes tags as the schemes spell them, see `usual_spellings`.
+    """Writes tags as the schemes spell them, see `usual_spellings`, except `known` ones.
 
     Args:
-        texts: as read.
-        scheme: of the model, or the one that is asked for; plain tags are names, or as they are.
-        names: of tags that are numbers; () where there are none.
-        console: gets a line on tags that are read as others.
-        known: tags that the model has as they are.
+        scheme: of the model, or the requested one; plain tags only get names.
+        names: of tags that are numbers; () if there are none.
 
-    Raises:
-        UsageError: tags are numbers without names.
+    Raises UsageError if tags are numbers without names.
     """
     if not texts.has_words:
         if not known:
@@ -233,7 +218,7 @@ def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> 
 
 
 def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
-    """Rejects a name for the column of sentences where rows, or blank lines, are sentences."""
+    """Rejects a column of sentences if rows, or blank lines, are sentences."""
     has_lines = texts.has_words and len(set(texts.mark_lines)) > len(texts)
     if column is not None and (not has_lines or is_conll(texts.source)):
         raise UsageError(
@@ -243,11 +228,7 @@ def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
 
 
 def scheme_of(texts: TaggedTexts, wanted: str) -> str:
-    """The scheme of a file's tags, unless one is asked for.
-
-    Raises:
-        UsageError: so many tags have a prefix that it is not clear.
-    """
+    """The `wanted` scheme, or that of a file's tags; UsageError if their prefixes are unclear."""
     if wanted != AUTO:
         return wanted
     if not texts.has_words:
@@ -270,18 +251,12 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
 def checked_tags(
     texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
 ) -> TaggedTexts:
-    """Rejects rows with unknown tags, and writes the other tags as the scheme has them.
+    """Rejects rows with unknown tags, and converts the other tags to the model's scheme.
 
-    A file in another scheme is converted. Tags that are not well-formed are read as conlleval and
-    seqeval do, see `entity_spans`: such a tag begins or ends an entity.
+    Tags that are not well-formed are read as by `entity_spans`: such a tag begins or ends an
+    entity. `kinds` are the types that the model knows; None learns all.
 
-    Args:
-        texts, scheme: as read, and of the model.
-        kinds: the types that the model knows; None if any is to be learned.
-        console: gets a line on tags that are not well-formed.
-
-    Raises:
-        InputError: no row is left.
+    Raises InputError if no row is left.
     """
     if not texts.has_words:
         _warn_of_cut_words(texts, console)
@@ -308,7 +283,7 @@ def checked_tags(
 
 
 def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
-    """The scheme of a file's tags; the model's where it fits all of them."""
+    """The scheme of a file's tags; the model's if it fits all of them."""
     counts = collections.Counter(texts.tags)
     if all(tag_parts(tag, scheme) for tag in counts):
         return scheme
@@ -337,7 +312,7 @@ def _known(
 def _rejected(
     texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
 ) -> TaggedTexts:
-    """The texts without rows of faults; `likely` has the type that a tag is another case of."""
+    """The texts without rows of faults; `likely` has types by a tag in another case."""
     faults: dict[int, Reject] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
@@ -351,7 +326,7 @@ def _rejected(
 
 
 def _ill_formed(texts: TaggedTexts, well_formed: list[str], scheme: str) -> Iterator[str]:
-    """A line on tags that the scheme does not allow where they are, if there are any."""
+    """A line on tags that the scheme does not allow in their places, if any."""
     marks = [
         mark
         for mark, (tag, right) in enumerate(zip(texts.tags, well_formed, strict=True))

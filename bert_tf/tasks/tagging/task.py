@@ -64,11 +64,10 @@ class TaggingTask(Task):
     """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
 
     Attributes:
-        columns: where files have what.
         scheme: how tags mark entities, `plain` if they do not.
         labels: tags in the order of the logits.
         max_seq_length, window_stride: tokens of a row, and between two windows.
-        tag_names: of tags that files have as numbers; () where they are texts.
+        tag_names: of tags that files have as numbers; () if they are texts.
     """
 
     declaration: ClassVar[TaskDeclaration] = TAGGING
@@ -111,7 +110,6 @@ class TaggingTask(Task):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of another library's token classifier, with default columns."""
         if architecture(directory) != BertTokenClassifier.huggingface_class:
             return None
         labels = tuple(classifier_labels(directory))
@@ -135,7 +133,7 @@ class TaggingTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN_DIALECT
     ) -> TaggedTexts:
-        """Reads rows to measure on; those with a type that the model does not know are rejected."""
+        """Rejects rows with a type that the model does not know."""
         texts = read_tagged_texts(path, self.columns, dialect=dialect, console=console)
         known = {*self.labels, *self.kinds}
         texts = usual_tags(texts, self.scheme, self.tag_names, console, known)
@@ -165,7 +163,7 @@ class TaggingTask(Task):
         """Cuts the texts into windows; the first token of a word has its tag.
 
         As in HuggingFace's `run_ner.py`, the other tokens of a word do not count for the loss. A
-        word of the overlap of windows counts in the one that it is predicted from.
+        word in several windows counts in the one that predicts it.
         """
         encoded = self.host().word_rows(tokenizer, source.texts)
         gold = gold_tags(source, encoded.words, self.scheme)
@@ -250,7 +248,7 @@ class TaggingTask(Task):
 
 
 def _entropy(counts: np.ndarray) -> float | None:
-    """Of the distribution with these counts, in nats; None without any."""
+    """Entropy of the distribution with these counts, in nats; None without any."""
     occurring = counts[counts > 0]
     if not len(occurring):
         return None
@@ -293,7 +291,7 @@ def label_rows(texts: TaggedTexts, scheme: str) -> LabelRows:
 
 
 def label_doubts(rows: LabelRows, scheme: str) -> Iterator[str]:
-    """Lines on what is likely a mistake: a wrong column, or as of `suspicious_labels`."""
+    """Lines on likely mistakes: a wrong column, or as of `suspicious_labels`."""
     count = rows.counts.total()
     if len(rows.counts) <= max(_MANY_LABELS, _MOST_LABELS_PER_ENTITY * count):
         yield from suspicious_labels(rows)

@@ -1,8 +1,7 @@
-"""Texts as words and windows: model input, and where each word is read in it.
+"""Texts as words and windows: model input, and where each word is in it.
 
-Words are BERT's own: what blanks and punctuation separate, see google-research/bert
-`BasicTokenizer`; a word is a token with all that continue it (`##…`). A text that is too long for
-a row is read in overlapping windows, and a word in the one where it has most context: the most
+Words are BERT's own, of google-research/bert `BasicTokenizer`: a token with all that continue it
+(`##…`). A text too long for a row has overlapping windows, and a word belongs to the one with most
 tokens on its shorter side (`_check_is_max_context` of google-research/bert `run_squad.py`).
 """
 
@@ -54,9 +53,7 @@ class WordRows:
     Attributes:
         rows: one row per window.
         texts: int64 [windows], the text of each, ascending.
-        words: of all texts.
-        windows: int64 [words], the row that each word is read in.
-        positions: int64 [words], where in that row its first token is.
+        windows, positions: int64 [words], row of each word, and its first token there.
     """
 
     rows: EncodedRows
@@ -128,13 +125,9 @@ def _rows(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GoldTags:
-    """The words that have a tag in labeled rows: those of the file, or BERT's where it has spans.
+    """Words with a tag in labeled rows: those of the file, or BERT's if it has spans.
 
-    Attributes:
-        words: their characters.
-        tags: of each word.
-        first: int64 [words], the first of BERT's words in each, among those of all texts; -1 where
-            the tokenizer keeps nothing of a word.
+    `first`, int64 [words], is the first of BERT's words in each; -1 if the tokenizer keeps none.
     """
 
     words: TextWords
@@ -147,15 +140,15 @@ class GoldTags:
         return self.first[kept], [self.tags[word] for word in kept.tolist()]
 
     def aligned(self, tags: list[str], missing: str) -> list[str]:
-        """The tag of each word from those of BERT's words, `missing` where it is none of them."""
+        """The tag of each word from those of BERT's words, `missing` if it has none."""
         return [tags[word] if word != NO_WORD else missing for word in self.first.tolist()]
 
 
 def gold_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> GoldTags:
     """Puts the tags of rows on words, those of entities in `scheme`.
 
-    A word of the file may be several of BERT's (`don't`), of which the first has its tag. An entity
-    has every word that it touches; of two that touch a word, the first has it.
+    The first of BERT's words in a word of the file has its tag (`don't`). An entity has every word
+    that it touches; of two that touch a word, the first has it.
     """
     lengths = np.array([len(text) for text in texts.texts], np.int64)
     marks = TextWords(offsets=texts.offsets, starts=texts.starts, ends=texts.ends)
@@ -209,7 +202,7 @@ class GoldLabels:
     rows: list[int]
 
     def rarest(self, rows: int) -> list[str]:
-        """The label of each row that is rarest in all rows; empty where a row has none."""
+        """The label of each row that is rarest in all rows; empty if a row has none."""
         sets: list[list[str]] = [[] for _ in range(rows)]
         for label, row in zip(self.labels, self.rows, strict=True):
             sets[row].append(label)
