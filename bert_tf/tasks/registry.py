@@ -71,13 +71,11 @@ def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
 
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
-    """Searches for wrong labels, by task."""
     found = {name: task.label_errors for name, task in TASKS.items()}
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
-    """The function of `TaskDeclaration.page`."""
     page = TASKS[name].page
     function: Callable[..., Iterable[Section]] | None = None if page is None else imported(page)
     return function
@@ -121,10 +119,7 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
 
 
 def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:
-    """The task of a model directory, of pretrained models too.
-
-    Raises UsageError as `declared_task`, or if the settings are incomplete.
-    """
+    """The task of a model directory, of pretrained models too; raises as `declared_task`."""
     implementation: type[ServedTask] = imported(declared_task(settings, path).implementation)
     assert settings is not None
     try:
@@ -151,10 +146,7 @@ def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostT
 
 
 def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
-    """The task that a model directory was fine-tuned for.
-
-    Raises UsageError as `served_task_from_settings`, or if the model was not fine-tuned for it.
-    """
+    """The fine-tuned task of a model directory; UsageError for others."""
     name = declared_task(settings, path).name
     if name not in TASKS:
         raise UsageError(

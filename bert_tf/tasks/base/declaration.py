@@ -23,7 +23,6 @@ class TaskCard:
     """The task's part of a model card.
 
     Attributes:
-        title: the card's heading.
         facts: items of a list: inputs, outputs, ….
         example: a row for the exported model: a text, or a list of texts, by input name.
         signature_output: the output to look at first.
@@ -92,8 +91,7 @@ class ProbabilitiesField:
         output: name of the exported model's output, float32 [rows, n].
         noun: name of a choice.
         labels: key of `task.json` with the names in order; None if each row has its own choices,
-            numbered from 0.
-        list_input: the input with these choices; rows with fewer have zeros at the end.
+            numbered from 0, in `list_input`; rows with fewer have zeros at the end.
     """
 
     output: str
@@ -116,7 +114,7 @@ class WordsDeclaration:
 
     Attributes:
         input: name of the model's input for the text.
-        column: name of the column of words, as of `--column`, and its key in `task.json`.
+        column: of words, as of `--column` and in `task.json`.
         prediction: the column with a prediction for each word; in CoNLL files the last column.
         implementation: `module:function` from (words [rows], the model's outputs by name) to these
             lists.
@@ -135,8 +133,7 @@ class ServedTaskDeclaration:
     Attributes:
         name: as on the command line and in `task.json`.
         summary: the predictions, for the help.
-        inputs: names of an exported model's inputs; without those whose column is null in
-            `task.json`.
+        inputs: of exported models, except those whose column is null in `task.json`.
         implementation: `module:class` of the `ServedTask`.
         host: `module:class` of its `HostTask`; None if only TensorFlow's graph has its steps.
         row_fault: why `score` rejects a row with texts, from its values by input name.
@@ -198,6 +195,5 @@ class TaskDeclaration(ServedTaskDeclaration):
 
 
 def imported(path: str) -> Any:
-    """Imports `module:attribute`."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -77,8 +77,7 @@ def _is_required(field: dataclasses.Field) -> bool:
 def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
     """Fills a dataclass of columns, field `text` from the option `text_column` and so on.
 
-    `config` is a section, or its class for the defaults; `others` are fields whose option has
-    another name.
+    `config` may be a class, for the defaults; `others` are fields whose option has another name.
     """
     names = {field.name for field in dataclasses.fields(columns)} - others.keys()  # type: ignore[arg-type]
     return columns(**{name: getattr(config, f"{name}_column") for name in names}, **others)
@@ -135,15 +134,10 @@ class HostTask(abc.ABC):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps the part of a batch's outputs that `predict` needs.
+        """Keeps the part of a batch's outputs, each [n, …], that `predict` needs.
 
-        Args:
-            chosen: int [n], the sequences in the batch.
-            outputs: of the graph, [n, …].
-
-        Returns:
-            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch; n may
-            be 0.
+        `chosen` are the batch's sequences, int [n]. Returns arrays [n, …] whose other axes do not
+        depend on the batch; n may be 0.
         """
         return outputs
 
@@ -154,10 +148,7 @@ class HostTask(abc.ABC):
         columns: Mapping[str, Sequence[Any]],
         reduced: dict[str, np.ndarray],
     ) -> dict[str, Any]:
-        """Returns the outputs of an exported model, [rows] by name.
-
-        `columns` as `encode` had them; `reduced` of all sequences, in their order.
-        """
+        """Returns an exported model's outputs, [rows] by name, from `reduced` of all sequences."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

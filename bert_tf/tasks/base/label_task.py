@@ -106,7 +106,7 @@ def softened_binary_divergence(
 
 
 def order_of_labels(labels: Sequence[str], of_teacher: Sequence[str], path: str) -> np.ndarray:
-    """Returns where a teacher has each label, int64 [labels]; UsageError if it has others."""
+    """Where a teacher has each label, int64 [labels]; UsageError if it has others."""
     if set(labels) != set(of_teacher):
         raise UsageError(
             f"--teacher {path}: knows the labels {shown_labels(of_teacher)}, the training rows "

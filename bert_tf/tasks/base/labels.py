@@ -288,7 +288,6 @@ class LabelMeasures:
             yield f"  {name:{width}}{cells}  {self._support[number]:>9,}"
 
     def warnings(self) -> Iterator[str]:
-        """Yields lines on labels that rows have and that are never predicted."""
         never = np.flatnonzero((self._support > 0) & (self._predicted == 0))
         for number in never[:_SHOWN_WARNINGS].tolist():
             yield (

@@ -53,7 +53,6 @@ def labeled_rows(
     labels: Sequence[Any] | np.ndarray,
     predicted: Mapping[str, Iterable[Any]],
 ) -> list[dict[str, Any]]:
-    """Puts line and label of each row before its cells of `prediction_rows`."""
     return [
         {"line": line, "label": label, **row}
         for line, label, row in zip(
@@ -114,7 +113,7 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abstention:
-    """Leaves out predictions whose probability, as rows show it, is lower than `below`.
+    """Removes predictions whose probability, as rows show it, is lower than `below`.
 
     `fields` are the names of a prediction and of the probability that decides it.
     """

@@ -45,14 +45,13 @@ class MatrixSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlotSection:
-    """Points in a plane.
+    """Points in a plane; `table` has the same as numbers.
 
     Attributes:
         x, y: float [points].
         weights: float [points], proportional to the areas of the points; None for equal ones.
         bounds: of both axes; None takes those of the points.
         has_diagonal: whether a line shows where x equals y.
-        table: the same as numbers.
     """
 
     title: str
@@ -175,10 +174,7 @@ def label_section(
 ) -> TableSection:
     """Tabulates precision, recall, F1 and rows of each label, of many the most frequent ones.
 
-    Args:
-        details: of the report, with `labels` as of `LabelMeasures.details`.
-        counted: heading of the counts.
-        more: further columns, by name, with their kind and a cell for each of these labels.
+    `details` has `labels` as of `LabelMeasures.details`; `more` columns have a cell for each.
     """
     added = more or {}
     labels = details["labels"]

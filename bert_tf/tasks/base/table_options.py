@@ -176,5 +176,4 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
 
 
 def by_length(column: ColumnSketch) -> float:
-    """Ranks columns by length, the longest first."""
     return -column.characters

@@ -91,7 +91,7 @@ class TableTask(Task):
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         """Predicts inside an exported graph: float32 [rows, num_logits] to tensors [rows, …].
 
-        Returns the declared predictions, and others for callers of the exported model only.
+        Returns the declared predictions, and others only for callers of the exported model.
         """
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class TableTask(Task):
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Returns the task with its `learned` fields set from the usable training rows.
+        """Returns the task with `learned` fields set from usable training rows.
 
         Raises InputError if nothing can be learned from them.
         """
@@ -134,7 +134,6 @@ class TableTask(Task):
         return None
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        """Reports more than the metrics."""
         return TaskReport()
 
     def classes(self, table: Table) -> Sequence[str] | None:
@@ -235,10 +234,7 @@ class TableTask(Task):
         max_rows: int = 0,
         more_columns: Sequence[str] = (),
     ) -> Table:
-        """Reads texts, labels and `more_columns` of values; `max_rows` 0 means all.
-
-        Raises InputError if no row can be used.
-        """
+        """Reads texts, labels and `more_columns` of values; InputError if no row can be used."""
         label = self.columns_of_labels()
         table = read_table(
             path,

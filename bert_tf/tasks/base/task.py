@@ -159,10 +159,7 @@ class TaskData:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskReport:
-    """A report on a measured model besides its metrics.
-
-    `details` are entries of metrics.json, `lines` a summary, and `warnings` likely mistakes.
-    """
+    """Entries of metrics.json besides the metrics, a summary, and warnings of likely mistakes."""
 
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
     lines: tuple[str, ...] = ()
@@ -207,7 +204,6 @@ class ServedTask(abc.ABC):
         return cls(**{**values, **nested})
 
     def settings(self) -> dict[str, Any]:
-        """Returns the content of `task.json`."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         return {"task": self.declaration.name, **fields_as_settings(fields, self)}
 
@@ -272,9 +268,9 @@ class PretrainedTask(ServedTask):
     @classmethod
     @abc.abstractmethod
     def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """Makes the task of a pretrained model; raises UsageError if it lacks the head.
+        """Makes the task of a pretrained model, by the task's section of `export`.
 
-        `config` is the task's own section of `export`.
+        Raises UsageError if the model lacks the head.
         """
 
 
@@ -356,14 +352,10 @@ class Task(ServedTask):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps the part of a batch's outputs that `predict` needs.
+        """Keeps the part of a batch's outputs, each [n, …], that `predict` needs.
 
-        Args:
-            chosen: int [n], the rows in the batch.
-            outputs: of `outputs`, each [n, …].
-
-        Returns:
-            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
+        `chosen` are the batch's rows, int [n]. Returns arrays [n, …] whose other axes do not
+        depend on the batch.
         """
         return outputs
 
@@ -410,10 +402,7 @@ class Student(Task):
 
     @abc.abstractmethod
     def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
-        """Returns the teacher's logit for each of the task's, int [logits].
-
-        Raises UsageError if the teacher at `path` has other labels.
-        """
+        """The teacher's logit for each of the task's, int [logits]; UsageError for other labels."""
 
     @abc.abstractmethod
     def soft_losses(

@@ -141,7 +141,6 @@ def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str
 
 
 def expected_calibration_error(bins: list[dict[str, float]]) -> float:
-    """Averages |confidence - accuracy| over the rows of `reliability_bins`."""
     distances = [bin_["rows"] * abs(bin_["accuracy"] - bin_["confidence"]) for bin_ in bins]
     return sum(distances) / sum(bin_["rows"] for bin_ in bins)
 

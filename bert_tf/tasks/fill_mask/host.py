@@ -145,7 +145,6 @@ def _masked_tokens(
 
 
 def _joined(before: str, entry: str) -> str:
-    """A text with a token after it; one that continues a word is joined to it."""
     if entry.startswith(CONTINUATION) and entry != CONTINUATION:
         return before.rstrip(_BLANKS) + entry.removeprefix(CONTINUATION)
     return before + entry

@@ -37,7 +37,6 @@ class FillMaskTask(PretrainedTask):
 
     @classmethod
     def of_pretrained(cls, directory: ModelDirectory, config: FillMaskConfig) -> Self:
-        """Raises UsageError for models without masked-LM head, or fewer entries than candidates."""
         if _HEAD not in directory.tensors:
             raise UsageError(
                 f"--task {FILL_MASK.name}: {directory.path} has no masked-LM head, which predicts "

@@ -290,7 +290,6 @@ class MultiLabelTask(LabelTask):
 
 
 def _label_columns(given: str | tuple[str, ...]) -> dict[str, Any]:
-    """The fields that keep columns: several are of zeros and ones."""
     columns = (given,) if isinstance(given, str) else given
     return {"label_column": columns[0], "label_columns": columns if len(columns) > 1 else ()}
 

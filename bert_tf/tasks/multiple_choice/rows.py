@@ -153,7 +153,6 @@ def _collected(
     dialect: TableDialect,
     console: Console | None,
 ) -> list[_Row]:
-    """The rows with choices; the others are added to `rejects`."""
     budget = TableBudget(path, dialect.max_table_megabytes)
     rows = []
     for number, block in enumerate(blocks):

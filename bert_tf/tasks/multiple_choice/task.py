@@ -221,9 +221,8 @@ def choice_metrics(
 ) -> dict[str, float]:
     """Accuracy, and the mean of 1 / rank of the right choice.
 
-    A choice ranks after all that are as likely (scikit-learn
-    `label_ranking_average_precision_score`). From int [rows], and float [rows, choices], of which
-    a row has the first `counts`.
+    `probabilities` are float [rows, choices], of which a row has the first `counts`. A choice ranks
+    after all that are as likely (scikit-learn `label_ranking_average_precision_score`).
     """
     is_there = np.arange(probabilities.shape[1]) < counts[:, None]
     of_right = np.take_along_axis(probabilities, right[:, None], axis=1)

@@ -52,15 +52,10 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the best spans of each window.
+    """Finds the best spans of each window, from logits float32 [windows, length].
 
-    Args:
-        start_logits, end_logits: float32 [windows, length].
-        context_begins, context_lengths: int [windows], the context's part in each row.
-
-    Returns:
-        first, last (int64, counted within the window's part of the context) and score (float32),
-        each [windows, n_best]; a score of minus infinity marks a missing span.
+    The context's part in each row is int [windows]. Returns first, last (int64, counted within that
+    part) and score (float32), each [windows, n_best]; minus infinity marks a missing span.
     """
     rows, length = start_logits.shape
     places = np.arange(length)

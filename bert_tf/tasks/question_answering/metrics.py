@@ -95,13 +95,13 @@ def percentage(values: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanScores:
-    """The span of each question that is its answer unless it has none.
+    """The best span of each question, all [questions].
 
     Attributes:
-        is_text: bool [questions], whether there is such a span.
-        exact_match, f1: float64 [questions], of that span, 0 to 1.
-        null_odds: float64 [questions], null score minus best span's score.
-        has_answer: bool [questions], by the gold answers.
+        is_text: whether there is such a span.
+        exact_match, f1: float64, of that span, 0 to 1.
+        null_odds: float64, null score minus best span's score.
+        has_answer: by the gold answers.
     """
 
     is_text: np.ndarray
@@ -164,7 +164,7 @@ def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
 
 
 def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
-    """Measures two other thresholds: 0, and the best for each metric."""
+    """Measures with other thresholds: 0, and the best for each metric."""
     exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
     return {
         "null_threshold": threshold,
@@ -202,13 +202,11 @@ def question_results(
 
 
 def can_tune(source: Questions) -> bool:
-    """Whether some questions have an answer and some have none."""
     has_answer = [bool(listed) for listed in source.answers]
     return any(has_answer) and not all(has_answer)
 
 
 def how_tuned(source: Questions) -> str:
-    """Tells the user how evaluation questions set the null threshold."""
     if can_tune(source):
         return "tuned for F1 on the evaluation rows after every epoch"
     return "0, since tuning needs evaluation questions both with and without an answer"

@@ -74,7 +74,6 @@ class Questions:
         return len(self.ids)
 
     def counted(self) -> str:
-        """Number of questions, and of those without an answer, for the user."""
         without = sum(not listed for listed in self.answers)
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
@@ -158,8 +157,6 @@ class FoundQuestion(NamedTuple):
 
 
 class _Questions:
-    """Collects usable questions, each context once, and rejects."""
-
     def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
         self._source = source
         self._names_questions = names_questions

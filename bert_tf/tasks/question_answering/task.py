@@ -56,12 +56,11 @@ class QuestionAnsweringTask(Task):
     """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
     Attributes:
-        max_seq_length, doc_stride, max_query_length: tokens of a row, between two windows, of a
-            question.
-        max_answer_length, n_best_size: tokens of an answer, spans that compete for it.
+        max_seq_length, doc_stride, max_query_length, max_answer_length: in tokens.
+        n_best_size: spans that compete for an answer.
         null_score_diff_threshold, sentence_margin: see `AnswerRules`.
-        may_be_unanswerable: whether the training data have questions without an answer; only then
-            may the model leave a question unanswered.
+        may_be_unanswerable: whether training questions have no answer; only then may the model
+            leave one unanswered.
         tune_null_threshold: whether to take the best threshold on the evaluation rows.
     """
 

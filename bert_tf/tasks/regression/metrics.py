@@ -17,8 +17,6 @@ from bert_tf.tasks.regression.options import REGRESSION
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionHost(TableHost):
-    """A `HostTask`."""
-
     declaration: ClassVar[ServedTaskDeclaration] = REGRESSION
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:

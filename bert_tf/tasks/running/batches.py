@@ -31,10 +31,8 @@ class ForwardPass:
     Args:
         compute: from a batch of `TaskData.batch` to tensors.
         rows: number of rows in the file.
-        max_seq_length: tokens of the longest batch.
         batch_tokens: tokens per batch, padding included.
         max_rows: rows of the biggest batch; None for no limit.
-        action: name of the progress.
     """
 
     def __init__(
@@ -153,11 +151,9 @@ class Evaluator:
         return self._measured(self._task, *self._forward_all())
 
     def predict(self) -> dict[str, Any]:
-        """Predicts the rows of the file, see `Task.predict`."""
         return self._task.predict(self._data, self._forward_all()[0])
 
     def fit_and_run(self) -> tuple[Task, TaskResults]:
-        """Fits the task to these rows, see `Task.fitted`, and measures it."""
         reduced, loss = self._forward_all()
         fitted = self._task.fitted(*self._data.averaged(reduced))
         return fitted, self._measured(fitted, reduced, loss)
@@ -201,10 +197,8 @@ def evaluation_progress(done: int, total: int) -> Advance:
 class FinetuningInputs:
     """Training batches of similar lengths, or of any if the loss compares rows.
 
-    Args:
-        batch_size: rows per step; the last batch of an epoch is filled up with rows of weight 0.
-        row_multiple: of rows per batch (replicas x micro-batches), by filling up.
-        length_multiple: of padded lengths, up to `max_seq_length`.
+    Batches have multiples of `row_multiple` rows (replicas x micro-batches), and of
+    `length_multiple` tokens; rows of weight 0 fill up the last one of an epoch.
     """
 
     def __init__(

@@ -179,7 +179,6 @@ def _computed_logits(
     policy: str,
     console: Console,
 ) -> np.ndarray:
-    """The teacher's logits of each row, float32 [rows, logits]."""
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     model = teacher.build_model(directory.config, policy=policy)
     model.build_weights()
@@ -212,7 +211,6 @@ def _computed_logits(
 
 
 def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
-    """Checksum of everything that the logits depend on."""
     digest = hashlib.sha256(policy.encode())
     for file in sorted(path for path in teacher.iterdir() if path.is_file()):
         digest.update(f"{file.name} {file_sha256(file)}\n".encode())

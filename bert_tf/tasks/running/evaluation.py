@@ -38,8 +38,6 @@ def evaluate(
 ) -> tuple[Task, LabeledRows, TaskResults]:
     """Runs a model, in float32, over labeled rows; `check` may reject some.
 
-    Returns the model's task; the rows; metrics, with the mean loss if it is known, and predictions.
-
     Raises:
         InputError: no row can be used.
         UsageError: the model is not fine-tuned or lacks weights of its head, a file or column is
@@ -58,10 +56,7 @@ def evaluate(
 def predict_rows(
     path: str, source: LabeledRows, console: Console, *, batch_tokens: int = _BATCH_TOKENS
 ) -> dict[str, Any]:
-    """Predicts labeled rows by the model of a run or model directory, in float32.
-
-    Raises UsageError if the model is not fine-tuned, or weights of its head are missing.
-    """
+    """Predicts labeled rows by the model of a run or model directory; raises as `evaluate`."""
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
     predicted = _evaluator(directory, task, source, batch_tokens, console).predict()

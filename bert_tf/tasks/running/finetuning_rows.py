@@ -41,7 +41,6 @@ class FinetuningRows:
         return [data for data in (self.train, self.evaluation) if data is not None]
 
     def renumbered(self, subset: VocabularySubset) -> Self:
-        """Replaces ids by those of a subset of the vocabulary."""
         return dataclasses.replace(
             self,
             train=self.train.renumbered(subset.numbers),
@@ -180,8 +179,6 @@ def _held_out(
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """The usable rows of a file, only by number."""
-
     source: str
     rows: int
     rejects: list[Reject]

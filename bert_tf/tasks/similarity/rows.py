@@ -38,7 +38,6 @@ _FIRST_ROWS = 4096
 def encode_rows(
     tokenizer: WordPieceTokenizer, columns: Sequence[Sequence[str]], *, max_seq_length: int
 ) -> GroupedRows:
-    """Makes a sequence for each text of the columns, those of a row one after the other."""
     texts = [text for row in zip(*columns, strict=True) for text in row]
     encoded = encode_texts(tokenizer, texts, None, max_seq_length=max_seq_length)
     return GroupedRows.of(encoded, np.full(len(texts) // len(columns), len(columns), np.int64))
@@ -54,9 +53,9 @@ def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
 def check_all_match(
     path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
 ) -> None:
-    """Rejects a table whose pairs are labeled 0 and 1, if the loss would take all as matches.
+    """Raises UsageError if pairs are labeled 0 and 1, and the loss would take all as matches.
 
-    Warns of other unused columns that look like scores or labels. Raises UsageError.
+    Warns of other unused columns that look like scores or labels.
     """
     rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
     for block in itertools.islice(rows, 1):

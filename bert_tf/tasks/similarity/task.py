@@ -337,7 +337,6 @@ class SimilarityTask(Task):
         return float(np.maximum(positive - negative + self.triplet_margin, 0).mean())
 
     def _columns(self, table: Table) -> list[list[str]]:
-        """First and second texts, then negatives."""
         return [table.columns[name] for name in (*self.text_columns, *self.negative_columns)]
 
     def _scores(self, table: Table) -> np.ndarray:

@@ -134,9 +134,9 @@ def predicted_words(column: Iterable[Any]) -> tuple[TextWords, list[str]]:
 def tags_of_words(
     rows: Sequence[Sequence[str]], predicted: Mapping[str, Iterable[Any]]
 ) -> list[list[str]]:
-    """Finds the tag of each word: that of the first of BERT's words in it, O if there is none.
+    """The tag of each word: that of the first of BERT's words in it, O if there is none.
 
-    The words joined by blanks were the texts; `predicted` has the columns of `prediction_columns`.
+    The words of a row, joined by blanks, were the text.
     """
     words, tags = predicted_words(predicted["predicted_tags"])
     counts = np.array([len(row) for row in rows], np.int64)

@@ -242,7 +242,6 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
 
 
 def _entities_column(columns: TagColumns, block: TableBlock) -> str:
-    """The named column, or one of a usual name that holds entities."""
     if columns.entities != TaggingConfig.entities_column or columns.entities in block.columns:
         return columns.entities
     for name in (*ENTITIES, *LISTED_ENTITIES):
@@ -252,7 +251,6 @@ def _entities_column(columns: TagColumns, block: TableBlock) -> str:
 
 
 def _has_spans(block: TableBlock, column: str) -> bool:
-    """Whether the first filled cell is a list of lists or objects."""
     cells = (row.get(column) for row in block.rows)
     parsed = (value_in_text(cell) if isinstance(cell, str) and cell else cell for cell in cells)
     first = next((cell for cell in parsed if cell not in (None, "", [])), None)
@@ -367,10 +365,7 @@ def _sentence(
 def read_tagged_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
-    """Yields the rows of a file, CoNLL by the ending of its name and otherwise a table.
-
-    Raises InputError if it is damaged, UsageError if it is missing or lacks a column.
-    """
+    """Yields the rows of a file, CoNLL by the ending of its name; raises as `read_tagged_texts`."""
     if is_conll(path):
         return _conll_rows(path, columns, dialect)
     return _table_rows(path, columns, dialect, console)

@@ -90,13 +90,11 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
 
 
 def kinds_of_tags(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """Types in tags, in the order of their first tags."""
     parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
     return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))
 
 
 def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
-    """Every tag that entities of these types may have."""
     if scheme == PLAIN:
         return list(kinds)
     return [_tag(letter, kind) for kind in kinds for letter in _LETTERS[scheme][1:]]
@@ -177,7 +175,6 @@ def _tag(letter: str, kind: str) -> str:
 
 
 def _sequence_starts(offsets: np.ndarray) -> np.ndarray:
-    """Whether a word is the first of its sequence, bool [words]."""
     words = int(offsets[-1])
     starts = np.zeros(words + 1, bool)
     starts[offsets[:-1]] = True

@@ -42,10 +42,9 @@ _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedTexts:
-    """The usable rows of a file, their marks end to end; see `TaggedText`.
+    """The usable rows of a file, their marks, words if `has_words`, end to end; see `TaggedText`.
 
     Attributes:
-        has_words: whether the marks of all rows are words.
         offsets: int64 [rows + 1], where the marks of a row begin and end.
         starts, ends: int64 [marks], characters in the row's text.
     """
@@ -105,10 +104,9 @@ def read_tagged_texts(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> TaggedTexts:
-    """Reads a file whole, its tags unchanged.
+    """Reads a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
 
     Args:
-        path: CoNLL by the ending of its name, otherwise a table.
         max_rows: read only the first rows, rejected ones included (0: all).
 
     Raises:
@@ -154,11 +152,7 @@ def usual_tags(
 ) -> TaggedTexts:
     """Writes tags as the schemes spell them, see `usual_spellings`, except `known` ones.
 
-    Args:
-        scheme: of the model, or the requested one; plain tags only get names.
-        names: of tags that are numbers; () if there are none.
-
-    Raises UsageError if tags are numbers without names.
+    `names` are those of numbers, which plain tags may be; UsageError if they are missing.
     """
     if not texts.has_words:
         if not known:
@@ -251,12 +245,10 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
 def checked_tags(
     texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
 ) -> TaggedTexts:
-    """Rejects rows with unknown tags, and converts the other tags to the model's scheme.
+    """Rejects rows with unknown tags, and converts the others to the model's scheme.
 
-    Tags that are not well-formed are read as by `entity_spans`: such a tag begins or ends an
-    entity. `kinds` are the types that the model knows; None learns all.
-
-    Raises InputError if no row is left.
+    Reads tags that are not well-formed as `entity_spans`. `kinds` are the model's types; None
+    learns all. Raises InputError if no row is left.
     """
     if not texts.has_words:
         _warn_of_cut_words(texts, console)
@@ -312,7 +304,6 @@ def _known(
 def _rejected(
     texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
 ) -> TaggedTexts:
-    """The texts without rows of faults; `likely` has types by a tag in another case."""
     faults: dict[int, Reject] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
@@ -326,7 +317,6 @@ def _rejected(
 
 
 def _ill_formed(texts: TaggedTexts, well_formed: list[str], scheme: str) -> Iterator[str]:
-    """A line on tags that the scheme does not allow in their places, if any."""
     marks = [
         mark
         for mark, (tag, right) in enumerate(zip(texts.tags, well_formed, strict=True))

@@ -153,7 +153,6 @@ class TaggingTask(Task):
         return {"text": source.texts}
 
     def groups(self, source: TaggedTexts) -> RowGroups:
-        """Rows with equal texts stay together; a row's class is its rarest label."""
         classes = gold_labels(source, self.scheme).rarest(len(source))
         return RowGroups(keys=source.texts, classes=classes)
 
@@ -248,7 +247,6 @@ class TaggingTask(Task):
 
 
 def _entropy(counts: np.ndarray) -> float | None:
-    """Entropy of the distribution with these counts, in nats; None without any."""
     occurring = counts[counts > 0]
     if not len(occurring):
         return None

@@ -1,8 +1,9 @@
 """Texts as words and windows: model input, and where each word is in it.
 
-Words are BERT's own, of google-research/bert `BasicTokenizer`: a token with all that continue it
-(`##…`). A text too long for a row has overlapping windows, and a word belongs to the one with most
-tokens on its shorter side (`_check_is_max_context` of google-research/bert `run_squad.py`).
+Words are BERT's own, between blanks and punctuation (google-research/bert `BasicTokenizer`): a
+token with all that continue it (`##…`). A text too long for a row has overlapping windows, and a
+word belongs to the one with most tokens on its shorter side (`_check_is_max_context` of
+google-research/bert `run_squad.py`).
 """
 
 from __future__ import annotations
@@ -51,8 +52,7 @@ class WordRows:
     """Texts ready for a model.
 
     Attributes:
-        rows: one row per window.
-        texts: int64 [windows], the text of each, ascending.
+        rows: one per window, of `texts`, int64 [windows], ascending.
         windows, positions: int64 [words], row of each word, and its first token there.
     """
 
@@ -173,7 +173,7 @@ def gold_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> GoldTags:
 
 
 def first_words(given: TextWords, words: TextWords, lengths: np.ndarray) -> np.ndarray:
-    """The first of BERT's words in each given word of a file, int64 [given words]; -1 for none.
+    """The first of BERT's words in each given word, int64 [given words], -1 for none.
 
     `lengths`, int64 [texts], are the characters of each text.
     """
