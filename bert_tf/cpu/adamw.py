@@ -1,7 +1,5 @@
-"""AdamW's update, and the norm of a gradient, in one pass over memory each.
-
-A gradient comes in the two parts that it is the sum of, as the parts of a batch computed them, or
-as the rows of a table that are not 0.
+"""AdamW's update, and the norm of a gradient, in one pass over memory each; a gradient is two parts
+to be added, as the parts of a batch computed them, or the rows of a table that are not 0.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ _ONE = np.float32(1.0)
 
 
 def is_large(values: Any) -> bool:
-    """Whether a variable, or its gradient, is one that kernels work on."""
     return (values.shape.num_elements() or 0) >= _LARGE
 
 
@@ -43,12 +40,9 @@ class InPlaceAdamW:
     gradient, which are 0.
 
     For one replica, inside of a TensorFlow function, with `take_memory` called since anything else
-    has read or assigned the variables. What that function has read of them before has to be used by
-    then, as it is by all that the gradients depend on: TensorFlow does not wait for others.
-
-    Args:
-        variables, momentums, velocities: Keras variables, in one order.
-        copies: by the number of a variable, its copy in another dtype.
+    has read or assigned the variables. Values that the function has read of them before must be
+    used by then, as they are by all that the gradients depend on: TensorFlow does not wait for
+    others. `copies` are in another dtype, by the number of a variable.
     """
 
     def __init__(
@@ -72,18 +66,14 @@ class InPlaceAdamW:
         }
 
     def __contains__(self, index: int) -> bool:
-        """Whether this updates a variable, given by its number."""
         return index in self._values
 
     def takes_rows(self, index: int) -> bool:
-        """Whether a variable's gradient may be given as rows, for less memory to pass over."""
+        """Whether a variable's gradient may be given as rows."""
         return index in self._has_moments
 
     def take_memory(self) -> None:
-        """Gives variables memory that no other tensor shares.
-
-        TensorFlow's variables share theirs with what was assigned to them or read from them.
-        """
+        """Gives variables memory that no tensor, assigned or read before, shares."""
         for values in self._values.values():
             for owner in values:
                 owner.assign(tf.raw_ops.DeepCopy(x=owner.read_value()))
@@ -91,13 +81,7 @@ class InPlaceAdamW:
             in_place(find_moments_entry(), self._values[index][1:], [has_moments], row_axes=1)
 
     def update(self, index: int, gradient: Gradient, numbers: tf.Tensor) -> None:
-        """Updates a variable, its moments and its copy.
-
-        Args:
-            index: number of the variable.
-            gradient: of its shape.
-            numbers: see `adamw_update`.
-        """
+        """Updates a variable, its moments and its copy; `numbers` are as of `adamw_update`."""
         if isinstance(gradient, tf.IndexedSlices):
             self._update_table(index, gradient, numbers)
             return
@@ -172,17 +156,13 @@ def adamw_table_update(
     gradients: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """As `adamw_update`, of a table of which few rows have a gradient.
-
-    Rows that never had one have no moments to read or write: they decay, which is all that an
-    update does to them.
+    """As `adamw_update`, of a table of which few rows have a gradient; other rows only decay.
 
     Args:
         weights, momentum, velocity: float32 [rows, width], written to.
         has_moments: bool [rows], false where both moments are 0, written to.
-        places: int32 [rows], where in `gradients` that of a row is; below 0 for none.
+        places: int32 [rows], the row's index in `gradients`, below 0 for none.
         gradients: float32 [number, width].
-        numbers: as of `adamw_update`.
     """
     decay = numbers[1]
     none = np.empty(0, np.float32)
@@ -203,23 +183,14 @@ def adamw_table_update(
 
 @numba.njit(**KERNEL)
 def find_moments(momentum: np.ndarray, velocity: np.ndarray, has_moments: np.ndarray) -> None:
-    """Finds the rows of which a moment is not 0.
-
-    Args:
-        momentum, velocity: float32 [rows, width].
-        has_moments: bool [rows], written to.
-    """
+    """Finds rows with a moment other than 0 in float32 [rows, width]; writes bool [rows]."""
     for row in range(momentum.shape[0]):
         has_moments[row] = _has_any(velocity[row]) or _has_any(momentum[row])
 
 
 @numba.njit(**KERNEL)
 def squared_norm(first: np.ndarray, second: np.ndarray) -> float:
-    """The sum of the squares of a gradient.
-
-    Args:
-        first, second: its parts, see `adamw_update`.
-    """
+    """Sum of the squares of a gradient of two parts, see `adamw_update`."""
     gradients = np.empty(_BLOCK, np.float32)
     total = 0.0
     for start in range(0, first.size, _BLOCK):
@@ -251,7 +222,6 @@ def _update_block(
 
 @numba.njit(**KERNEL)
 def _has_any(values: np.ndarray) -> bool:
-    """Whether any is not 0, looked for in blocks."""
     for start in range(0, values.size, 64):
         found = False
         for place in range(start, min(start + 64, values.size)):
@@ -300,11 +270,7 @@ def _update(copy: np.ndarray, data: Any, dims: Any, start: int, stop: int, kind:
 
 @functools.cache
 def adamw_entry(kind: Any) -> Any:
-    """Of the parts of the gradient, numbers; weights, momentum, velocity.
-
-    Args:
-        kind: NumPy's type of the parts, uint16 for bfloat16.
-    """
+    """Of the parts of the gradient, numbers; weights, momentum, velocity. Parts are of `kind`."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:

@@ -10,7 +10,7 @@ _WARNED: set[str] = set()
 
 @functools.cache
 def why_not() -> str | None:
-    """The reason why the fast path cannot be used in this process; None if it can."""
+    """Why the fast path cannot be used in this process; None if it can."""
     try:
         from bert_tf.cpu.backend import CpuBackend  # noqa: F401  compiles nothing yet
         from bert_tf.cpu.kernels.operation import register
@@ -22,11 +22,7 @@ def why_not() -> str | None:
 
 
 def is_available(warn: Callable[[str], None] | None = None) -> bool:
-    """Whether the fast path can be used in this process; if not, warns of it once.
-
-    Args:
-        warn: takes the warning; None for none.
-    """
+    """Whether the fast path can be used in this process; if not, warns once."""
     reason = why_not()
     if reason is not None and warn is not None and reason not in _WARNED:
         _WARNED.add(reason)

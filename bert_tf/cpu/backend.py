@@ -1,4 +1,4 @@
-"""How a training step uses processors: gradients of parts of a batch, and what becomes of them."""
+"""A training step on processors: gradients of parts of a batch, and their use."""
 
 from __future__ import annotations
 
@@ -30,14 +30,7 @@ class CpuBackend:
     """Computes gradients in parts of a batch side by side, and updates large variables in one pass.
 
     Methods as of `bert_tf.training.step.PlainBackend`; gradients may have any form of `Gradient`.
-
-    Args:
-        compute: gradients of the plain step.
-        model: a built Keras model.
-        optimizer: built on its trainable variables.
-        use_kernels: whether encoders use `bert_tf.cpu.forward`.
-        shards: parts of a batch, see `bert_tf.cpu.cores`.
-        replicas: of the run.
+    `shards` is as of `bert_tf.cpu.cores`.
     """
 
     def __init__(
@@ -143,16 +136,10 @@ class CpuBackend:
 class ComputeCopies:
     """bfloat16 copies of large weights, shared by all shards of a batch.
 
-    Keras would convert the variables wherever they are read. Gradients of a copy have its dtype:
-    parts of a batch hand them over in bfloat16.
-
-    Args:
-        variables: the trainable ones of a built Keras model.
-        dtype: of the copies, the compute dtype of the model.
+    Keras would convert the variables wherever they are read. Gradients of a copy have its dtype.
 
     Attributes:
-        variables: the copies, by their number among the trainable variables. Not saved: `refresh`
-            makes them from the weights.
+        variables: by their number among the trainable ones; `refresh` makes them from the weights.
     """
 
     def __init__(self, variables: Sequence[Any], dtype: str):
@@ -171,18 +158,17 @@ class ComputeCopies:
         }
 
     def refresh(self, *, but: Callable[[int], bool] = lambda number: False) -> None:
-        """Converts the current weights, but those whose number is of no concern."""
+        """Converts the current weights, except those whose number is `but`."""
         for number, original in self._originals.items():
             if not but(number):
                 self.variables[number].assign(tf.cast(original.value, self._dtype))
 
     def read(self) -> list[tf.Tensor]:
-        """The copies' values."""
         return [copy.read_value() for copy in self.variables.values()]
 
     @contextlib.contextmanager
     def in_use(self, copies: Sequence[tf.Tensor]) -> Iterator[None]:
-        """Has variables that are read in this context the values of their copies."""
+        """Replaces reads of variables in this context by their copies."""
         if not copies:
             yield
             return
@@ -193,7 +179,7 @@ class ComputeCopies:
 
 
 def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
-    """The gradient that is the sum of parts; two large ones are left as they are."""
+    """The gradient that is the sum of parts; two large ones stay apart."""
     if isinstance(parts[0], tf.IndexedSlices):
         return _rows_once(parts)
     if len(parts) == 2 and is_large(parts[0]) and parts[0].dtype in (tf.bfloat16, tf.float32):
@@ -213,7 +199,7 @@ def summed(gradient: Gradient) -> tf.Tensor:
 
 
 def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
-    """The square root of the sum of all squares, float32 []; parts are added up for it only."""
+    """Global norm, float32 []; parts are added up only for it."""
     return tf.sqrt(tf.add_n([_squared_norm(gradient) for gradient in gradients]))
 
 
@@ -221,9 +207,8 @@ def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
 def without_graph_rewrites() -> Iterator[None]:
     """Functions called inside the block run as they were traced, on processors.
 
-    Grappler searches the thousands of operations of a training step for a second or two. It finds
-    nothing there that pays: steps on long rows take as long without it, those on short rows are
-    a fifth faster. What XLA compiles is left to XLA either way.
+    Grappler searches the thousands of operations of a training step for a second or two, for
+    nothing: steps on long rows take as long without it, those on short rows are a fifth faster.
     """
     options = tf.config.optimizer
     before = bool(options.get_experimental_options().get(_OFF, False))

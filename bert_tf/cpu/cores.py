@@ -11,15 +11,10 @@ _ROWS_PER_PART = 2
 
 
 def row_shards(rows: int) -> int:
-    """How many parts of a batch are computed side by side; 1 for no division.
+    """Number of parts of a batch, or micro-batch, computed side by side; 1 for no division.
 
-    The operations of a small BERT take less time than it costs to divide each of them: on two cores
-    a step on short rows was hardly faster than on one. Parts of a batch need each other only when
-    their gradients are added up. There are as many parts on any processor, since each draws dropout
-    of its own: the number of cores is to change no random number.
-
-    Args:
-        rows: of a batch, or of a micro-batch; its loss has to be a sum over rows.
+    Small operations take less time than their division among cores. The number does not depend on
+    the processor, since each part draws dropout of its own. The loss has to be a sum over rows.
     """
     if tf.config.list_physical_devices("GPU"):
         return 1
@@ -27,8 +22,7 @@ def row_shards(rows: int) -> int:
 
 
 def divide_cores_among_parts() -> None:
-    """Has TensorFlow run as many operations at once as there are parts, each on its share of the
-    cores.
+    """Configures TensorFlow to run an operation of each part at once, on its share of the cores.
 
     For this process, and before it has run anything: afterwards nothing changes.
     """
@@ -36,14 +30,9 @@ def divide_cores_among_parts() -> None:
 
 
 def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bool:
-    """Sets the threads of an operation, for this process and before TensorFlow has run anything.
+    """Sets threads per operation; False, without effect, if TensorFlow has run anything already.
 
-    Args:
-        threads: of an operation.
-        operations_at_once: how many run side by side; None leaves that to TensorFlow.
-
-    Returns:
-        False where TensorFlow has started already: then nothing changes.
+    `operations_at_once` is left to TensorFlow if None.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -55,7 +44,7 @@ def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bo
 
 
 def operations_at_once() -> int:
-    """How many operations have to run at once to keep all cores busy."""
+    """Operations that have to run at once to keep all cores busy."""
     share = tf.config.threading.get_intra_op_parallelism_threads()
     return _PARTS if share == _cores_of_an_operation() else 1
 

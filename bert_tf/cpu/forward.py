@@ -1,7 +1,6 @@
 """The encoder's forward pass on processors: `BertEncoder.call` with kernels between the products.
 
-Outputs and gradients are those of the plain layers, whose variables it reads. What it does
-otherwise:
+Outputs and gradients are those of the plain layers, whose variables it reads. Differences:
 - one kernel each for the bias and GELU, for bias, dropout, residual sum and LayerNorm, for the
   softmax with its bias and dropout, and for the division into heads with its bias;
 - padding is left out (`bert_tf.cpu.unpadding`);
@@ -49,14 +48,13 @@ _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What all blocks of a pass read.
+    """Inputs of all blocks of a pass.
 
     Attributes:
-        bias: of attention, see `attention_bias`; None for none.
-        key: of dropout, int32[2]; None for none.
-        numbers: int32 [batch, length] where hidden states are without padding, see `Unpadded`;
-            None for padded rows.
-        offset: int64 [], added to the layers' streams of dropout; 0 for none.
+        bias: of attention, see `attention_bias`.
+        key: of dropout, int32[2].
+        numbers: int32 [batch, length] where hidden states are without padding, see `Unpadded`.
+        offset: int64 [], added to the layers' streams of dropout.
     """
 
     bias: Any | None = None
@@ -71,17 +69,9 @@ Block = Callable[[TransformerBlock, Any, Shared, "Any | None"], Any]
 def block_output(
     block: TransformerBlock, hidden: Any, shared: Shared, positions: Any | None = None
 ) -> Any:
-    """Computes `TransformerBlock.call`.
+    """Computes `TransformerBlock.call` on [batch, length, hidden], or unpadded [1, tokens, hidden].
 
-    Args:
-        block: built.
-        hidden: [batch, length, hidden], or [1, tokens, hidden] without padding.
-        shared: see there.
-        positions: as of `TransformerBlock.call`; without padding the numbers of the rows' first
-            tokens, int32 [1, batch].
-
-    Returns:
-        Like `hidden`, or of the tokens at `positions` only.
+    Unpadded `positions` are the numbers of the rows' first tokens, int32 [1, batch].
     """
     attended = attention_output(block.attention, hidden, shared, positions)
     if positions is not None:
@@ -96,10 +86,7 @@ def block_output(
 def attention_output(
     attention: SelfAttention, hidden: Any, shared: Shared, positions: Any | None = None
 ) -> tuple[Any, Any]:
-    """Computes `SelfAttention.call` but for the last bias, which is the second result.
-
-    Arguments as of `block_output`.
-    """
+    """`SelfAttention.call` without the last bias, the second result; see `block_output`."""
     if shared.numbers is not None and positions is not None:
         return _product(
             attention.output_projection, _context_of_first(attention, hidden, shared, positions)
@@ -126,7 +113,6 @@ def attention_output(
 
 
 def project(layer: Projection, inputs: Any) -> Any:
-    """Computes `Projection.call`."""
     products, bias = _product(layer, inputs)
     flat = tf.reshape(products, [-1, products.shape[-1]])
     if layer.activation_name in _GELUS:
@@ -143,7 +129,7 @@ def norm_of_sum(
     dropout: StatelessDropout,
     shared: Shared,
 ) -> Any:
-    """Computes `LayerNorm.of_sum` of a change and the bias that is still to be added to it."""
+    """`LayerNorm.of_sum` of a change and the bias still to be added to it."""
     outputs, bias = change
     gamma, beta = (tf.reshape(weights, [-1]) for weights in (layer.gamma, layer.beta))
     keep = _kept(dropout, outputs, shared)
@@ -177,7 +163,6 @@ def first_token_context(
         kernel, bias: of the same dtype, [hidden, 3 * hidden] and [3 * hidden], of queries, keys and
             values; the bias of keys is not used.
         probabilities: maps products, [batch, heads, 1, length], to the weights of values.
-        num_heads: attention heads.
 
     Returns:
         [batch, hidden], to be projected.
@@ -198,13 +183,7 @@ def first_token_context(
 
 
 def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output) -> dict[str, Any]:
-    """Computes `BertEncoder.call`, inside a TensorFlow function.
-
-    Args:
-        encoder: a built `BertEncoder`.
-        inputs: of the call.
-        call_block: computes the output of a block, see `block_output`.
-    """
+    """Computes `BertEncoder.call`, inside a TensorFlow function; blocks by `call_block`."""
     rows, positions = _without_padding(inputs), None
     if rows is not None:
         inputs_of_tokens = _taken(inputs, rows)
@@ -231,10 +210,9 @@ def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output
 class Forward:
     """The fast path of one training step, as `bert_tf.cpu.switch.implementation` returns it.
 
-    Args:
-        traces_once: trace one block for all, since tracing the blocks is most of what a training
-            step takes before it first runs. Outputs and gradients are bit by bit those of blocks
-            traced one by one, unless TensorFlow rewrites the graphs.
+    `traces_once` traces one block for all, since tracing is most of the time before the first step.
+    Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
+    rewrites the graphs.
 
     Attributes:
         graphs: by the first block of an encoder, the function that computes its blocks.
@@ -245,7 +223,6 @@ class Forward:
         self.graphs: dict[TransformerBlock, Any] = {}
 
     def __call__(self, encoder: Any, inputs: EncoderInputs) -> dict[str, Any]:
-        """See `encode`."""
         if not self._traces_once:
             return encode(encoder, inputs)
         return encode(
@@ -255,7 +232,6 @@ class Forward:
         )
 
     def project(self, layer: Projection, inputs: Any) -> Any:
-        """See `project`."""
         return project(layer, inputs)
 
     def repeated(

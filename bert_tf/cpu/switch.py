@@ -17,7 +17,7 @@ def implementation() -> Any | None:
 
 @contextlib.contextmanager
 def fast_path(forward: Any) -> Iterator[None]:
-    """Encodes what is called in this context, inside a TensorFlow function, by `forward`.
+    """Encodes by `forward` in this context, inside a TensorFlow function.
 
     For graphs that run on processors, in float32 or in bfloat16 with variables in float32, and that
     XLA does not compile.

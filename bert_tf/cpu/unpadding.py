@@ -1,8 +1,6 @@
-"""The tokens of padded rows as one long row without the padding.
-
-Projections, LayerNorm and dropout compute every token by itself, and padding takes them as long as
-text. Attention alone has to know which tokens are of one row: its heads are of padded rows (Zeng et
-al. 2022, "Boosting Distributed Training Performance of the Unpadded BERT Model").
+"""The tokens of padded rows as one long row without the padding, which costs as much as text; only
+attention needs rows (Zeng et al. 2022, "Boosting Distributed Training Performance of the Unpadded
+BERT Model").
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ _POWERS = tuple(2**power for power in range(9, 31))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unpadded:
-    """Where the tokens of padded rows are in one row without padding, and the other way around.
+    """Places of tokens in one row without padding, and back.
 
     Attributes:
         numbers: int32 [batch, length], of each token in the long row; -1 for padding left out.
@@ -32,12 +30,12 @@ class Unpadded:
 
     @property
     def firsts(self) -> tf.Tensor:
-        """The numbers of the rows' first tokens, int32 [1, batch]."""
+        """Numbers of the rows' first tokens, int32 [1, batch]."""
         return self.numbers[:, 0][None]
 
     @property
     def position_ids(self) -> tf.Tensor:
-        """Where in its padded row each token is, int32 [1, tokens]."""
+        """Place of each token in its padded row, int32 [1, tokens]."""
         return (self.places % tf.shape(self.numbers)[1])[None]
 
     def take(self, values: Any) -> tf.Tensor:
@@ -52,14 +50,11 @@ class Unpadded:
 
 
 def unpadded(mask: Any) -> Unpadded:
-    """Numbers the tokens of padded rows, in their order.
+    """Numbers the tokens of padded rows, in their order; `mask` is [batch, length], true on tokens.
 
-    Among them are the first place of every row, even of one of padding alone, and as much other
+    Among them are the first place of every row, even of one of padding only, and as much other
     padding as makes their number a round one: a multiple of 8, from 1,024 on of 32, and so on,
     where rows have so many places.
-
-    Args:
-        mask: int or bool [batch, length], true on tokens.
     """
     is_token = tf.cast(mask, tf.bool)
     is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)

@@ -33,10 +33,7 @@ _THREE_CUBES = np.float32(3 * 0.044715)
 def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray) -> None:
     """Computes the exact GELU of inputs plus bias, and its slope there.
 
-    Args:
-        inputs: float32, or bfloat16 as uint16, [rows, width].
-        bias: like it, [width].
-        outputs, slopes: like `inputs`, written to.
+    Inputs are float32, or bfloat16 as uint16, [rows, width]; the rest is like them, bias [width].
     """
     for row in range(inputs.shape[0]):
         for column in range(inputs.shape[1]):
@@ -51,7 +48,6 @@ def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.n
 def tanh_gelu(
     inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray
 ) -> None:
-    """Computes the tanh approximation of GELU; arguments as of `gelu`."""
     for row in range(inputs.shape[0]):
         for column in range(inputs.shape[1]):
             value = wide(inputs[row, column]) + wide(bias[column])
@@ -70,7 +66,7 @@ def gelu_gradient(
     inputs_gradient: np.ndarray,
     bias_gradient: np.ndarray,
 ) -> None:
-    """Computes the gradients of inputs and bias, float32 [width], from the slopes of `gelu`."""
+    """Writes the gradients of inputs and bias, float32 [width], from the slopes of `gelu`."""
     bias_gradient[:] = _ZERO
     for row in range(upstream.shape[0]):
         for column in range(upstream.shape[1]):
@@ -107,8 +103,6 @@ def gelu_entry(kind: Any) -> Any:
 
 @functools.cache
 def tanh_gelu_entry(kind: Any) -> Any:
-    """Arguments and results as of `gelu_entry`."""
-
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         if not _fits(dims):
@@ -146,7 +140,7 @@ def keep_elements(
 ) -> None:
     """Writes which of the 8-bit draws are below a level.
 
-    Draw by draw what XLA's generator gives for a key and a counter: of Threefry-2x32 with 20 rounds
+    Draw by draw as XLA's generator for a key and a counter: of Threefry-2x32 with 20 rounds
     (Salmon et al. 2011) the first word, then the second, for the counter and the ones after it.
 
     Args:
@@ -154,7 +148,7 @@ def keep_elements(
         counter: uint32 [2], the lower half first, which an eighth of the draws can be added to
             without a carry.
         level: from 0 to 255.
-        first: which draw is the first output's, a multiple of 8.
+        first: number of the draw of the first output, a multiple of 8.
         outputs: bool [size], written to.
     """
     limit = np.uint8(level)

@@ -1,7 +1,5 @@
-"""Kernels in TensorFlow graphs on processors, with their gradients.
-
-Each computes in bfloat16 or float32 what a chain of operations in `bert_tf.layers` does. Second
-derivatives are not defined.
+"""Kernels in TensorFlow graphs on processors, with first derivatives; each computes a chain of
+operations of `bert_tf.layers` in bfloat16 or float32.
 """
 
 from __future__ import annotations
@@ -38,11 +36,9 @@ def biased_heads(
         bias: of their dtype, [width].
         numbers: int32 [batch, length], of each token in the row without padding, -1 for padding
             that it lacks, see `bert_tf.cpu.unpadding`; None for padded rows.
-        parts: how many of queries, keys and values there are.
-        num_heads: of each.
 
     Returns:
-        The parts, [batch, num_heads, length, width / parts / num_heads] each.
+        `parts` of [batch, num_heads, length, width / parts / num_heads].
     """
     kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
@@ -83,12 +79,7 @@ def biased_heads(
 def joined_heads(
     context: tf.Tensor, numbers: tf.Tensor | None = None, *, tokens: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """Puts the heads of each token side by side: one part of `biased_heads` reversed.
-
-    Args:
-        context: bfloat16 or float32 [batch, heads, length, size].
-        numbers: as of `biased_heads`.
-        tokens: int32 [], of a row without padding; None for padded rows.
+    """Inverse of one part of `biased_heads`, bfloat16 or float32 [batch, heads, length, size].
 
     Returns:
         [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
@@ -125,28 +116,14 @@ def joined_heads(
 
 
 def padded_rows(hidden: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """The padded rows of a row without padding, 0 on padding that it lacks.
-
-    Args:
-        hidden: bfloat16 or float32 [1, tokens, width].
-        numbers: as of `biased_heads`.
-
-    Returns:
-        [batch, length, width].
-    """
+    """Pads bfloat16 or float32 [1, tokens, width] with 0 to [batch, length, width]."""
     no_bias = tf.zeros([hidden.shape[-1]], hidden.dtype)
     (rows,) = biased_heads(hidden, no_bias, numbers, parts=1, num_heads=1)
     return tf.squeeze(rows, axis=1)
 
 
 def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level: int) -> tf.Tensor:
-    """Which draws of dropout are below a level, bool.
-
-    Args:
-        key, counter: uint64 [1], of the generator; see `bert_tf.layers.dropout.keep_mask`.
-        shape: int32 [rank], of the result.
-        level: of 256.
-    """
+    """Whether draws of dropout are below a level of 256; `key` and `counter` are uint64 [1]."""
     arguments = [key, counter, tf.constant([level])]
     return results_of(
         keep_elements_entry(), arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
@@ -154,13 +131,7 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
-    """GELU of inputs plus bias.
-
-    Args:
-        inputs: bfloat16 or float32 [rows, width].
-        bias: of their dtype, [width].
-        is_exact: or the tanh approximation.
-    """
+    """GELU of inputs plus bias, bfloat16 or float32 [rows, width] and [width]."""
     bias = tf.convert_to_tensor(bias)
     kind = kind_of(inputs, bias)
     entry = gelu_entry(kind) if is_exact else tanh_gelu_entry(kind)
@@ -193,15 +164,13 @@ def normalized_sum(
     keep_scale: float,
     epsilon: float,
 ) -> tf.Tensor:
-    """LayerNorm of `hidden` plus what dropout leaves of `change` plus `bias`.
+    """LayerNorm of `hidden` plus dropout of `change` plus `bias`.
 
     Args:
         hidden, change: bfloat16 or float32 [..., width].
         bias: of their dtype, [width].
         keep: bool of their shape; None for no dropout.
         gamma, beta: float32 [width].
-        keep_scale: of what dropout keeps.
-        epsilon: added to the variance.
     """
     kind = kind_of(hidden, change, bias)
     numbers = tf.constant([keep_scale, epsilon])
@@ -244,11 +213,8 @@ def dropped_softmax(
 
     Args:
         scores: bfloat16 or float32 [batch, heads, queries, keys].
-        bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient; None
-            for 0.
+        bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient.
         keep: bool of the scores' shape; None for no dropout.
-        scale: of the scores.
-        keep_scale: of what dropout keeps.
     """
     kind = kind_of(scores)
     numbers = tf.constant([scale, keep_scale])

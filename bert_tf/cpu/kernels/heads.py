@@ -1,8 +1,5 @@
-"""The bias of queries, keys and values and their division into heads, and its gradient.
-
-Tokens are those of padded rows, or of one long row without padding: then `numbers`, int32 [batch,
-length], has the number of each token in it, and -1 for padding left out. It is empty for padded
-rows.
+"""Division of queries, keys and values into heads, with bias, and its gradient. In one row without
+padding `numbers`, int32 [batch, length], are the places of tokens, -1 for padding left out.
 """
 
 from __future__ import annotations
@@ -22,13 +19,12 @@ from bert_tf.cpu.kernels.numbers import narrow, wide
 def take_heads(
     projected: np.ndarray, bias: np.ndarray, numbers: np.ndarray, part: int, outputs: np.ndarray
 ) -> None:
-    """The heads of one part, with the bias added; 0 on padding left out.
+    """The heads of one part, from 0, with the bias added; 0 on padding left out.
 
     Args:
         projected: float32, or bfloat16 as uint16, [tokens, parts, heads, size].
         bias: like `projected`, [parts, heads, size].
-        numbers: see above.
-        part: which one of queries, keys and values, from 0.
+        numbers: int32 [batch, length]; empty for padded rows.
         outputs: like `projected`, [batch, heads, length, size], written to.
     """
     batch, heads, length, size = outputs.shape

@@ -1,8 +1,6 @@
-"""Kernels as C functions, and what calls them from inside an operation of TensorFlow.
+"""Kernels as C functions, and their call from inside an operation of TensorFlow.
 
-An entry is the C function of a kernel, of signature `ENTRY`:
-
-    entry(data, dims, start, stop)
+An entry is the C function of a kernel, of signature `ENTRY`: entry(data, dims, start, stop)
 
 `data` holds the addresses of arguments, then of results; `dims` eight numbers for each, its shape
 filled up with ones from the left. It computes the rows from `start` to before `stop` of the divided
@@ -103,7 +101,6 @@ def rows_of(data: Any, dims: Any, number: int, start: int, stop: int, kind: Any)
 
 @numba.njit(**FUNCTION)
 def size_of(dims: Any, number: int) -> int:
-    """How many numbers a tensor has."""
     size = 1
     for axis in range(RANK):
         size *= dims[RANK * number + axis]
@@ -112,7 +109,7 @@ def size_of(dims: Any, number: int) -> int:
 
 @numba.njit(**FUNCTION)
 def row_count(dims: Any, number: int, row_axes: int) -> int:
-    """How many rows a tensor has, whose last axes are one."""
+    """Number of rows of a tensor, whose last axes are one."""
     rows = 1
     for axis in range(RANK - row_axes):
         rows *= dims[RANK * number + axis]
@@ -121,12 +118,7 @@ def row_count(dims: Any, number: int, row_axes: int) -> int:
 
 @numba.njit(**FUNCTION)
 def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
-    """Calls the entry for all rows, and returns what it does.
-
-    Args:
-        description: address of the numbers of `DESCRIPTION`.
-        data, dims: of all tensors.
-    """
+    """Calls the entry for all rows, by the address of the numbers of `DESCRIPTION`."""
     known = numba.carray(_pointer(description), (len(DESCRIPTION),), np.int64)
     entry, sums, divided, row_axes = known[0], known[1], known[2], known[3]
     rows = row_count(dims, divided, row_axes)
@@ -161,11 +153,7 @@ def _call_for(data: np.ndarray, dims: int, entry: int, start: int, stop: int) ->
 
 
 def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
-    """Addresses of what TensorFlow makes an operation with, what computes it, and a piece of it.
-
-    Args:
-        library: has TensorFlow's C interface.
-    """
+    """Addresses of the functions that make an operation, compute it, and compute a piece of it."""
     find_functions()
     for name in _FUNCTIONS:
         binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
@@ -186,7 +174,6 @@ def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
 
     @numba.cfunc(types.uintp(types.uintp), cache=True)
     def construct(construction: Any) -> Any:
-        """The address of the description that an operation was made with."""
         value = np.zeros(1, np.int64)
         status = _new_status()
         _get_attribute(construction, _ATTRIBUTE.ctypes.data, value.ctypes.data, status)
@@ -195,7 +182,6 @@ def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
 
     @numba.cfunc(types.void(types.uintp, types.uintp), cache=True)
     def compute(description: Any, context: Any) -> None:
-        """Calls the entry, and hands the results' tensors over as outputs."""
         count, results = _num_inputs(context), _num_outputs(context)
         data = np.zeros(count, np.uintp)
         dims = np.ones(count * RANK, np.int64)

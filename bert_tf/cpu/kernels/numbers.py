@@ -1,11 +1,9 @@
-"""Numbers in kernels: bfloat16 as it lies in memory, and functions that processors have no
-instruction for, in float32.
+"""Numbers in kernels: bfloat16 as uint16, and functions in float32 that processors lack.
 
-Kernels compute in float32 whatever their arrays hold. NumPy knows no bfloat16, so that its numbers
-are uint16 here. Everything is inlined into the loops of kernels, which LLVM then vectorizes: hence
-no branches, and no number that is not 32 bits wide. Numba renews a cached kernel only when the file
-of the kernel itself changes: after an edit here or in `native.py`, delete the `__pycache__`
-folders.
+Kernels compute in float32. Everything is inlined into their loops, which LLVM then vectorizes:
+hence no branches, and no number that is not 32 bits wide. Numba renews a cached kernel only when
+the file of the kernel itself changes: after an edit here or in `native.py`, delete the
+`__pycache__` folders.
 """
 
 from __future__ import annotations
@@ -49,17 +47,14 @@ def _bits_of_float(_: Any, value: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def ordered(value: Any) -> Any:
-    """A float32 as a whole number of 32 bits, one above another where the float32 is above.
-
-    The largest of whole numbers is found by vectors, that of float32 is not, for NaN.
-    """
+    """A float32 as an int32 in the same order, since only maxima of integers are vectorized."""
     bits = np.int32(_bits_of_float(value))
     return _with_order_turned(bits)
 
 
 @numba.njit(**FUNCTION)
 def unordered(number: Any) -> Any:
-    """The float32 of a number from `ordered`."""
+    """Inverse of `ordered`."""
     return _float_of_bits(np.uint32(_with_order_turned(number)))
 
 
@@ -83,7 +78,7 @@ def _wide(number):
 
 
 def narrow(value, like):
-    """A float32 as a number of the array that `like` is from, rounded to nearest, ties to even."""
+    """A float32 as a number of `like`'s array, rounded to nearest, ties to even."""
     raise NotImplementedError("kernels alone call this")
 
 
@@ -130,10 +125,7 @@ def exponential(value: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def error_function(value: Any) -> Any:
-    """erf of a float32, within a few units in the last place.
-
-    A quotient of polynomials, with the coefficients of Eigen's.
-    """
+    """erf of a float32, within a few units in the last place, with the coefficients of Eigen's."""
     limit = np.float32(3.832506856900711)
     value = _between(value, -limit, limit)
     square = value * value

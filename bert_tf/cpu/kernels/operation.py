@@ -1,8 +1,7 @@
 """Kernels' entries as operations of TensorFlow graphs on processors.
 
 TensorFlow's C interface (tensorflow/c/ops.h, kernels.h) takes an operation whose kernel is a C
-function that Numba has compiled: a call costs 3 microseconds, and threads that call at the same
-time do not wait for each other, as they do for Python.
+function of Numba: a call costs 3 microseconds, and threads do not wait as they do for Python.
 """
 
 from __future__ import annotations
@@ -35,15 +34,14 @@ def results_of(
     divided: int = 0,
     sums: int = 0,
 ) -> list[tf.Tensor]:
-    """As an operation, an entry that writes its results to tensors of their own.
+    """Makes an operation of an entry that writes its results to tensors of their own.
 
     Args:
         entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
-        arguments: tensors of any shapes.
         results: shapes and dtypes.
-        row_axes: how many of the last axes of the divided tensor are one row.
+        row_axes: number of the last axes of the divided tensor that are one row.
         divided: the number of that tensor among arguments and results.
-        sums: how many of the last results are sums over rows, in float32.
+        sums: number of the last results that are sums over rows, in float32.
     """
     # When all arguments are there: before, the memory of a whole step would be taken at its start.
     with tf.control_dependencies(arguments):
@@ -62,17 +60,10 @@ def in_place(
     row_axes: int,
     divided: int = 0,
 ) -> None:
-    """As an operation, an entry that writes to the memory of variables.
+    """Makes an operation of an entry that writes to the memory of variables; see `results_of`.
 
-    What shares a variable's memory changes with it, such as a tensor that was read from it or
-    assigned to it before. For functions of TensorFlow, where reads that come later wait.
-
-    Args:
-        entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
-        arguments: tensors of any shapes.
-        variables: of any shapes.
-        row_axes: how many of the last axes of the divided tensor are one row.
-        divided: the number of that tensor among arguments and variables.
+    Tensors that share a variable's memory, read from it or assigned to it before, change with it.
+    For functions of TensorFlow, where reads that come later wait.
     """
     values = [variable.read_value() for variable in variables]
     changed = _operation(entry, arguments, values, 0, divided, row_axes)
@@ -81,11 +72,7 @@ def in_place(
 
 
 def kind_of(*tensors: tf.Tensor) -> Any:
-    """NumPy's type of tensors' numbers in kernels, see `bert_tf.cpu.kernels.numbers`.
-
-    Raises:
-        ValueError: the tensors have several dtypes; a kernel would read one as another.
-    """
+    """NumPy's type of tensors in kernels; raises ValueError for several dtypes."""
     dtypes = {tensor.dtype.name for tensor in tensors}
     if len(dtypes) > 1:
         raise ValueError(f"kernels take tensors of one dtype, got {sorted(dtypes)}")
@@ -98,7 +85,7 @@ def like(*tensors: tf.Tensor) -> list[Result]:
 
 
 def sums_like(*tensors: tf.Tensor) -> list[Result]:
-    """Results of the shapes of tensors in float32, which kernels add up in."""
+    """Results of the shapes of tensors in float32, the dtype of sums."""
     return [(tf.shape(tensor), tf.float32) for tensor in tensors]
 
 
@@ -122,17 +109,13 @@ def _operation(
 
 @functools.cache
 def _description(entry: Any, *numbers: int) -> np.ndarray:
-    """The numbers that an operation has the address of; never freed."""
+    """The numbers whose address an operation has; never freed."""
     return np.array([entry.address, *numbers], np.int64)
 
 
 def framework_library(folder: Path, link_flags: list[str]) -> Path:
     """TensorFlow's library of operations, by the name under which it is loaded already: of a copy
     under another name the process would have a second registry.
-
-    Args:
-        folder: where TensorFlow's libraries are.
-        link_flags: of `tf.sysconfig`; `-l:libtensorflow_framework.so.2` on Linux.
     """
     paths = sorted(folder.glob("libtensorflow_framework.*"))
     return next((path for path in paths if f"-l:{path.name}" in link_flags), paths[0])
@@ -140,11 +123,7 @@ def framework_library(folder: Path, link_flags: list[str]) -> Path:
 
 @functools.cache
 def register() -> int:
-    """Registers the operation with TensorFlow, once per process.
-
-    Returns:
-        The address of the function that computes a piece of it.
-    """
+    """Registers the operation, once per process; the address of the function for a piece of it."""
     library = ctypes.CDLL(
         str(framework_library(Path(tf.sysconfig.get_lib()), tf.sysconfig.get_link_flags()))
     )

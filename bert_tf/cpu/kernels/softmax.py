@@ -35,8 +35,6 @@ def softmax(
         scores: float32, or bfloat16 as uint16, [batch, heads, queries, keys].
         bias: float32, broadcasting to the scores' shape; [0, 0, 0, 0] for none.
         keep: bool like `scores`, probabilities that stay; [0, 0, 0, 0] for all of them.
-        scale: of the scores.
-        keep_scale: what probabilities that stay are multiplied by.
         outputs, probabilities: like `scores`, written to: after and before dropout.
     """
     batch, heads, queries, keys = scores.shape
@@ -169,7 +167,6 @@ def softmax_gradient_entry(kind: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def _of_queries(data: Any, dims: Any, number: int, kind: Any) -> Any:
-    """A tensor as [batch, heads, queries, keys]."""
     last = RANK * (number + 1)
     shape = (dims[last - 4], dims[last - 3], dims[last - 2], dims[last - 1])
     return vector(data, dims, number, kind).reshape(shape)

@@ -28,15 +28,13 @@ def sum_norm(
     epsilon: np.float32,
     outputs: np.ndarray,
 ) -> None:
-    """Normalizes `hidden` plus what dropout leaves of `change` plus `bias`.
+    """Normalizes `hidden` plus dropout of `change` plus `bias`.
 
     Args:
         hidden, change: float32, or bfloat16 as uint16, [rows, width].
         bias: like them, [width].
         keep: bool [rows, width], elements that dropout leaves; [0, 0] for all of them.
         gamma, beta: float32 [width].
-        keep_scale: what those are multiplied by.
-        epsilon: added to the variance.
         outputs: like `hidden`, written to.
     """
     rows, width = hidden.shape
@@ -65,10 +63,7 @@ def sum_norm_gradient(
     gamma_gradient: np.ndarray,
     beta_gradient: np.ndarray,
 ) -> None:
-    """Writes the gradients of `sum_norm`'s arguments, which it normalizes again.
-
-    Those of bias, gamma and beta are float32 [width]; arguments as of `sum_norm`.
-    """
+    """Writes the gradients of `sum_norm`'s arguments; of bias, gamma and beta float32 [width]."""
     rows, width = hidden.shape
     drops = keep.size > 0
     bias_gradient[:] = _ZERO

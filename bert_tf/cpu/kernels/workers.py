@@ -1,7 +1,6 @@
-"""Threads that compute pieces of a kernel's call beside the thread that calls.
+"""Threads of compiled code that compute pieces of a kernel's call beside the calling thread.
 
-They run compiled code alone, and never wait for Python. One call at a time has them; another one
-that comes meanwhile computes its pieces itself.
+One call at a time has them; another call meanwhile computes its pieces itself.
 """
 
 from __future__ import annotations
@@ -70,16 +69,14 @@ def _called(_: Any, function: Any, job: Any, number: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def in_turns(board: int, function: int, job: np.ndarray, count: int) -> bool:
-    """Has all pieces of a call computed.
+    """Computes all pieces of a call; returns whether all of them succeeded.
 
     Args:
         board: of `board_address`.
-        function: address of the C function of a piece, int64 (job's address, number).
-        job: int64, read by the function, which returns 1 for success.
-        count: how many pieces there are, below 2^20.
-
-    Returns:
-        Whether all of them succeeded.
+        function: address of the C function of a piece, int64 (job's address, number), which
+            returns 1 for success.
+        job: int64, read by the function.
+        count: number of pieces, below 2^20.
     """
     if board == 0 or count == 1 or not _exchanged(_at(board, _IS_TAKEN), 0, 1):
         succeeded = 0
@@ -122,7 +119,7 @@ def _put(board: int, field: int, value: int) -> None:
 
 @numba.njit(**FUNCTION)
 def _take(board: int) -> int:
-    """Computes pieces as long as there are some; how many."""
+    """Computes pieces as long as there are some; returns how many."""
     taken = 0
     while True:
         turn = _added(_at(board, _TURN), 0)
@@ -145,7 +142,7 @@ def _work(board: int, pipe: int) -> None:
 
 
 def find_functions() -> None:
-    """Tells LLVM where functions of the C library are; before anything here is compiled."""
+    """Tells LLVM the addresses of C library functions, before anything here is compiled."""
     process = ctypes.CDLL(None)
     for name in _SYMBOLS:
         binding.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
@@ -153,7 +150,7 @@ def find_functions() -> None:
 
 @functools.cache
 def board_address() -> int:
-    """Where the board is, with workers for all cores but one; 0 for none on up to two cores.
+    """Address of the board, with workers for all cores but one; 0 for none on up to two cores.
 
     Threads read it until the process ends.
     """
