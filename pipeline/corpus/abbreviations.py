@@ -1,7 +1,6 @@
 """Words before a full stop that do not end a sentence, and words that begin one.
 
-Lists are for several languages at once: a corpus seldom states the language of a document, and a
-list too many costs less than a split after `Dr.`
+Of several languages at once: a list too many costs less than a split after `Dr.`
 """
 
 # ruff: noqa: SIM905  (word lists read best as lines of words)

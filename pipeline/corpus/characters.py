@@ -60,12 +60,10 @@ _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 
 @functools.cache
 def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: KEEP, BLANK (white space and control characters), REMOVE (the
-    byte-order mark), COMPOSE (kept, but text with it may not be in NFC) or KEEP_INSIDE (kept but
-    at a line's ends).
+    """The treatment of each code point: uint8 [NUM_CODE_POINTS], KEEP to KEEP_INSIDE.
 
-    Without `controls`, control characters and byte-order marks are kept; without `whitespace`,
-    white space is kept inside a line.
+    COMPOSE is kept but may need NFC; KEEP_INSIDE goes only at a line's ends. Control characters and
+    byte-order marks stay without `controls`, white space inside a line without `whitespace`.
     """
     table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
     for code_point in ASSIGNED:

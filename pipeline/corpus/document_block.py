@@ -1,4 +1,4 @@
-"""Whole documents as flat arrays, and their identity: a hash of the text alone."""
+"""Whole documents as flat arrays, and their identity: a hash of only the text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ _MIX = np.uint64(0xD6E8FEB86659FD93)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentBlock:
-    """Whole documents of one file, about `block_megabytes` of its text; of many small files, those
-    of all of them (`join_blocks`).
-    """
+    """Whole documents, about `block_megabytes` of text from one file or many small ones."""
 
     source: str  # path of the file, or of the first
     index: int  # number of the block in its file, ascending
@@ -79,7 +77,6 @@ class DocumentBlock:
 
     @property
     def num_bytes(self) -> int:
-        """UTF-8 bytes of all sentences."""
         offsets, _ = offsets_and_data(self.sentences)
         return int(offsets[-1] - offsets[0])
 
@@ -113,13 +110,11 @@ def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
-    """Returns the counts with `amount` more of a reason."""
     return {**counts, reason: counts.get(reason, 0) + amount} if amount else counts
 
 
 def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The buffers of an Arrow string array without its null mask: offsets (int32 [texts + 1]) and
-    the bytes they point into (uint8), neither to be written to."""
+    """Read-only buffers of an Arrow string array: offsets (int32 [texts + 1]) and bytes (uint8)."""
     if not len(texts):
         return np.zeros(1, np.int32), np.frombuffer(b"", np.uint8)
     offsets = np.frombuffer(texts.buffers()[1], np.int32)
@@ -130,8 +125,8 @@ def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def document_hashes(block: DocumentBlock) -> np.ndarray:
     """uint64 [documents]: a hash of each document's sentences and the borders between them.
 
-    Independent of file, place and order. The function must not change: held-out documents and the
-    random choices of later jobs depend on it.
+    The function must not change: held-out documents and the random choices of later jobs depend on
+    it.
     """
     offsets, data = offsets_and_data(block.sentences)
     hashes = np.empty(block.num_documents, np.uint64)
@@ -140,7 +135,6 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
 
 
 def block_identity(block: DocumentBlock) -> str:
-    """Hexadecimal digits that identify a block by its source and its content."""
     digest = hashlib.sha256(f"{block.source}\0{block.index}\0{len(block.rejects)}\0".encode())
     digest.update(document_hashes(block).tobytes())
     return digest.hexdigest()[:32]
@@ -148,7 +142,6 @@ def block_identity(block: DocumentBlock) -> str:
 
 @numba.njit(cache=True, nogil=True)
 def _hash(data, offsets, document_offsets, hashes):
-    """Multiplies in 8 bytes at a time and finishes as splitmix64 does."""
     for document in range(len(hashes)):
         value = GOLDEN_RATIO
         for sentence in range(document_offsets[document], document_offsets[document + 1]):

@@ -66,11 +66,7 @@ class DocumentRules:
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> DocumentRules:
-        """Reads the rules from a config.
-
-        Raises:
-            UsageError: the sentence splitter is not installed or does not know the language.
-        """
+        """Reads the rules; raises UsageError if the sentence splitter is not available."""
         return cls(
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
@@ -256,7 +252,6 @@ class DocumentSizes:
 
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:
-    """Measures the sizes in `DocumentLimits`."""
     offsets, data = offsets_and_data(block.sentences)
     sizes = np.zeros((4, block.num_documents), np.int64)
     _measure(data, offsets, block.document_offsets, _letter_table(), sizes)

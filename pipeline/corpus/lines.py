@@ -1,10 +1,6 @@
 """Cleans lines of raw bytes: valid UTF-8, no control characters, single spaces, NFC.
 
-Each of the last three can be switched off (`CorpusSection.cleaning`). Every run of white space
-(also no-break and ideographic spaces) and control characters becomes one space, as for
-`tensorflow_text`'s BERT tokenizers; none stays at the ends of a line. Byte-order marks go.
-Invisible characters that belong to a script's spelling (joiners, direction marks) stay. Invalid
-UTF-8 is reported, not replaced.
+White space is treated as by `tensorflow_text`'s BERT tokenizers. Joiners and direction marks stay.
 """
 
 from __future__ import annotations
@@ -37,8 +33,6 @@ _WIDEST_MARGIN = 200  # characters
 
 @dataclasses.dataclass(frozen=True)
 class CleanLines:
-    """Lines after cleaning, in their order."""
-
     data: np.ndarray  # uint8; each line followed by one space
     offsets: np.ndarray  # int64 [lines + 1]; line l is `data[offsets[l] : offsets[l + 1] - 1]`
     # int64 [lines]; the byte of the raw line, from 0, where it stops being UTF-8, or -1. Such a
@@ -52,13 +46,12 @@ class CleanLines:
         return np.diff(self.offsets) - 1
 
     def select(self, lines: np.ndarray) -> CleanLines:
-        """The lines with these numbers, int64 [n], in that order."""
         return self._take(
             self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines]
         )
 
     def without(self, lines: np.ndarray) -> CleanLines:
-        """The same lines, but those of a mask, bool [lines], are empty."""
+        """Empties the lines of a mask, bool [lines]."""
         if not lines.any():
             return self
         starts = np.where(lines, self.offsets[1:] - 1, self.offsets[:-1])
@@ -75,8 +68,7 @@ def clean_lines(
     stops: np.ndarray,
     steps: tuple[str, ...] = ("controls", "whitespace"),
 ) -> CleanLines:
-    """Cleans the lines `data[starts[l] : stops[l]]` of any bytes, but for NFC (see `compose`); of
-    the steps, only `controls` and `whitespace` matter here."""
+    """Applies steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`."""
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
     size = int((stops - starts).sum()) + len(starts)
     cleaned = np.empty(size, np.uint8)
@@ -140,7 +132,7 @@ def _clean(data, starts, stops, table, cleaned, offsets, faults):
 
 
 def compose(texts: pa.Array) -> pa.Array:
-    """Brings texts without line feeds into NFC, working only on those that may need it."""
+    """Brings texts without line feeds into NFC; only those that may need it take time."""
     offsets, data = offsets_and_data(texts)
     may_change = np.zeros(len(texts), np.bool_)
     _find_uncomposed(data, offsets, cleaning_table(), may_change)
@@ -168,13 +160,10 @@ def _find_uncomposed(data, offsets, table, may_change):
 def paragraph_bounds(
     data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joins clean lines (see `CleanLines`) to paragraphs, so that sentences are not cut at the
-    margin.
+    """Joins the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
-    Line ends end paragraphs unless the document is hard-wrapped: at least half of its lines that
-    another line follows end where the next word would have crossed the margin (the document's
-    longest line); of lists and verses it is a tenth. In such a document, just these line ends
-    become spaces.
+    Lines are joined in hard-wrapped documents only: at least half of the lines with a successor end
+    where the next word would have crossed the margin (the longest line).
 
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).

@@ -33,7 +33,6 @@ class Texts:
 
     @classmethod
     def of_rows(cls, texts: list[bytes], lines: list[int]) -> Texts:
-        """From parsed rows, with the line where each begins."""
         bounds = offsets_of(np.array([len(text) for text in texts], np.int64))
         return cls(
             data=np.frombuffer(b"".join(texts), np.uint8),
@@ -75,7 +74,6 @@ class RawBlock:
     size: float = 0.0  # what was read for it, in the unit of `Reader.whole_size`
 
     def renamed(self, source: str) -> RawBlock:
-        """The same block of a file of another name."""
         if source == self.source:
             return self
         rejects = [dataclasses.replace(reject, source=source) for reject in self.rejects]
@@ -83,8 +81,7 @@ class RawBlock:
 
 
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
-    """Copies ranges of UTF-8 into an Arrow string array; raises InputError from 2 GiB on, where
-    offsets of 32 bits end."""
+    """Copies ranges of UTF-8 into an Arrow string array; raises InputError from 2 GiB on."""
     wide_offsets = offsets_of(stops - starts)
     if wide_offsets[-1] > _MOST_BYTES:
         raise InputError(
@@ -101,8 +98,7 @@ def split_lines(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
 
-    Returns:
-        Starts, stops and the text of each line, int64 [lines] each; every text has a line.
+    Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
     """
     capacity = len(starts) + int(_count_line_ends(data, starts, stops))
     line_starts = np.empty(capacity, np.int64)

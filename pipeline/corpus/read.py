@@ -1,4 +1,4 @@
-"""The Beam transform that every job begins with: from the corpus section to document blocks."""
+"""The Beam transform that reads the corpus section's files into document blocks."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ _UNPACKED = 4  # bytes of text in one of a compressed file, about
 
 @dataclasses.dataclass(frozen=True)
 class ReadTask:
-    """What one worker reads at a time."""
-
     path: str  # the file as it was given, by which rejects and duplicates are known
     reader: Reader  # the format's reader
     split: Split = WHOLE_FILE  # which part of the file
@@ -43,7 +41,6 @@ class ReadTask:
 
     @property
     def location(self) -> str:
-        """The path to open in this process."""
         if "://" in self.path or str(Path.cwd()) == self.folder:
             return self.path
         return str(Path(self.folder) / self.path)
@@ -68,9 +65,9 @@ def block_work(block: DocumentBlock | FinishedBlock) -> str:
 class ReadDocuments(beam.PTransform):
     """Reads all files of a corpus as `DocumentBlock`s, in no particular order.
 
-    Files and formats are checked when the pipeline is built; faults are UsageErrors. Where a store
-    has finished the work on all blocks of a part of a file, `FinishedBlock`s take their place.
-    Files and layouts of plain text are looked up unless given.
+    Building the pipeline checks files and formats; faults are UsageErrors. A `FinishedBlock` stands
+    for a part of a file whose blocks' work the store has finished. Files and layouts of plain text
+    are looked up unless given.
     """
 
     def __init__(
@@ -114,10 +111,9 @@ class ReadDocuments(beam.PTransform):
 
 
 def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
-    """The size of the blocks that a corpus is read in, which no result depends on.
+    """The size of the blocks that a corpus is read in; results do not depend on it.
 
-    It follows from the config and the input alone, so that an interrupted run finds its blocks
-    again, with other workers too.
+    It follows from the config and input only, so that an interrupted run finds its blocks again.
     """
     share = max(sum(file.bytes for file in files) // _BLOCKS, _LEAST_BLOCK_BYTES)
     return max(min(int(config.block_megabytes * 1e6), share), 1)
@@ -126,10 +122,7 @@ def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
 def group_files(
     config: CorpusSection, files: list[FileInfo], block_bytes: int
 ) -> list[list[FileInfo]]:
-    """Groups small files, which would cost more than their bytes, to be read together.
-
-    Files stay apart where duplicates are dropped: documents are known by their files then.
-    """
+    """Groups small files to be read together, unless duplicates, known by file, are dropped."""
     may_join = config.duplicates == "keep" and config.duplicate_lines == "keep"
     groups: list[list[FileInfo]] = []
     room = 0
@@ -145,7 +138,6 @@ def group_files(
 
 
 def _plan_group(group: ReadGroup, block_bytes: int) -> Iterator[ReadGroup]:
-    """Splits a file that is read alone; small ones are planned where they are read."""
     if len(group) > 1:
         yield group
     else:
@@ -153,7 +145,6 @@ def _plan_group(group: ReadGroup, block_bytes: int) -> Iterator[ReadGroup]:
 
 
 def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
-    """The blocks of a split, or of many small files, joined to the usual size."""
     if len(group) == 1:
         yield from read_blocks(group[0], block_bytes)
         return
@@ -181,7 +172,6 @@ def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
 
 
 def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
-    """Reads a task, a block at a time."""
     for raw in task.reader.read_split(task.location, task.split, block_bytes):
         raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)
@@ -193,7 +183,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
 def read_new_blocks(
     group: ReadGroup, block_bytes: int, store: BlobStore
 ) -> Iterator[DocumentBlock | FinishedBlock]:
-    """The blocks of a split, or of small files, unless the work of all of them is finished."""
+    """Reads the blocks of a split or of small files, unless all their work is finished."""
     read = "\0".join(f"{task.path}\0{task.split.index}" for task in group)
     place = hashlib.sha256(read.encode()).hexdigest()[:32]
     reading = f"reading-{place}"

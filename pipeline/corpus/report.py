@@ -32,8 +32,6 @@ BlockRejects = tuple[int, bytes]
 
 @dataclasses.dataclass
 class CorpusReport:
-    """Counts of a corpus."""
-
     # documents, sentences, bytes: kept, in UTF-8.
     documents: int = 0
     sentences: int = 0
@@ -46,7 +44,6 @@ class CorpusReport:
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
-        """The counts in a manifest."""
         return {
             "documents": self.documents,
             "sentences": self.sentences,
@@ -59,8 +56,6 @@ class CorpusReport:
 
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
-    """A block's part of the report."""
-
     report: CorpusReport  # its counts, but for copies
     rejects: dict[str, BlockRejects]  # of each of its files that has any, by path
     hashes: np.ndarray  # uint64 [documents], of their texts
@@ -127,16 +122,11 @@ def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
 
 
 def list_reasons(reasons: dict[str, int]) -> str:
-    """Reasons with their numbers, on one line."""
     return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
 
 
 def read_report(folder: str) -> CorpusReport:
-    """Reads the counts that `ReportCorpus` wrote.
-
-    Raises:
-        InputError: they are not there.
-    """
+    """Reads the counts that `ReportCorpus` wrote; raises InputError if they are missing."""
     (text,) = read_shared_files(folder, _SUMMARY)
     (copies,) = read_shared_files(folder, _COPIES)
     summary = json.loads(text)
@@ -145,8 +135,7 @@ def read_report(folder: str) -> CorpusReport:
 
 
 def write_rejects(folder: str, path: str | Path) -> int:
-    """Writes the rejects of `ReportCorpus` to one file, by source and line; returns their number.
-    Without any, no file is written."""
+    """Writes the rejects of `ReportCorpus`, if any, by source and line; returns their number."""
     files = read_shared_files(folder, _REJECTS.format("*"), may_be_none=True)
     files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
     return write_lines(files, path)

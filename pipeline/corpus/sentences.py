@@ -1,12 +1,7 @@
 """Splits paragraphs into sentences by rules, in any script that marks their ends, or by a library.
 
-A sentence ends at a full stop, question or exclamation mark (or their like in other scripts), with
-the closing quotes and brackets after it, if a space follows and then something that can begin a
-sentence: not a lower-case letter, not a comma. A full stop counts for less after abbreviations,
-initials and numbers (`abbreviations.py`). Chinese, Japanese, Khmer and Ethiopic marks need no
-space; a semicolon asks a question in Greek. Text without such marks (Thai, Lao, Tibetan) stays
-whole. The rules are those that golden-rule test sets for sentence boundary detection describe
-(Pragmatic Segmenter), applied in one pass over the bytes, since corpora have lines of megabytes.
+The rules are those that golden-rule test sets describe (Pragmatic Segmenter), in one pass over the
+bytes, since corpora have lines of megabytes. Text without marks (Thai, Lao, Tibetan) stays whole.
 """
 
 from __future__ import annotations
@@ -52,7 +47,6 @@ _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), 
 def split_sentences(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits paragraphs by the rules; see `SentenceSplitter.split`."""
     counts = np.zeros(len(starts), np.int64)
     # A sentence that another follows has two bytes at least.
     bounds = np.empty((2, len(starts) + len(data) // 2), np.int64)
@@ -147,8 +141,7 @@ def _is_greek_before(data, position, begin):
 
 @numba.njit(cache=True)
 def _end_of_marks(data, position, stop, table):
-    """Where a run of terminators ends (`?!`, `. . .`), whether any is wide, whether any is more
-    than a full stop or ellipsis, whether it is an ellipsis."""
+    """End of terminators; whether any is wide or strong, and whether they are an ellipsis."""
     is_wide = is_strong = is_ellipsis = False
     marks = 0
     while position < stop:
@@ -206,8 +199,7 @@ def _end_of_closers(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _next_beginning(data, position, stop, table):
-    """The next position after spaces, quotes, brackets and dashes, and its class (SPACE at the
-    end)."""
+    """Position after spaces, quotes, brackets and dashes, and its class (SPACE at the end)."""
     while position < stop:
         kind, width = _kind(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
@@ -310,8 +302,7 @@ class SentenceSplitter(Protocol):
 def make_splitter(name: str, language: str) -> SentenceSplitter | None:
     """Creates a splitter of `CorpusSection.sentence_splitter`; None for `none`.
 
-    Raises:
-        UsageError: its library is not installed, or the language is no language code.
+    Raises UsageError if its library is not installed, or the language is no language code.
     """
     if name == "none":
         return None
@@ -327,18 +318,12 @@ def make_splitter(name: str, language: str) -> SentenceSplitter | None:
 
 @dataclasses.dataclass(frozen=True)
 class RulesSplitter:
-    """Our rules for all languages at once."""
-
     split = staticmethod(split_sentences)
 
 
 @dataclasses.dataclass(frozen=True)
 class SentencexSplitter:
-    """Wikimedia's `sentencex`, which has terminators and abbreviations by language.
-
-    Attributes:
-        language: a code that it knows; for others it falls back on a related one or on English.
-    """
+    """Wikimedia's `sentencex`; unknown languages fall back on a related one or on English."""
 
     language: str
 

@@ -1,17 +1,9 @@
-"""Removes HTML tags, character references and boilerplate lines, which web pages have besides
-prose.
+"""Removes HTML tags, character references and boilerplate lines from web pages.
 
-Tags that begin or end a paragraph (in WHATWG's standard or obsolete) become a line end, other HTML
-tags vanish; comments, scripts and styles go with their content, up to the end of the text if never
-closed, as in a browser. `a < b`, `<john@x.org>` and `List<String>` stay. A reference needs its
-semicolon (`&amp;`, not `&amp`), so that addresses such as `?a=1&copy=2` stay.
-
-Boilerplate are the phrases of C4 (Raffel et al. 2020, section 2.2: JavaScript warnings and policy
-notices) and the patterns of RefinedWeb (Penedo et al. 2023, appendix G.2: sign-in prompts, "read
-more", carts, counters; in lines of ten words at most), with copyright notices and rows of links.
-Unlike C4, a phrase counts in short lines only, and JavaScript only where it is asked for, so that a
-paragraph or a title about it stays. The phrases are English; repetitions of other languages' pages
-go with `CorpusSection.duplicate_lines`.
+Boilerplate are the phrases of C4 (Raffel et al. 2020, section 2.2) and the patterns of RefinedWeb
+(Penedo et al. 2023, appendix G.2), with copyright notices and rows of links. Unlike in C4, a phrase
+counts in short lines only, and JavaScript only where it is asked for, so that paragraphs about it
+stay. A reference needs its semicolon, so that addresses such as `?a=1&copy=2` stay.
 """
 
 from __future__ import annotations
@@ -83,8 +75,7 @@ _NAVIGATION = "|".join(
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
-    """Removes the markup of texts in UTF-8. Tags of paragraphs become `paragraph_end`: a line end,
-    or, where a text is a line, a space, which also replaces references to line ends."""
+    """Removes markup of UTF-8; paragraphs end in `paragraph_end`, in lines a space."""
     may_have = _find_candidates(texts)
     if not len(may_have):
         return texts
@@ -103,7 +94,7 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
 
 
 def _find_candidates(texts: Texts) -> np.ndarray:
-    """The numbers of the texts that are UTF-8 and have a `<` or `&`."""
+    """Numbers of the texts that are UTF-8 and have a `<` or `&`."""
     marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
     has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
     numbers = np.flatnonzero(has_mark)
@@ -140,7 +131,7 @@ def _character_of(reference: str) -> str:
 
 
 def find_boilerplate(lines: CleanLines) -> np.ndarray:
-    """bool [lines]: which lines are boilerplate; empty ones are not."""
+    """bool [lines]: whether each line is boilerplate; empty ones are not."""
     is_short = (lines.lengths > 0) & (lines.lengths <= _LONGEST_NOTICE_BYTES)
     found = np.zeros(len(is_short), np.bool_)
     numbers = np.flatnonzero(is_short)

@@ -1,4 +1,4 @@
-"""How the work is partitioned, which follows from the size of the input and the config alone."""
+"""How the work is partitioned, which follows from only the input's size and the config."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entri
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesPlan:
-    """The partitions of a run."""
-
     pools: int  # partitions of the documents that examples are made from
     # train_shards, eval_shards: files of records.
     train_shards: int
@@ -41,30 +39,24 @@ class ExamplesPlan:
 
     @property
     def buckets(self) -> int:
-        """Number of first-level partitions; equals `pools` up to `MAX_BUCKETS`.
-
-        With more pools, about their square root: both levels have few partitions and keep many
-        workers busy.
-        """
+        """Number of first-level partitions: `pools`, or their square root over `MAX_BUCKETS`."""
         if self.pools <= MAX_BUCKETS:
             return self.pools
         return _power_of_two_not_below(math.sqrt(self.pools))
 
     def buckets_of_pools(self, pools: np.ndarray) -> np.ndarray:
-        """The bucket that holds each of some pools, int64 as they are."""
+        """The bucket of each pool, int64 like `pools`."""
         return pools // math.ceil(self.pools / self.buckets)
 
     @property
     def shards_of_run(self) -> int:
-        """Shards whose records leave a pool together; 1 unless pools and shards are many, then
-        about the square root of the number of shards."""
+        """Shards whose records leave a pool together, about the square root where both are many."""
         shards = self.train_shards + self.eval_shards
         if self.pools * self.parts * shards <= _MOST_RUNS:
             return 1
         return _power_of_two_not_below(math.sqrt(shards))
 
     def passes_of_part(self, part: int, passes: int) -> range:
-        """The passes that one of `parts` makes."""
         return range(part * passes // self.parts, (part + 1) * passes // self.parts)
 
     def shards(self, split: str) -> int:
@@ -72,15 +64,14 @@ class ExamplesPlan:
 
 
 def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPlan:
-    """Chooses pools and shards for a corpus; workers have no part in it.
+    """Chooses pools and shards for a corpus, whatever the number of workers.
 
-    Numbers are powers of two (but a `num_shards` that was asked for), so that a corpus keeps them
-    when it is cut into other files or a line is added.
+    Numbers are powers of two (except a given `num_shards`), so that a corpus keeps them when it is
+    cut into other files or a line is added.
 
     | text   | pool_megabytes | pools | passes | parts | records     | shards |
     |--------|----------------|-------|--------|-------|-------------|--------|
     | 3 MB   | 32             | 1     | 10     | 1     | 50 MB       | 1      |
-    | 32 MB  | 32             | 1     | 10     | 5     | 0.5 GB      | 16     |
     | 100 MB | 32             | 4     | 10     | 3     | 1.6 GB      | 32     |
     """
     text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
@@ -111,7 +102,6 @@ def _parts(passes: int, pools: int, text_bytes: float) -> int:
 
 
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
-    """Estimates the bytes of records that a corpus becomes."""
     tokens = text_bytes / _BYTES_PER_TOKEN
     examples = 1.2 * config.passes * tokens / (config.max_seq_length - 3)
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq

@@ -55,8 +55,6 @@ class Pool:
 
 @dataclasses.dataclass
 class PoolCounts:
-    """Counts of a pool."""
-
     documents: tuple[int, int]  # for training and for evaluation
     examples: tuple[int, int]  # for training and for evaluation
     truncated: int  # examples whose segments were cut to fit
@@ -72,14 +70,7 @@ class PoolCounts:
 def sort_pool(
     tokenized: TokenizedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> Pool:
-    """Sorts a pool's documents into an order independent of their arrival.
-
-    Args:
-        tokenized: at least one document.
-        seed: the run's.
-        eval_fraction: fraction of texts for evaluation.
-        is_only_pool: whether the pool is the whole corpus.
-    """
+    """Sorts a pool's documents, at least one, into an order independent of their arrival."""
     is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
     lengths = np.diff(tokenized.documents.sentence_offsets[tokenized.documents.document_offsets])
     ordered = tokenized.select(np.lexsort((lengths, tokenized.hashes, is_eval)))
@@ -109,7 +100,7 @@ def _choose_eval(
 
 
 def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each document where its run of equal ones begins and ends: int64 [documents] both."""
+    """Where each document's run of equal ones begins and ends: int64 [documents] both."""
     begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     ends = np.append(begins[1:], len(hashes))
     return np.repeat(begins, ends - begins), np.repeat(ends, ends - begins)
@@ -118,14 +109,9 @@ def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class ExampleMaker:
     """Makes the examples of pools.
 
-    Evaluation examples always have 15% of their tokens masked, each for itself, so that losses of
-    differently masked runs can be compared.
-
-    Args:
-        config: the job's section.
-        vocab: tokens in the order of their ids.
-        token_counts: int64 [vocabulary], how often the corpus has each token; needed where random
-            tokens are drawn by it.
+    Evaluation examples always have 15% of their tokens masked, so that losses of differently masked
+    runs can be compared. `token_counts`, int64 [vocabulary], are needed where random tokens are
+    drawn by them.
     """
 
     def __init__(
@@ -166,17 +152,10 @@ class ExampleMaker:
         shards_of_run: int = 1,
         passes: range | None = None,
     ) -> tuple[list[Run], PoolCounts]:
-        """Makes the examples of a pool and partitions them into shards.
-
-        Args:
-            pool: the documents.
-            train_shards, eval_shards, shards_of_run: as of the plan.
-            passes: which passes over the pool to make, by default all; their examples are
-                independent.
+        """Makes the examples of a pool, in all passes by default, and partitions them into shards.
 
         Returns:
-            Runs for each shard that gets examples, whose records are encoded while they are read;
-            and counts.
+            Runs for each shard that gets examples, whose records are encoded while they are read.
         """
         sentences_cut = 0
         if self._config.pair_task != "none":  # whose rows take parts of sentences
@@ -243,7 +222,7 @@ class ExampleMaker:
     def _count_reached(
         self, pool: Pool, tokens: np.ndarray, made: list[tuple[np.ndarray, int]]
     ) -> int:
-        """Tokens of a pool that are in an example of any pass, of which the first are made."""
+        """Tokens of a pool that are in an example of any pass."""
         is_reached = tokens == self._row_format.sep_id  # between documents
         separators = int(is_reached.sum())
         for pairs, _ in made:

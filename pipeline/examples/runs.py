@@ -1,4 +1,4 @@
-"""Runs: the sorted records that one pool gives to one shard; and their merging into the shard."""
+"""Runs, the sorted records that one pool gives to one shard, and their merging into it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ _SMALL_RUN_BYTES = 4_000_000  # read at once where every range costs a request
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Records on their way to a shard."""
-
     split: str  # "train" or "eval"
     shard: int  # number of the shard, or the first of a group
     ranks: np.ndarray  # uint64 [records], rising: the order of records in the shard
@@ -62,7 +60,7 @@ class _StoredRun:
         self.offsets = offsets_of(np.frombuffer(index, np.uint32, count))
 
     def read(self, begin: int, end: int) -> np.ndarray:
-        """Bytes of the records, uint8; `begin` is the `end` of the call before."""
+        """Bytes of the records, uint8; `begin` is the `end` of the last call."""
         data = self._read(begin, end - begin)
         self._crc32c = google_crc32c.extend(self._crc32c, data)
         return np.frombuffer(data, np.uint8)
@@ -129,16 +127,10 @@ def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarr
 
 
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
-    """Writes framed records (uint8 arrays) as a TFRecord file, which appears whole.
-
-    The gzip header has neither name nor time, so that equal records make equal bytes.
-
-    Returns:
-        SHA-256 of the file.
-    """
+    """Writes framed records (uint8) as a TFRecord file, whole; returns its SHA-256."""
     with replacing_file(path) as aside, aside.open("wb") as file:
         stream = HashingStream(file)
-        if compression == "gzip":
+        if compression == "gzip":  # without name and time: equal records make equal bytes
             with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
                 _write_all(packed, parts)
         else:

@@ -67,7 +67,6 @@ class ExamplesJob:
         return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
 
     def shard_names(self, split: str) -> list[str]:
-        """Names of the files of "train" or "eval"."""
         return [self.name_of_shard(split, number) for number in range(self.plan.shards(split))]
 
     def name_of_shard(self, split: str, number: int) -> str:
@@ -87,10 +86,9 @@ class TokenizeBlocks(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """Builds the tokenizer once per worker: it takes half a second and cannot be pickled."""
         check_shared(self._job.work)
         config = self._job.config
-        self._tokenizer = WordPieceTokenizer(
+        self._tokenizer = WordPieceTokenizer(  # takes half a second and cannot be pickled
             self._job.vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents)
         )
         self._ideographs = [is_ideograph(entry) for entry in self._job.vocab]
@@ -159,8 +157,7 @@ class MakeExamples(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """Tables of the vocabulary are built once per worker, when the counts are there."""
-        self._maker: ExampleMaker | None = None
+        self._maker: ExampleMaker | None = None  # made when the counts are there
 
     def process(
         self, task: tuple[int, int, list[BlobReference]], token_counts: np.ndarray | None
@@ -231,9 +228,8 @@ def partition_group(
 ) -> Iterator[tuple[str, BlobReference]]:
     """Splits the runs of a group into runs of its shards, some megabytes at a time.
 
-    A terabyte of text has 32,768 pools and, with ten passes, 524,288 shards. A pool has one or two
-    records for each, and references to such short runs would be more than the records. So a pool's
-    runs go to groups of shards first, and are merged into longer runs of single shards here.
+    Of terabytes, a pool has one or two records for each of 524,288 shards, and references to such
+    short runs would be more than the records. So a pool's runs are grouped by shards first.
     """
     label, references = group
     split = label.partition("-")[0]
@@ -250,7 +246,7 @@ def partition_group(
 def write_shard_once(
     shard: tuple[str, Iterable[BlobReference | None]], job: ExamplesJob
 ) -> Iterator[tuple[str, str]]:
-    """Merges the runs of a shard into its file, unless it is finished; yields name and SHA-256."""
+    """Merges a shard's runs into its file, unless that is finished; yields name and SHA-256."""
     check_shared(job.work)
     name, references = shard
     path = path_of(job.output) / name
@@ -272,8 +268,7 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
 
 
 def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
-    """Shows counts on the runner's pages, and returns them as data: a runner's counters may include
-    work that was done twice."""
+    """Returns counts as data too: a runner's counters may include work done twice."""
     counts = json.loads(store.read(reference))
     for name, amount in counts.items():
         Metrics.counter(COUNTS, name).inc(amount)
@@ -283,7 +278,6 @@ def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
 def _read_some(
     store: BlobStore, references: Iterable[BlobReference], most_bytes: int
 ) -> Iterator[list[bytes]]:
-    """Blobs in lists of a bounded number of bytes."""
     loaded: list[bytes] = []
     size = 0
     for reference in references:

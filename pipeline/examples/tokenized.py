@@ -27,7 +27,6 @@ class TokenizedDocuments:
         return len(self.hashes)
 
     def select(self, numbers: np.ndarray) -> TokenizedDocuments:
-        """The documents with these numbers, in that order."""
         return TokenizedDocuments(self.documents.select(numbers), self.hashes[numbers])
 
 
@@ -70,7 +69,6 @@ def partition_documents(
 
 
 def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
-    """The documents of all parts, in order; at least one part."""
     return TokenizedDocuments(
         concatenate_documents([part.documents for part in parts]),
         np.concatenate([part.hashes for part in parts]),
@@ -78,7 +76,6 @@ def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
 
 
 def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
-    """The documents as parts of one blob; see `from_bytes`."""
     documents = tokenized.documents
     widest = int(documents.tokens.max(initial=0))
     token_type = np.uint16 if widest < 2**16 else np.int32

@@ -95,13 +95,13 @@ class WriteExamples(beam.PTransform):
 
 
 def read_example_counts(work: str) -> Counter[str]:
-    """The counts of `WriteExamples`, by name; raises InputError if they have not arrived."""
+    """The counts of `WriteExamples`, by name; raises InputError if they are missing."""
     (text,) = read_shared_files(work, _COUNTS_FILE)
     return Counter(json.loads(text))
 
 
 def read_shard_hashes(work: str) -> dict[str, str]:
-    """SHA-256 of every shard of `WriteExamples`, by name; raises InputError likewise."""
+    """SHA-256 of the shards of `WriteExamples`, by name; raises InputError if missing."""
     (text,) = read_shared_files(work, _HASHES_FILE)
     return json.loads(text)
 

@@ -1,17 +1,4 @@
-"""The Beam transform that drops documents and lines that occur again.
-
-Blocks are stored once (`blobs.py`) while only records of a few bytes per document or line are
-shuffled: those decide what is dropped, and the text is read again to drop it.
-
-    blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
-            ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
-            ├─ signatures ──┴─ candidates ── groups of near ones                    │
-            ├─ bands ────────── pairs ┴                                             │
-            └─ lines ── of the documents that stay ── lines to drop ────────────────┘
-
-Keys are partitioned by their hash, so memory is bounded by a partition of the small records; only
-the candidates of near duplicates (about half a kilobyte each) and their pairs meet in one place.
-"""
+"""The Beam transform that drops documents and lines that occur again."""
 
 from __future__ import annotations
 
@@ -33,12 +20,14 @@ from pipeline.corpus.report import write_lines
 class DropDuplicates(beam.PTransform):
     """Drops documents and lines according to `CorpusSection.duplicates` and `duplicate_lines`.
 
-    What stays depends on the documents alone, not on files, blocks, workers or their order.
+    Only small records are shuffled, partitioned by hash, while blocks wait in `store`. The result
+    depends on the documents only, not on files, blocks or workers.
 
-    Args:
-        config: the job's section.
-        store: where text waits.
-        folder: shared by all workers and the submitting process, for `write_duplicates`.
+        blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
+                ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
+                ├─ signatures ──┴─ candidates ── groups of near ones                    │
+                ├─ bands ────────── pairs ┴                                             │
+                └─ lines ── of the documents that stay ── lines to drop ────────────────┘
     """
 
     def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
@@ -56,7 +45,6 @@ class DropDuplicates(beam.PTransform):
 
     @property
     def needs_text(self) -> bool:
-        """Whether anything is to be dropped."""
         return self._job.documents or self._job.lines
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
@@ -91,14 +79,13 @@ class DropDuplicates(beam.PTransform):
 
 
 def write_duplicates(folder: str, path: str | Path) -> int:
-    """Writes what `DropDuplicates` dropped, one JSON object per line and document; returns their
-    number. Without any, no file is written."""
+    """Writes a JSON object per dropped line and document, if any; returns their number."""
     files = read_shared_files(folder, steps.REPORT_NAME.format("*"), may_be_none=True)
     return write_lines(files, path)
 
 
 def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
-    """(partition of the keys, reference to `Kept`): what is kept of near duplicates."""
+    """(partition of the keys, reference to `Kept`) pairs."""
     candidates = (
         parts[BANDS]
         | "GatherBands" >> beam.GroupByKey()

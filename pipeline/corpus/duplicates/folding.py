@@ -1,8 +1,6 @@
-"""Words as they are compared to find copies: without case, spacing and punctuation.
+"""Words for finding copies: without case, spacing, punctuation and invisible characters.
 
-A word is a run of letters, marks, numbers and symbols in lower case; white space, punctuation and
-control characters only separate words. Characters of scripts without spaces (Chinese, Japanese,
-Thai, Lao, Khmer, Burmese) are words by themselves. Invisible format characters are skipped.
+Characters of scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are words.
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ _WITHOUT_SPACES = (
 
 @functools.cache
 def folding_table() -> np.ndarray:
-    """uint32 [NUM_CODE_POINTS]: the folded code point (with the bit _ALONE if it is a word by
-    itself), _BETWEEN or _SKIPPED."""
+    """uint32 [NUM_CODE_POINTS]: folded code points (_ALONE: a bit), _BETWEEN or _SKIPPED."""
     table = np.full(NUM_CODE_POINTS, _BETWEEN, np.uint32)
     for code_point in ASSIGNED:
         character = chr(code_point)
@@ -58,8 +55,6 @@ def folding_table() -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class FoldedBlock:
-    """The words of a block."""
-
     words: np.ndarray  # uint64 [words], a hash of each
     document_offsets: np.ndarray  # int64 [documents + 1] into the words
     # uint64 [lines], equal for lines of equal words; lines without any word are equal only if

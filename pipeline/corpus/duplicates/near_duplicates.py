@@ -1,22 +1,8 @@
-"""Near duplicates by MinHash: signatures, bands, candidate pairs, connected components.
+"""Near duplicates by MinHash (Broder 1997) of word 5-grams, with 128 permutations.
 
-The chance that two sets have the same minimum under a random permutation is their Jaccard
-similarity (Broder 1997), so the fraction of equal minima of 128 permutations estimates it with a
-standard error of sqrt(s (1 - s) / 128), 0.035 at s = 0.8. The sets are of word 5-grams; a document
-of fewer words is one gram. A permutation is x -> a x + b modulo 2^32 with an odd a, on a mixed hash
-of the gram.
-
-Signatures are cut into b bands of r minima each; documents with an equal band are candidates
-(Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4): a pair of similarity s is one with
-the chance 1 - (1 - s^r)^b, an S-curve. Candidates are then compared by their whole signatures, so
-only missed pairs matter: `choose_bands` takes the steepest curve that finds a pair at the threshold
-with a chance of at least 0.95.
-
-| threshold | r  | b  | found at the threshold | at threshold + 0.1 | candidates at 0.5 |
-|-----------|----|----|------------------------|--------------------|-------------------|
-| 0.7       | 5  | 25 | 0.990                  | 1.000              | 0.548             |
-| 0.8       | 7  | 18 | 0.986                  | 1.000              | 0.132             |
-| 0.9       | 12 | 10 | 0.964                  | 1.000              | 0.002             |
+Candidates share a band of minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4);
+a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima. Candidates
+are compared by whole signatures, with a standard error of sqrt(s (1 - s) / 128).
 """
 
 from __future__ import annotations
@@ -62,7 +48,7 @@ _PAIRS_CHUNK_SIZE = 100_000
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
-    """How many bands, and minima in each, for pairs of at least this similarity."""
+    """How many bands, and minima in each: the steepest curve that finds pairs at the threshold."""
     rows = NUM_HASHES
     while rows > 1 and chance_of_candidate(threshold, NUM_HASHES // rows, rows) < (
         _FOUND_AT_THRESHOLD
@@ -72,13 +58,11 @@ def choose_bands(threshold: float) -> tuple[int, int]:
 
 
 def chance_of_candidate(similarity: float, bands: int, rows: int) -> float:
-    """The S-curve: the chance that a pair of some similarity has an equal band."""
     return 1.0 - (1.0 - similarity**rows) ** bands
 
 
 def signatures_of(words: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """MinHash signatures of some documents (int64 [n], by offsets into words), uint32 [n,
-    NUM_HASHES]; the largest number for documents without words."""
+    """uint32 [n, NUM_HASHES] of n documents (int64 numbers); the largest number without words."""
     signatures = np.empty((len(documents), NUM_HASHES), np.uint32)
     _sign(words, offsets, documents, *_permutations(), signatures)
     return signatures
@@ -141,7 +125,7 @@ def pair_candidates(bands: np.ndarray) -> np.ndarray:
 
 
 def _sorted_distinct(rows: np.ndarray) -> np.ndarray:
-    """Rows of two fields, sorted by both, without repetitions; np.unique is slow on records."""
+    """Distinct rows of two fields, sorted by both; np.unique is slow on records."""
     first, second = (rows[name] for name in rows.dtype.names or ())
     order = np.lexsort((second, first))
     rows = rows[order]
@@ -181,8 +165,7 @@ class Nodes:
 
 
 def select_nodes(occurrences: Occurrences, signatures: np.ndarray, selected: np.ndarray) -> Nodes:
-    """The records of the documents of `selected` keys (rising), from sorted occurrences and
-    SIGNATUREs of their whole partition."""
+    """The records of `selected` keys (rising), from sorted occurrences of a whole partition."""
     firsts = occurrences.rows[occurrences.is_first()]
     firsts = firsts[np.searchsorted(firsts["key"], selected)]
     keys, places = np.unique(signatures["key"], return_index=True)
@@ -199,15 +182,13 @@ def select_nodes(occurrences: Occurrences, signatures: np.ndarray, selected: np.
 
 
 def merge_nodes(parts: Iterable[bytes]) -> Nodes:
-    """All candidates, by key."""
     loaded: list[Nodes] = [pickle.loads(part) for part in parts]
     files, rows = merge_numbered([(each.files, each.rows) for each in loaded], "source", NODE)
     return Nodes(rows[np.argsort(rows["key"])], files)
 
 
 def choose_kept(nodes: Nodes, pairs: np.ndarray, threshold: float) -> Kept:
-    """Keeps the document of the lowest identity of those that PAIRs (in any order, perhaps
-    repeated) of a similarity from the threshold on connect."""
+    """Keeps the lowest identity of each component that PAIRs of enough similarity connect."""
     rows = nodes.rows
     pairs = _sorted_distinct(pairs)
     left = np.searchsorted(rows["key"], pairs["low"])

@@ -47,12 +47,12 @@ class Occurrences:
     rows: np.ndarray
 
     def is_first(self) -> np.ndarray:
-        """bool [documents], of sorted ones: which is the first of its key."""
+        """bool [documents], of sorted ones: whether each is the first of its key."""
         return first_of_runs(self.rows["key"])
 
 
 def merge_occurrences(parts: Iterable[bytes]) -> Occurrences:
-    """All occurrences, sorted by key, identity, file and place, independent of the parts' order."""
+    """Sorted by key, identity, file and place, independent of the parts' order."""
     loaded: list[Occurrences] = [pickle.loads(part) for part in parts]
     numbered = [(each.blocks, each.rows) for each in loaded]
     blocks, rows = merge_numbered(numbered, "block", OCCURRENCE)
@@ -76,7 +76,7 @@ def merge_numbered(
 
 
 def first_of_runs(values: np.ndarray) -> np.ndarray:
-    """bool [n]: which values differ from the one before."""
+    """bool [n]: whether each value differs from the one before."""
     is_first = np.ones(len(values), np.bool_)
     is_first[1:] = values[1:] != values[:-1]
     return is_first
@@ -108,8 +108,7 @@ class Dropped:
 
 
 def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
-    """Keeps the first of equal documents (all of the keys, sorted), unless a similar one is kept in
-    its place."""
+    """Drops all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
     rows = occurrences.rows
     is_first = occurrences.is_first()
     firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
@@ -152,14 +151,10 @@ def lines_of_block(
 
 
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
-    """Finds all lines but the first of each key, which has the lowest document identity and the
-    lowest number in it; of copies of a document, the first by file and place.
+    """Finds all lines but the first of each key, by document identity and number in the document.
 
-    Args:
-        parts: blocks and their LINEs' bytes, all that have the keys in question.
-
-    Returns:
-        Numbers of lines, uint32, by block.
+    Of copies of a document, the first by file and place counts. `parts` hold LINEs; the result has
+    uint32 numbers of lines by block.
     """
     ordered = sorted(parts, key=lambda part: part[0])
     rows = np.concatenate([np.empty(0, LINE), *(np.frombuffer(data, LINE) for _, data in ordered)])

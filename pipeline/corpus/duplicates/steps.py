@@ -1,5 +1,4 @@
-"""The steps of dropping duplicates, between which Beam shuffles references to records by partitions
-of their keys."""
+"""The steps of dropping duplicates, between which Beam shuffles references to records."""
 
 from __future__ import annotations
 
@@ -76,7 +75,6 @@ def partitions_of(keys: np.ndarray) -> np.ndarray:
 def partition_rows(
     rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
 ) -> list[tuple[int, BlobReference]]:
-    """Stores the rows of each partition of the keys that has any."""
     partitions = partitions_of(keys)
     order = np.argsort(partitions, kind="stable")
     rows = rows[order]
@@ -89,14 +87,12 @@ def partition_rows(
 
 
 def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
-    """The rows that `partition_rows` stored, of all references one after the other."""
     return np.concatenate(
         [np.empty(0, kind), *(np.frombuffer(store.read(item), kind) for item in references)]
     )
 
 
 def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
-    """Stores a block's text and the records of its documents and lines."""
     block_id = (block.source, block.index)
     folded = fold_block(block)
     identities = document_hashes(block)
@@ -161,7 +157,6 @@ def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], job: DropJob) -> I
 def select_candidates(
     partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Sends the records of the documents that are in pairs to one worker."""
     store, parts = job.store, partition[1]
     selected = np.unique(read_rows(store, parts["keys"], np.dtype("u8")))
     if not len(selected):
@@ -201,7 +196,6 @@ def connect_near(
 def choose_documents(
     partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
-    """Chooses the documents to drop in a partition of the keys, and lists them by block."""
     number, parts = partition
     store = job.store
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
@@ -240,7 +234,6 @@ def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
 def partition_lines(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[tuple[int, tuple[BlockId, BlobReference]]]:
-    """Partitions the lines of a block's remaining documents by their keys."""
     block_id, parts = block
     store = job.store
     rows = read_rows(store, parts["lines"], LINE)
@@ -255,7 +248,6 @@ def partition_lines(
 def choose_lines(
     partition: tuple[int, Iterable[tuple[BlockId, BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, np.ndarray]]:
-    """Yields the repeated lines of each block."""
     store = job.store
     yield from find_repeated((block_id, store.read(item)) for block_id, item in partition[1])
 

@@ -1,1 +1,1 @@
-"""A reader a format: files to raw blocks."""
+"""Readers of formats: files to raw blocks."""

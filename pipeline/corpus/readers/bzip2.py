@@ -1,8 +1,6 @@
 """Reads bzip2 files from any of their blocks on, so that several workers can share one file.
 
-A bzip2 file is a row of blocks of up to 900 kB, each compressed on its own. A block begins, at any
-bit, with a mark of 48 bits; with a header before it and an end mark after it, it is a bzip2 file by
-itself (the format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf).
+https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf describes the format.
 """
 
 from __future__ import annotations
@@ -28,12 +26,7 @@ _CHUNK_BYTES = 1 << 22
 
 
 def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields the bit of the file where each block begins, from `first_bit` on, and its uncompressed
-    bytes.
-
-    Raises:
-        InputError: this is no bzip2 file, or it is damaged or cut short.
-    """
+    """Yields each block's first bit, from `first_bit` on, and its bytes; InputError if damaged."""
     if first_bit == 0:
         stream.seek(0)
         if stream.read(3) != b"BZh":
@@ -73,7 +66,6 @@ class BlockStream:
         self._bits: list[int] = []
 
     def read(self, size: int) -> bytes:
-        """Reads `size` bytes, fewer only at the end."""
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -90,7 +82,7 @@ class BlockStream:
         return joined[:size]
 
     def block_of(self, offset: int) -> tuple[int, int]:
-        """The bit in the file, and the offset, of the block of a byte among those read."""
+        """The bit in the file, and the offset, of the block that a byte was read from."""
         place = bisect.bisect_right(self._offsets, offset) - 1
         return self._bits[place], self._offsets[place]
 
@@ -100,8 +92,7 @@ def _damage(path: str, what: str) -> InputError:
 
 
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
-    """Yields the bits where marks begin, whether each is an end mark, and the bytes read since the
-    mark before."""
+    """Yields each mark's first bit, whether it is an end mark, and the bytes since the last one."""
     window = 0
     unseen = b""
     while chunk := stream.read(_CHUNK_BYTES):
@@ -116,8 +107,7 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
 
 @numba.njit(cache=True, nogil=True)
 def _scan(data, window):
-    """Where marks begin, in bits from the first byte of `data` (negative if before it), and the
-    last eight bytes for the next call."""
+    """Bits where marks begin (negative before `data`), and the last eight bytes for a next call."""
     capacity = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
     bits = np.empty(capacity, np.int64)
     are_ends = np.empty(capacity, np.bool_)
@@ -135,7 +125,7 @@ def _scan(data, window):
 
 
 def _decompress(data: bytes, start: int, stop: int) -> bytes | None:
-    """The uncompressed bytes of the block of bits from `start` to `stop`, None if it is damaged."""
+    """Uncompressed bytes of a block, from bit `start` to `stop`; None if it is damaged."""
     last = -(-stop // 8)
     block = int.from_bytes(data[start // 8 : last], "big") >> (8 * last - stop)
     length = stop - start

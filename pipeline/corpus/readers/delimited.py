@@ -38,12 +38,7 @@ class DelimitedReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
-        """Finds the text column of a CSV file, or of a TSV file without quotes.
-
-        Raises:
-            InputError: there is no header, or it names two columns alike.
-            UsageError: it does not name the text column.
-        """
+        """Finds the text column; InputError for a bad header, UsageError without the column."""
         dialect = TableDialect.of(config)
         header = read_table_header(path, dialect, has_quotes=has_quotes, opener=open_stored)
         check_columns(path, header, header.columns, [config.text_column])
@@ -68,7 +63,6 @@ class DelimitedReader(ChunkReader):
         return count_line_ends(np.frombuffer(data, np.uint8, stop))
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole records; those up to the header are no rows."""
         records = self._records(chunk.data, chunk.first_line)
         data = np.frombuffer(chunk.data, np.uint8)
         is_sound, is_blank = find_rows(records, self.header)
@@ -105,7 +99,6 @@ class DelimitedReader(ChunkReader):
 
 
 def _are(text: str | None, data: np.ndarray, records: Records) -> np.ndarray:
-    """Which records are a text, bool [records]."""
     found = np.zeros(len(records.starts), np.bool_)
     if text is not None:
         wanted = text.encode()

@@ -51,10 +51,7 @@ _TELLING_LINES = 200
 
 
 class Reader(Protocol):
-    """The interface of formats: how a file is split, and how a split becomes texts.
-
-    Readers are small and picklable: they travel to the workers with every split to read.
-    """
+    """How a file of a format is split, and how a split becomes texts; picklable, for workers."""
 
     def resolved(self, path: str) -> Reader:
         """Decides everything that depends on the file's whole content."""
@@ -66,18 +63,16 @@ class Reader(Protocol):
         """Reads the documents of a split; what cannot be read goes to the rejects."""
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """Estimates the bytes of a file before compression, of a Parquet file those of the text
-        column as encoded; where all blocks are read, `RawBlock.size` adds up to it."""
+        """Estimates uncompressed bytes (Parquet: of its texts), the sum of `RawBlock.size`."""
 
 
 def make_reader(
     path: str, config: CorpusSection, layouts: Mapping[str, str] = MappingProxyType({})
 ) -> Reader:
-    """Creates the reader of a file; layouts are those of plain text, where known already.
+    """Creates the reader of a file; `layouts` are the known ones of plain text.
 
     Raises:
-        UsageError: the format is not known, or the file cannot have the documents asked for (for
-            instance, it lacks the text column).
+        UsageError: the format is not known, or the file lacks the documents, such as the column.
     """
     reader = _READERS[format_of(path, config)](path, config)
     if isinstance(reader, TextReader):
@@ -115,7 +110,7 @@ def format_of(path: str, config: CorpusSection) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextLook:
-    """The layouts of a corpus' files of plain text, which follow from its files and the config."""
+    """Layouts of a corpus' plain text files, which follow from its files and the config."""
 
     layouts: Mapping[str, str]  # values of `CorpusSection.text_layout`, by path
     sketches: Mapping[str, Sketch]  # of the files that were looked at, by path
@@ -123,7 +118,7 @@ class TextLook:
     is_whole: bool  # whether that is all of the text
 
     def descriptions(self) -> Counter[str]:
-        """What was understood, and of how many files, the most frequent first."""
+        """The layouts in words, with their numbers of files, the most frequent first."""
         found: Counter[str] = Counter()
         files = Counter(self.layouts.values())
         for layout, number in files.most_common():
@@ -134,7 +129,6 @@ class TextLook:
         return found
 
     def documents(self) -> float:
-        """Estimates the number of documents."""
         found = 0.0
         for layout in set(self.layouts.values()):
             of_layout = [path for path, name in self.layouts.items() if name == layout]
@@ -148,10 +142,7 @@ class TextLook:
 
 
 def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
-    """Looks at the beginnings of files spread over the corpus, of all if their layouts differ.
-
-    Files with many lines are judged by themselves, the others together.
-    """
+    """Looks at the beginnings of files spread over the corpus, of all if their layouts differ."""
     texts = [file for file in files if format_of(file.path, config) == "text"]
     places = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MOST_FILES)).round())
     chosen = [texts[int(place)] for place in places]
@@ -192,7 +183,6 @@ def _look_at_files(
 
 
 def _decide(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
-    """The layout of each file."""
     small = [sketch for sketch in sketches.values() if sketch.lines < _TELLING_LINES]
     together = add_up(small)
     if together.lines < _TELLING_LINES:

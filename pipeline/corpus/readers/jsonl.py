@@ -33,12 +33,7 @@ class JsonlReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> JsonlReader:
-        """Checks the first megabytes of the file.
-
-        Raises:
-            InputError: the file is one JSON value over many lines.
-            UsageError: none of these objects has the key, or the file was said to have no header.
-        """
+        """Checks the first megabytes; InputError for one large value, UsageError without `key`."""
         dialect = TableDialect.of(config)
         dialect.check_has_names(path, KEYS_ARE_NAMES)
         with UncompressedFile(path, dialect.encoding) as file:

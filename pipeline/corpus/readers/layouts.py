@@ -50,7 +50,7 @@ _LARGEST_DOCUMENT = 32_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """Counts of what tells layouts apart; those of several files add up."""
+    """Counts that tell layouts apart; those of several files add up."""
 
     files: int = 0  # that have text
     text_bytes: int = 0  # looked at
@@ -82,11 +82,7 @@ class Sketch:
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether lines end at a margin, not where sentences do, and paragraphs before it.
-
-        Fewer lines reach the margin in technical texts (lists, code), where hardly any ends a
-        sentence.
-        """
+        """Whether lines end at a margin, not with sentences; fewer reach it in lists and code."""
         no_sentences = self.ended_breaks <= 0.1 * self.breaks
         return (
             self.breaks >= _FEWEST_BREAKS
@@ -108,11 +104,10 @@ class Sketch:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether blank lines separate anything."""
         return self.groups > self.files
 
     def layout(self, num_files: int) -> str:
-        """The layout, a value of `CorpusSection.text_layout`, in a corpus of so many text files."""
+        """The layout (`CorpusSection.text_layout`) in a corpus of `num_files` text files."""
         if not self.files:
             return "file"
         if 2 * self.wiki_files > self.files:
@@ -131,7 +126,6 @@ class Sketch:
         return "paragraph_lines" if is_large else "file"
 
     def documents(self, layout: str) -> int:
-        """The number of documents in the text looked at, in a layout."""
         if layout in ("sentences", "paragraph_lines"):
             return self.groups
         if layout == "lines":
@@ -143,7 +137,6 @@ class Sketch:
         return self.wiki_documents if layout == "wikiextractor" else self.files
 
     def description(self, layout: str) -> str:
-        """What was understood, for the user."""
         if layout == "file":
             if self.has_gaps:
                 return "paragraphs separated by blank lines"
@@ -172,8 +165,7 @@ class Sketch:
         return rows >= (_FEWEST_LONG_ROWS if is_long else _FEWEST_ROWS)
 
     def _has_documents_of_lines(self) -> bool:
-        """Whether blank lines separate documents: between most of them are several lines, or
-        between some if lines were cut into sentences."""
+        """Whether blank lines separate documents of several lines, or of sentences."""
         several = self.groups - self.single_groups
         if self.groups <= 2 * self.files and self.titled_files >= 0.8 * self.files:
             return False  # a title, a blank line and the lines of one document
@@ -195,7 +187,6 @@ class Sketch:
 
 
 def add_up(sketches: Iterable[Sketch]) -> Sketch:
-    """The sketch of several files."""
     return functools.reduce(operator.add, sketches, Sketch())
 
 

@@ -1,8 +1,6 @@
 """MediaWiki XML dumps (`Special:Export`, dumps.wikimedia.org): a document per article.
 
-Of a page with several revisions the last one counts. Pages are cut out of the dump before each is
-parsed on its own, so that a damaged one does not end the reading. `<page>` cannot occur inside a
-page: dumps escape every `<` of a text.
+Of several revisions the last counts. Each page is parsed on its own, so damage stays in a page.
 """
 
 from __future__ import annotations
@@ -49,18 +47,12 @@ class _DroppedPage(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class MediaWikiReader(ChunkReader):
-    """Reads the articles of a dump as prose."""
-
     hidden_namespaces: frozenset[str]  # lower-case names of the namespaces whose links do not show
     thousands: str = ","  # separator in numbers of the dump's language
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:
-        """Reads the dump's own names for files and categories.
-
-        Raises:
-            UsageError: this is no MediaWiki dump.
-        """
+        """Reads the dump's names for files and categories; raises UsageError if it is no dump."""
         with UncompressedFile(path, config.encoding) as file:
             head = file.read(_PEEKED_BYTES)
         if not _ROOT.search(head):
@@ -133,8 +125,7 @@ class MediaWikiReader(ChunkReader):
 
 
 def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """The pages of a chunk and the text between them, with their first lines; a page that is cut
-    off goes up to the next."""
+    """The pages of a chunk and the text between them, with their first lines."""
     data, line, position = chunk.data, chunk.first_line, 0
     while position < len(data):
         following = data.find(_PAGE, position + 1)

@@ -36,13 +36,7 @@ class ParquetReader:
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> ParquetReader:
-        """Checks the text column.
-
-        Raises:
-            InputError: this is no Parquet file, it is damaged, or has two columns of one name.
-            UsageError: the column is not there or holds no text, the file is compressed as a whole,
-                or was said to have no header.
-        """
+        """Checks the column; InputError for damage, UsageError without a text column."""
         dialect = TableDialect.of(config)
         schema = parquet_schema(path, dialect, open_stored)
         check_columns(path, None, schema.names, [config.text_column])
@@ -69,7 +63,6 @@ class ParquetReader:
                 first += rows
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads a row group in blocks of about `block_bytes`; raises InputError if damaged."""
         row = split.offset
         with open_parquet(path, open_stored) as (stream, file):
             row_bytes = self._group_bytes(file, split.index) / max(split.length, 1)

@@ -1,4 +1,4 @@
-"""How workers share the files of a format: in splits, cut at the borders of documents."""
+"""How workers share a format's files: in splits, cut at the borders of documents."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _STEP_BYTES = 1 << 18
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Split:
-    """The part of a file that one worker reads at a time."""
-
     index: int = 0  # unique within the file, ascending
     offset: int = 0  # where it begins: a byte of the uncompressed file, or a row (Parquet)
     length: int = -1  # bytes or rows; a negative length means the whole file, cut while it is read
@@ -39,15 +37,12 @@ WHOLE_FILE = Split()
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Whole documents of a file."""
-
     index: int  # number of the chunk in the file, from 0
     offset: int  # where its bytes begin in the uncompressed file
     first_line: int  # number of its first line, from 1
     data: bytes  # its bytes, without the file's byte-order mark
 
     def split(self) -> Split:
-        """The split that is this chunk."""
         return Split(
             index=self.index, offset=self.offset, length=len(self.data), first_line=self.first_line
         )
@@ -57,9 +52,8 @@ class Chunk:
 class ChunkReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
-    Plain files are split at the borders of documents, bzip2 files too (their blocks can be read on
-    their own); other compressed files and encodings are one split, read as a stream. Damaged files
-    and documents of more than `largest_document` bytes are InputErrors.
+    Plain and bzip2 files are split at document borders; other compressed files and encodings are
+    one split. Damage and documents of more than `largest_document` bytes are InputErrors.
     """
 
     largest_document: int = int(CorpusSection.max_document_megabytes * 1e6)
@@ -67,11 +61,9 @@ class ChunkReader(abc.ABC):
 
     @abc.abstractmethod
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a document in `data`, 0 if there is none but at its
-        start."""
+        """Offset of the last document that begins in `data`; 0 if none begins after its start."""
 
     def count_lines(self, data: bytes, stop: int) -> int:
-        """Line ends in the bytes before a place."""
         return data.count(b"\n", 0, stop)
 
     @abc.abstractmethod
@@ -102,7 +94,7 @@ class ChunkReader(abc.ABC):
                 yield dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads a split, a block at a time; raises UsageError if the file has changed since."""
+        """Reads a split by blocks; raises UsageError if the file has changed since it was split."""
         if split.length < 0:
             with UncompressedFile(path, self.dialect.encoding) as file:
                 for chunk in self._cut(file, path, block_bytes):
@@ -118,7 +110,6 @@ class ChunkReader(abc.ABC):
         yield dataclasses.replace(block, size=len(data))
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """The beginning of a compressed file stands for all of it."""
         with UncompressedFile(path, self.dialect.encoding) as file:
             if compression_of(path) is None and not file.is_transcoded:
                 return float(stored_bytes)
@@ -133,10 +124,7 @@ class ChunkReader(abc.ABC):
     def _cut(
         self, stream: UncompressedFile | BlockStream, path: str, chunk_bytes: int
     ) -> Iterator[Chunk]:
-        """Yields the file in chunks of about `chunk_bytes`, cut at the last border within them.
-
-        A document larger than that becomes a larger chunk. The cuts depend on the content alone.
-        """
+        """Yields chunks of whole documents, about `chunk_bytes`; cuts depend on content only."""
         index, line = 0, 1
         pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
         offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0
@@ -176,6 +164,6 @@ def _bytes_of(path: str, split: Split) -> bytes:
 
 
 def _is_larger(path: str, size: int) -> bool:
-    """Whether a file as stored is larger: a small one is not worth reading twice."""
+    """Whether the stored file is larger: a small one is not worth reading twice."""
     with open_stored(path) as file:
         return len(file.read(size + 1)) > size

@@ -56,8 +56,6 @@ _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class TextReader(ChunkReader):
-    """Reads chunks of a plain text file."""
-
     layout: str  # see `CorpusSection.text_layout`
     has_other_line_ends: bool = False  # whether lines end with other characters than line feeds
 
@@ -67,7 +65,6 @@ class TextReader(ChunkReader):
         return cls(config.text_layout)
 
     def resolved(self, path: str) -> TextReader:
-        """Decides on the ends of lines, and on the layout if it is `auto`."""
         if self.layout != "auto":
             with UncompressedFile(path, self.dialect.encoding) as file:
                 head = file.read(_LINE_END_BYTES)
@@ -126,7 +123,7 @@ class TextReader(ChunkReader):
 
 
 def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
-    """Whether there is a blank line between the lines of a file, of which `kept` was read."""
+    """Whether a blank line is between lines of a file, of which `kept` was read."""
     size = len(kept)
     while size < _MOST_BYTES_WITHOUT_BLANK_LINE and (chunk := file.read(HEAD_BYTES)):
         size += len(chunk)
@@ -139,8 +136,7 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 
 
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
-    """Joins the lines between two blank ones to a text; blank lines stay, each a text. Also returns
-    which texts are blank, bool [texts]."""
+    """Joins lines between blank ones, which stay; also returns bool [texts], the blank ones."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
     with_ends = np.concatenate([np.ones(1, np.bool_), is_blank, np.ones(1, np.bool_)])
     is_first = is_blank | with_ends[:-2]

@@ -1,5 +1,4 @@
-"""WikiExtractor's output: `<doc …>` elements with a title line, or with `--json` an object per
-line, in files named `wiki_00`."""
+"""WikiExtractor's output, files named `wiki_00`: `<doc …>` elements, or with `--json` objects."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ def format_of_wiki_file(path: str) -> str | None:
 
 
 def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, int]]:
-    """The texts between `<doc …>` and `</doc>`, without titles, empty ones included; and the places
-    with text between the elements."""
+    """The texts of `<doc …>` elements without titles, and counts of stray text between them."""
     texts: list[bytes] = []
     lines: list[int] = []
     place, line = 0, first_line

@@ -1,9 +1,4 @@
-"""From a page's wikitext to its prose: paragraphs and list items without markup.
-
-The parser is mwparserfromhell. Templates, tables, references, headings, formulas, comments and
-links to files, categories and other languages go; of other links the text stays. As in MediaWiki, a
-single line end inside a paragraph is a space.
-"""
+"""From a page's wikitext, parsed by mwparserfromhell, to its prose: paragraphs and list items."""
 
 from __future__ import annotations
 
@@ -71,7 +66,6 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str 
     """The prose of a page, with a blank line between its paragraphs and list items.
 
     Args:
-        wikitext: the source of the page.
         hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
             categories).
         thousands: separator in numbers of the wiki's language.
@@ -116,23 +110,20 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def is_too_unbalanced(wikitext: str) -> bool:
-    """Whether mark-up that is never closed makes a page (without comments) costly to parse.
+    """Whether unclosed markup makes parsing a page (without comments) too slow.
 
-    For such mark-up the parser reads on to the end of the page, then begins again after it, so the
-    time grows with the square of the page. Closings are counted as strictly as may be: a mark
-    closes the last one that is open, and nothing else.
+    For such markup the parser reads on to the end of the page, then begins again after it, so the
+    time grows with the square of the page. A mark closes only the last one that is open.
     """
     return characters_read_again(wikitext) > MOST_READ_AGAIN * len(wikitext) + _ALWAYS_FREE
 
 
 def characters_read_again(wikitext: str) -> int:
-    """The distances of the marks that are never closed from the end of the page, added up."""
+    """Sum of the distances of unclosed marks from the end of the page."""
     return _Balance(wikitext).cost()
 
 
 class _Balance:
-    """The marks of a page that are open, with their places."""
-
     def __init__(self, wikitext: str):
         self._wikitext = wikitext
         self._open: list[tuple[str, int]] = []
@@ -195,7 +186,7 @@ class _Balance:
             self._begin_element(name[2:], place, mark.end())
 
     def _begin_element(self, name: str, place: int, position: int) -> int:
-        """Notes that an element is open; returns where its mark-up is looked at from."""
+        """Notes an open element; returns where parsing continues."""
         if name in _SINGLE:
             return position
         if name in _OPAQUE and name not in self._endless:
@@ -208,8 +199,7 @@ class _Balance:
 
 
 def without_leftovers(text: str) -> str:
-    """Removes what parsing leaves: quotes for bold and italics, stray markup, and holes of
-    templates."""
+    """Removes leftovers of parsing: quotes for bold and italics, stray markup, templates' holes."""
     # Holes keep apart the quotes on both sides of them until the quotes are gone.
     text = "\n".join(_without_quotes(line) if "''" in line else line for line in text.split("\n"))
     text = _MAGIC_WORD.sub(lambda word: "" if word[0].isupper() else word[0], text)
@@ -224,12 +214,7 @@ def without_leftovers(text: str) -> str:
 
 
 def _without_quotes(line: str) -> str:
-    """Removes the quotes that make bold and italics, not those that are apostrophes.
-
-    The rules are those of MediaWiki (`doQuotes` of its parser): of four quotes the first is an
-    apostrophe, of more than five all before the last five; and where both bold and italics are left
-    open, one bold mark is an apostrophe before an italics mark.
-    """
+    """Removes the quotes of bold and italics, not apostrophes, as MediaWiki's `doQuotes` does."""
     parts = _QUOTES.split(line)
     marks = _QUOTES.findall(line)
     lengths = []
@@ -247,8 +232,7 @@ def _without_quotes(line: str) -> str:
 
 
 def _apostrophe_place(parts: list[str], lengths: list[int]) -> int | None:
-    """Which mark of three is an apostrophe and a mark of two: the first after a word of one letter,
-    else after a longer word, else after a space."""
+    """Which mark of three is an apostrophe and two: after one letter, else a word, else a space."""
     ranks = [
         (_distance_to_word(parts[place]), place)
         for place, length in enumerate(lengths)

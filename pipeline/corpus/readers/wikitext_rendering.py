@@ -1,9 +1,7 @@
 """Renders the tokens of a page: the text that shows, templates inside sentences included.
 
-Control characters cannot stand in XML, and character references to them mean nothing in HTML, so a
-few of them serve as marks in the text. Most templates are left out, since only their wiki knows
-what they show; without those here, named as in the English Wikipedia and many others, sentences
-would have holes.
+Control characters, which XML cannot have, serve as marks in the text. Only templates without which
+sentences would have holes are rendered, named as in the English Wikipedia.
 """
 
 # ruff: noqa: SIM905  (lists of tags read best as lines of words)
@@ -76,7 +74,6 @@ def _quotation(_: str, values: list[str]) -> str:
 
 
 def _conversion(_: str, values: list[str]) -> str:
-    """The quantity that is converted, as in `{{convert|5|to|7|km|mi}}`."""
     parts: list[str] = []
     for value in map(str.strip, values):
         if _NUMBER.fullmatch(value):
@@ -89,8 +86,7 @@ def _conversion(_: str, values: list[str]) -> str:
 
 
 def _formatted(name: str, values: list[str], *, thousands: str) -> str:
-    """`{{formatnum:1234567.8}}`; with R a number is shown without separators, with NOSEP as it is.
-    A number from another template is not known."""
+    """`{{formatnum:1234567.8}}`; with R without separators, with NOSEP as it is."""
     number = name[len(_FORMATNUM) :].strip()
     how = values[0].strip().upper() if values else ""
     if how == "R":
@@ -132,8 +128,7 @@ def thousands_of(language: str) -> str:
 
 
 def shown_part(name: str, thousands: str) -> Show | None:
-    """What shows something of the template of a name as written (of `formatnum` with its number),
-    or None."""
+    """How to show the template of a name as written (of `formatnum` with its number), or None."""
     folded = name.lower()
     if folded.startswith(_FORMATNUM):
         return functools.partial(_formatted, thousands=thousands)
@@ -143,11 +138,7 @@ def shown_part(name: str, thousands: str) -> Show | None:
 
 
 class Renderer:
-    """Renders the shown text of a page's tokens.
-
-    mwparserfromhell's tokens open and close properly. They are rendered as they come, since the
-    tree of nodes that the parser would build from them takes most of its time.
-    """
+    """Renders a page's tokens as they come: building the parser's tree takes most of its time."""
 
     def __init__(self, source: Iterable[Token], hidden_namespaces: frozenset[str], thousands: str):
         self._tokens = iter(source)
@@ -165,11 +156,10 @@ class Renderer:
         }
 
     def text(self) -> str:
-        """The whole page."""
         return self._text_until()[0]
 
     def _text_until(self, *ends: type[Token]) -> tuple[str, type[Token] | None]:
-        """The text before the first token of some types, and its type."""
+        """The text before the first token of some types, and that token's type."""
         parts: list[str] = []
         for token in self._tokens:
             kind = type(token)
