@@ -36,15 +36,17 @@ _COMMON = (
         ["--config"],
         metavar="FILE.yaml",
         type=PathText(),
-        help="YAML file with one section per command",
+        help="YAML config file with one section per command",
     ),
     click.Option(
         ["--set", "assignments"],
         multiple=True,
         metavar="section.key=value",
-        help="set a key of the command's config; repeatable",
+        help="set a config key of the command; repeatable",
     ),
-    click.Option(["--overwrite"], is_flag=True, help="replace an output made with another config"),
+    click.Option(
+        ["--overwrite"], is_flag=True, help="replace an output that was made with another config"
+    ),
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
     click.Option(["--quiet"], is_flag=True, help=QUIET_HELP),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
@@ -106,7 +108,7 @@ class JobCall:
         if self.has_rows:
             help_text = (
                 "exit with code 3 if more rows are rejected than this number (10) or fraction "
-                f"(0.1 or 10%) (default: {self.max_rejects or 'any number'})"
+                f"(0.1 or 10%) [default: {self.max_rejects or 'any number'}]"
             )
             options.append(
                 click.Option(
@@ -122,8 +124,8 @@ class JobCall:
                 click.Option(
                     ["--strict"],
                     is_flag=True,
-                    help="exit with code 1 if the health check of the result warns; the output "
-                    "stays",
+                    help="exit with code 1 if the health check of the output has warnings; the "
+                    "output is kept",
                 )
             )
         if self.resumes:

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
+from bert_tf.config.sections.loop import LoopSection
+from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.sections.tables import COLUMN
 from bert_tf.config.variants import Variants
 from pipeline.cli.usage import ConfigChoice, PathText, PlainCommand
 
 _SHOWS_ALL = f"{__name__}.shows_all"
+_COMMON, _FILES, _OPTIONS = "Input, output and model", "Files and columns", "Options"
 _GENERAL = "General"
+# Headings with their first keys, most needed first; _OPTIONS takes keys that no heading names.
+_HEADINGS = {
+    _COMMON: "",
+    _FILES: "text_column text_pair_column question_column context_column choices_column "
+    "answer_column answer_start_column negative_column tokens_column entities_column "
+    "sentence_column label_column tag_column weight_column columns label_names label_separator "
+    "label_form tag_names scheme encoding header limit",
+    "Training": "steps epochs batch_size learning_rate max_seq_length long_texts window_stride "
+    "doc_stride max_query_length max_answer_length warmup_steps warmup_proportion "
+    "gradient_accumulation_steps freeze_layers",
+    "Evaluation": "folds eval_fraction best_metric early_stop_evals eval_batch_size seeds grid",
+    "Loss and probabilities": "loss class_weights label_smoothing calibration thresholds "
+    "target_scaling scale triplet_margin triplet_distance pooling normalize",
+    "Distillation": "teacher unlabeled distill_weight distill_temperature",
+    _OPTIONS: "format task vocab_size top_k similarity index sentences ratio mmr_lambda tokens "
+    "prompt_name max_seq_length lowercase keep_accents masked_lm_prob dupe_factor scores "
+    "abstain_below extra_columns rename escape_formulas engine",
+    "Machine": "strategy tpu_address runner workers report_to seed",
+}
 _WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
 _WIDEST_KEY = 96  # characters of a key with its values, indented
 
@@ -31,22 +55,20 @@ class JobCommand(PlainCommand):
         general: Sequence[click.Parameter],
         **options: Any,
     ):
-        common: list[click.Parameter] = []
-        rest: list[click.Parameter] = []
+        self.groups: dict[str, list[click.Parameter]] = {title: [] for title in _HEADINGS}
         self.further_keys: list[tuple[str, str]] = []
         for each in sections:
             several = _several(each)
             for section, field in section_fields(each):
                 if field.metadata["positional"]:
-                    common.append(_argument(field, each))
+                    self.groups[_COMMON].append(_argument(field, each))
                 elif field.metadata["advanced"]:
                     self.further_keys.append(_further_key(section, field))
                 else:
-                    group = common if _is_common(field) else rest
-                    group.append(_flag(section, field, many=field.name in several))
-        general = [*general, _help_all()]
-        super().__init__(name, params=[*common, *rest, *general], **options)
-        self.groups = {"Input, output and model": common, "Options": rest, _GENERAL: general}
+                    flag = _flag(section, field, many=field.name in several)
+                    self.groups[_heading(section, field)].append(flag)
+        self.groups[_GENERAL] = [*general, _help_all()]
+        super().__init__(name, params=list(itertools.chain(*self.groups.values())), **options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the groups, then the keys without a flag or how many there are."""
@@ -113,39 +135,43 @@ def _variants(section: AnySection) -> list[type[Section]]:
     return [section]
 
 
-def section_fields(section: AnySection) -> Iterator[tuple[type[Section], dataclasses.Field]]:
-    """Each field of a section or of all variants once, with the section it is from."""
-    seen = set()
+def section_fields(section: AnySection) -> list[tuple[type[Section], dataclasses.Field]]:
+    """Each field of a section or of all variants once, with its section, in the order of help."""
+    found: dict[str, tuple[type[Section], dataclasses.Field]] = {}
     for variant in _variants(section):
-        for field in _in_help_order(variant):
-            if field.name not in seen:
-                seen.add(field.name)
-                yield variant, field
+        for field in dataclasses.fields(variant):
+            found.setdefault(field.name, (variant, field))
+    return sorted(found.values(), key=_place)
 
 
-def _in_help_order(section: type[Section]) -> list[dataclasses.Field]:
-    """Input, output and model first; then a section's own fields before inherited ones."""
+def _heading(section: type[Section], field: dataclasses.Field) -> str:
+    if field.metadata["required"] or field.metadata["common"]:
+        return _COMMON
+    if field.name.endswith(COLUMN) or field.name in _HEADINGS[_FILES].split():
+        return _FILES
+    if not issubclass(section, LoopSection | RunnerConfig):
+        return _OPTIONS
+    found = (title for title, keys in _HEADINGS.items() if field.name in keys.split())
+    return next(found, _OPTIONS)
 
-    def place(field: dataclasses.Field) -> tuple[int, int]:
-        if _is_common(field):
-            return 0, -1 if field.metadata["positional"] else int(field.name == "output")
-        classes = enumerate(section.__mro__)
-        return 1, next(depth for depth, each in classes if field.name in each.__annotations__)
 
-    return sorted(dataclasses.fields(section), key=place)
-
-
-def _is_common(field: dataclasses.Field) -> bool:
-    return field.metadata["required"] or field.metadata["common"]
+def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:
+    """By heading, then as the heading names the keys; arguments come first, the output last."""
+    heading, field = _heading(*listed), listed[1]
+    if heading == _COMMON:
+        return 0, -1 if field.metadata["positional"] else int(field.name == "output")
+    keys = [*_HEADINGS[heading].split(), field.name]
+    return list(_HEADINGS).index(heading), keys.index(field.name)
 
 
 def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
     # Not required here: a YAML file may have it, and resolving says in which words it is missing.
+    is_key = isinstance(section, Variants) and field.name == section.key
     return ListedArgument(
         [field.name],
         required=False,
         metavar=argument_text(field),
-        type=_value_type(field, _choices(field, section)),
+        type=_value_type(field, section.sections if is_key else field.metadata["choices"]),
         doc=f"{field.metadata['doc']} [required]",
     )
 
@@ -154,29 +180,22 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
     kind, _, _ = field_type(section, field.name)
     metadata = field.metadata
     spelling = flag_text(field)
+    doc, depends, default = metadata["doc"].partition(" (default: ")
+    default = default.removesuffix(")") if depends else _shown(field.default)
+    note = f" [default: {default}]" if default else ""
     if metadata["required"]:
         note = " [required]"
-    else:
-        default = _shown(field.default)
-        note = f" [default: {default}]" if default else ""
     if kind is bool:
         if "/" not in spelling:
             spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"
-        return click.Option([spelling, field.name], default=None, help=metadata["doc"] + note)
+        return click.Option([spelling, field.name], default=None, help=doc + note)
     return click.Option(
         [spelling, field.name],
         multiple=many,
         type=_value_type(field, metadata["choices"]),
         metavar=_metavar(field, kind),
-        help=metadata["doc"] + _long_choices(field) + note,
+        help=doc + _long_choices(field) + note,
     )
-
-
-def _choices(field: dataclasses.Field, section: AnySection) -> Collection[str] | None:
-    if isinstance(section, Variants) and field.name == section.key:
-        return section.sections
-    choices: Collection[str] | None = field.metadata["choices"]
-    return choices
 
 
 def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
@@ -208,13 +227,9 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _default(field: dataclasses.Field) -> str:
-    shown = _shown(field.default)
-    return f"={shown}" if shown else ""
-
-
 def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
-    spelling = f"{section.section_name}.{field.name}{_default(field)}"
+    shown = _shown(field.default)
+    spelling = f"{section.section_name}.{field.name}" + (f"={shown}" if shown else "")
     choices, doc = field.metadata["choices"] or (), field.metadata["doc"]
     values = f"  {{{'|'.join(choices)}}}" if choices else ""
     if len(spelling + values) > _WIDEST_KEY:

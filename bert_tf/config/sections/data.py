@@ -32,13 +32,12 @@ _LEAST_PREDICTIONS = 20
 DUPLICATES = ("keep", "exact", "near")
 _MASKING: dict[str, dict[str, Any]] = {
     "masking": {
-        "doc": "unit of masking{}: token (words with whole_word_mask), ngram (of words), span (of "
-        "words)",
+        "doc": "unit of masking{}: token (words with whole_word_mask), ngram or span (of words)",
         "default": "token",
         "choices": MASKINGS,
     },
     "masked_lm_prob": {
-        "doc": "fraction of tokens that are masked{}",
+        "doc": "fraction of tokens to mask{}",
         "default": 0.15,
         "above": 0.0,
         "maximum": 1.0,
@@ -51,8 +50,8 @@ _MASKING: dict[str, dict[str, Any]] = {
         "maximum": 100,
     },
     "random_tokens": {
-        "doc": "distribution of the random tokens that replace masked ones{}: uniform, or by their "
-        "frequency in the corpus",
+        "doc": "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
+        "frequency in the corpus)",
         "default": "uniform",
         "choices": RANDOM_TOKENS,
     },
@@ -70,32 +69,30 @@ def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any)
 class CorpusSection(RowSection):
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
-    input: tuple[str, ...] = option(
-        "corpus files: a path or a quoted glob; repeatable", reads="files"
-    )
-    text_column: str = option("column or JSON key that holds the text", default="text")
+    input: tuple[str, ...] = option("corpus files: path or quoted glob; repeatable", reads="files")
+    text_column: str = option("column or JSON key of the text", default="text")
     format: str = option(
-        "format of the input files (auto: from the file name)",
+        "format of the input files (auto: detect from the file name)",
         default="auto",
         choices=CORPUS_FORMATS,
         advanced=True,
     )
     text_layout: str = option(
         "layout of plain text: sentences (one per line, blank lines between documents), "
-        "paragraph_lines (likewise, a paragraph per line), lines (one document per line), "
-        "paragraphs (one document per file, blank lines between its paragraphs), articles "
-        "(a blank line between paragraphs, several between documents), file (one document per "
-        "file), endoftext (<|endoftext|> between documents), wikiextractor (a document per <doc>); "
-        "auto: what a sample of the files looks like",
+        "paragraph_lines (the same with a paragraph per line), lines (one document per line), "
+        "paragraphs (one document per file, blank lines between paragraphs), articles (a blank "
+        "line between paragraphs, several between documents), file (one document per file), "
+        "endoftext (<|endoftext|> between documents), wikiextractor (one document per <doc>), "
+        "auto (detect from a sample of the files)",
         default="auto",
         choices=TEXT_LAYOUTS,
         advanced=True,
     )
     cleaning: tuple[str, ...] = option(
-        "cleaning steps, applied in this order: html (removes tags, decodes entities), controls "
-        "(replaces control characters with spaces), whitespace (collapses runs to one space), nfc "
-        "(Unicode normalization form C), boilerplate (removes lines of cookie notices, copyright "
-        "and navigation)",
+        "cleaning steps, applied in this order: html (remove tags, decode entities), controls "
+        "(replace control characters with spaces), whitespace (collapse runs to one space), nfc "
+        "(Unicode normalization form C), boilerplate (remove cookie notices, copyright and "
+        "navigation lines)",
         default=DEFAULT_CLEANING,
         choices=CLEANING_STEPS,
         advanced=True,
@@ -114,44 +111,44 @@ class CorpusSection(RowSection):
         advanced=True,
     )
     sentence_splitter: str = option(
-        "sentence splitter of paragraphs: none (one sentence per line), rules (any language), "
-        "sentencex (Wikimedia's library, for sentence_language)",
+        "sentence splitter for paragraphs: none (one sentence per line), rules (any "
+        "language), sentencex (Wikimedia's library, for sentence_language)",
         default="rules",
         choices=SENTENCE_SPLITTERS,
         advanced=True,
     )
     sentence_language: str = option(
-        "language code of the text, for sentencex", default="en", advanced=True
+        "language code of the text for sentencex", default="en", advanced=True
     )
     duplicates: str = option(
-        "duplicate documents: keep, exact (drop all but one of documents that are equal up to "
-        "case, spacing and punctuation), near (and all but one of near duplicates)",
+        "duplicate documents: keep, exact (keep one of several documents that are equal up to "
+        "case, spacing and punctuation), near (also keep only one of several near duplicates)",
         default="keep",
         choices=DUPLICATES,
     )
     near_duplicate_threshold: float = option(
-        "minimum Jaccard similarity of the word 5-grams of near duplicates",
+        "minimum Jaccard similarity of word 5-grams for near duplicates",
         default=0.8,
         minimum=0.1,
         maximum=1.0,
         advanced=True,
     )
     duplicate_lines: str = option(
-        "lines that occur more than once in the corpus: keep, drop (all but the first)",
+        "lines that occur more than once in the corpus: keep, drop (keep only the first)",
         default="keep",
         choices=("keep", "drop"),
         advanced=True,
     )
     max_document_megabytes: float = option(
-        "maximum size of a document; a file with a larger one is an error",
+        "maximum document size; files with a larger document are an error",
         default=256.0,
         minimum=1.0,
         maximum=1024.0,
         advanced=True,
     )
     block_megabytes: float = option(
-        "maximum size of the blocks of whole documents that are processed at once; smaller for a "
-        "small corpus; at most 1024 (32-bit offsets)",
+        "maximum size of the blocks of whole documents that are processed at once; use less for "
+        "a small corpus; at most 1024 (32-bit offsets)",
         default=16.0,
         minimum=0.01,
         maximum=1024.0,
@@ -181,23 +178,24 @@ class VocabConfig(CorpusSection):
         "number of tokens in the vocabulary", default=30_000, minimum=10, maximum=10_000_000
     )
     extend: str | None = option(
-        "vocabulary to extend: its tokens keep their ids, new ones are appended up to vocab_size",
+        "vocabulary to extend: existing tokens keep their ids, new ones are appended up to "
+        "vocab_size",
         default=None,
         common=True,
         reads="file",
     )
     lowercase: bool | None = option(
-        "lowercase and strip accents, as bert-base-uncased does (default: yes, or as the "
-        "vocabulary to extend was made)",
+        "lowercase and strip accents, like bert-base-uncased (default: yes, or as in the "
+        "vocabulary to extend)",
         default=None,
         flag="--lowercase/--cased",
     )
     keep_accents: bool = option(
-        "lowercase without stripping accents and vowel signs, for Hindi, Ukrainian, Vietnamese",
+        "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese",
         default=False,
     )
     min_frequency: int = option(
-        "minimum frequency of a pair of tokens to be merged", default=2, minimum=1
+        "minimum frequency of a token pair to be merged", default=2, minimum=1
     )
     limit_alphabet: int = option(
         "maximum number of distinct characters; the most frequent are kept",
@@ -206,15 +204,15 @@ class VocabConfig(CorpusSection):
         advanced=True,
     )
     extra_pieces: float = option(
-        "tokens learned beyond vocab_size, as a fraction of it, before the least used are pruned "
-        "(0: no pruning, as in HuggingFace's trainer)",
+        "extra tokens to learn before pruning the least used, as a fraction of vocab_size (0: "
+        "no pruning, like HuggingFace's trainer)",
         default=0.25,
         minimum=0.0,
         maximum=2.0,
         advanced=True,
     )
     max_word_length: int = option(
-        "maximum characters per word; longer words are not counted",
+        "maximum characters per word; longer words are ignored",
         default=100,
         minimum=1,
         advanced=True,
@@ -249,35 +247,38 @@ class PreprocessConfig(CorpusSection):
     section_name: ClassVar[str] = "preprocess"
 
     vocab: str = option("vocabulary file", reads="file")
-    output: str = option("directory to write", writes="folder")
+    output: str = option("output directory", writes="folder")
     lowercase: bool | None = option(
-        "lowercase and strip accents (default: as the vocabulary was made)",
+        "lowercase and strip accents (default: as in the vocabulary)",
         default=None,
         flag="--lowercase/--cased",
     )
     keep_accents: bool = option(
-        "lowercase without stripping accents and vowel signs, for Hindi, Ukrainian, Vietnamese "
-        "(default: as the vocabulary was made)",
+        "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese (default: "
+        "as in the vocabulary)",
         default=False,
     )
     max_seq_length: int = option(
-        "tokens per sequence, including [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
+        "maximum tokens per sequence, including [CLS] and [SEP]",
+        default=128,
+        minimum=8,
+        maximum=65_536,
     )
     max_predictions_per_seq: int = option(
-        "maximum masked tokens per sequence (default: masked_lm_prob of max_seq_length, at least "
-        "20)",
+        "maximum masked tokens per sequence (default: masked_lm_prob of max_seq_length, at "
+        "least 20)",
         default=None,
         minimum=1,
     )
     masked_lm_prob: float = masking_option("masked_lm_prob", advanced=False)
     dupe_factor: int = option(
-        "passes over the corpus, each with different masks (1 with masking=dynamic)",
+        "passes over the corpus with different masks (1 with masking=dynamic)",
         default=10,
         minimum=1,
         maximum=1000,
     )
     short_seq_prob: float = option(
-        "probability that a sequence is made shorter than max_seq_length",
+        "probability of making a sequence shorter than max_seq_length",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -287,15 +288,15 @@ class PreprocessConfig(CorpusSection):
     )
     masking: str = masking_option(
         "masking",
-        also="; dynamic: records stay unmasked and train draws new masks every epoch",
+        also="; dynamic: leave records unmasked, so that train draws new masks every epoch",
         choices=(*MASKINGS, "dynamic"),
     )
     max_ngram_size: int = masking_option("max_ngram_size")
     random_tokens: str = masking_option("random_tokens")
     pair_task: str = option(
         "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
-        "(two consecutive segments, swapped or not), none (full sentences up to the length, across "
-        "documents)",
+        "(two consecutive segments, swapped or not), none (full sentences up to the length, "
+        "across documents)",
         default="nsp",
         choices=PAIR_TASKS,
         advanced=True,
@@ -324,7 +325,7 @@ class PreprocessConfig(CorpusSection):
         "compression of the shards", default="none", choices=("none", "gzip"), advanced=True
     )
     feature_names: str = option(
-        "feature names: those of google-research/bert (reference) or TF Model Garden",
+        "naming of the features: google-research/bert (reference) or TF Model Garden",
         default="reference",
         choices=("reference", "model-garden"),
         advanced=True,

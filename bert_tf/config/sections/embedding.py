@@ -19,7 +19,7 @@ DEFAULT_SENTENCES = 3
 
 def pooling_option() -> Any:
     return option(
-        "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
+        "pooling of token states into a text vector (default: from a sentence-transformers folder, "
         "otherwise mean)",
         default=None,
         choices=POOLINGS,
@@ -28,8 +28,8 @@ def pooling_option() -> Any:
 
 def normalize_option() -> Any:
     return option(
-        "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
-        "says, otherwise no)",
+        "divide vectors by their Euclidean norm (default: from a sentence-transformers folder, "
+        "otherwise no)",
         default=None,
     )
 
@@ -45,22 +45,23 @@ class TextVectorsSection(TableSection):
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
     max_seq_length: int | None = option(
-        "tokens kept of a text, [CLS] and [SEP] included (default: the model's)",
+        "maximum tokens per text, including [CLS] and [SEP] (default: the model's)",
         default=None,
         minimum=3,
     )
     layers: tuple[int, ...] = option(
-        "layer whose states are taken: 1 is the first, -1 the last, 0 the embeddings; repeatable",
+        "layer to take hidden states from: 1 is the first, -1 the last, 0 the embeddings; "
+        "repeatable",
         default=(-1,),
     )
     layer_combination: str = option(
-        "several layers: their mean, or side by side",
+        "combination of several layers: mean or concatenation",
         default="mean",
         choices=LAYER_COMBINATIONS,
     )
     batch_tokens: int = batch_tokens_option()
     block_rows: int = option(
-        "rows that are read, sorted by length and written at a time",
+        "rows to read, sort by length and write at once",
         default=8192,
         minimum=1,
         advanced=True,
@@ -82,16 +83,17 @@ class EmbedConfig(TextVectorsSection):
 
     model: str = option("model directory, run, HuggingFace folder or exported model", reads="model")
     input: tuple[str, ...] = option(
-        "rows with a text: a path or a quoted glob; repeatable", reads="tables"
+        "rows with a text: path or quoted glob; repeatable", reads="tables"
     )
     output: str = option("file to write: .parquet, .npy or .jsonl", writes="file")
     tokens: bool = option(
-        "a vector for each token, with the token and its characters, in place of one for each text",
+        "write one vector per token, with the token and its character offsets, instead of one "
+        "per text",
         default=False,
     )
     prompt_name: str | None = option(
-        "prompt of a folder of sentence-transformers that is put before each text: query, "
-        "document, … (default: the folder's default)",
+        "sentence-transformers prompt to prepend to each text: query, document, … (default: the "
+        "folder's)",
         default=None,
     )
     limit: int = option("embed only the first rows of each input (0: all)", default=0, minimum=0)
@@ -113,37 +115,37 @@ class SearchConfig(TextVectorsSection):
     section_name: ClassVar[str] = "search"
 
     queries: str = option(
-        "rows with a text, or vectors that embed wrote (.npy, .parquet)", reads="table"
+        "query rows with a text, or vectors from embed (.npy, .parquet)", reads="table"
     )
-    corpus: str = option("the same for the texts to search", reads="table")
+    corpus: str = option("rows or vectors to search, in the same formats", reads="table")
     model: str | None = option(
-        "model directory, run, HuggingFace folder or exported model; needed where queries or "
+        "model directory, run, HuggingFace folder or exported model; required if queries or "
         "corpus are texts",
         default=None,
         common=True,
         reads="model",
     )
     output: str = option("file to write: .jsonl or .csv", writes="file")
-    top_k: int = option("texts per query", default=10, minimum=1)
+    top_k: int = option("results per query", default=10, minimum=1)
     similarity: str = option(
-        "what is compared: cosine, or dot products of vectors as they are",
+        "similarity of vectors: cosine, or dot product without normalization",
         default="cosine",
         choices=SIMILARITIES,
     )
     index: str = option(
-        "exact compares every query with every vector; hnsw is approximate; auto: exact up to "
-        "search.exact_pairs",
+        "exact (compare every query with every vector), hnsw (approximate) or auto (exact up to "
+        "search.exact_pairs)",
         default="auto",
         choices=INDEXES,
     )
     exact_pairs: float = option(
-        "pairs of query and vector up to which auto compares all",
+        "maximum number of query-vector pairs for an exact search with index=auto",
         default=1e9,
         minimum=0,
         advanced=True,
     )
     recall_queries: int = option(
-        "queries on which the recall of an approximate index is measured",
+        "queries used to measure the recall of an approximate index",
         default=100,
         minimum=1,
         advanced=True,
@@ -165,39 +167,39 @@ class SummarizeConfig(TextVectorsSection):
     section_name: ClassVar[str] = "summarize"
 
     model: str = option(
-        "model that makes the sentences' vectors: model directory, run, HuggingFace folder or "
-        "exported model",
+        "model for the sentence vectors: model directory, run, HuggingFace folder or exported "
+        "model",
         reads="model",
     )
     input: tuple[str, ...] = option(
-        "rows with a document: a path or a quoted glob; repeatable", reads="tables"
+        "rows with a document: path or quoted glob; repeatable", reads="tables"
     )
-    output: str = option("file, whose extension sets the format, or directory to write")
+    output: str = option("output file (the extension sets the format) or directory")
     sentences: int | None = option(
-        f"sentences of a summary, at most (default: {DEFAULT_SENTENCES}, unless ratio is given)",
+        f"maximum sentences per summary (default: {DEFAULT_SENTENCES}, unless ratio is given)",
         default=None,
         minimum=1,
     )
     ratio: float | None = option(
-        "fraction of a document's sentences, rounded up, in place of a number",
+        "fraction of a document's sentences to keep, rounded up, instead of a number",
         default=None,
         above=0.0,
         maximum=1.0,
     )
     mmr_lambda: float = option(
-        "maximal marginal relevance: 1 takes the sentences most similar to the document, lower "
-        "values sentences that differ from those already chosen",
+        "maximal marginal relevance: 1 selects the sentences most similar to the document, "
+        "lower values prefer sentences that differ from those already selected",
         default=0.7,
         minimum=0.0,
         maximum=1.0,
     )
     sentence_splitter: str = option(
-        "sentence splitter of paragraphs: rules (any language), sentencex (Wikimedia's library, "
-        "for sentence_language), none (one sentence per line)",
+        "sentence splitter for paragraphs: rules (any language), sentencex (Wikimedia's "
+        "library, for sentence_language), none (one sentence per line)",
         default="rules",
         choices=SENTENCE_SPLITTERS,
     )
-    sentence_language: str = option("language code of the text, for sentencex", default="en")
+    sentence_language: str = option("language code of the text for sentencex", default="en")
     limit: int = option(
         "summarize only the first rows of each input (0: all)", default=0, minimum=0
     )

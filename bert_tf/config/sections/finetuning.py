@@ -65,9 +65,10 @@ def parse_grid(text: str) -> list[dict[str, str]]:
     ]
 
 
-def sequence_length_option(default: int | str) -> Any:
+def sequence_length_option(default: int | None = None) -> Any:
+    shown = "set by the task" if default is None else f"{default} for this task"
     return option(
-        f"maximum tokens per sequence, including [CLS] and [SEP] (0: {default})",
+        f"maximum tokens per sequence, including [CLS] and [SEP] (default: {shown})",
         default=0,
         minimum=0,
     )
@@ -76,9 +77,9 @@ def sequence_length_option(default: int | str) -> Any:
 def best_metric_option(*metrics: str) -> Any:
     """The key `best_metric`, whose help names a task's metrics, the default first."""
     if metrics:
-        choices = f"{', '.join(metrics)} or loss (default: {metrics[0]})"
+        choices = f"{', '.join(metrics)} or loss (default: {metrics[0]} for this task)"
     else:
-        choices = "one of the task's, or loss (default: the task's first)"
+        choices = "a metric of the task, or loss (default: set by the task)"
     return option(
         f"metric on the evaluation rows that selects the epoch saved in best/: {choices}",
         default=None,
@@ -116,8 +117,8 @@ class FinetuneConfig(TableSection, LoopSection):
         "evaluation rows, in the same formats", default=None, common=True, reads="table"
     )
     eval_fraction: float = option(
-        "fraction of the training rows held out for evaluation without --eval, chosen by a hash of "
-        "their texts (0: none)",
+        "without --eval, fraction of the training rows held out for evaluation, selected by a "
+        "hash of their texts (0: none)",
         default=0.1,
         minimum=0.0,
         below=1.0,
@@ -126,9 +127,9 @@ class FinetuneConfig(TableSection, LoopSection):
         "model directory, run directory or HuggingFace folder to start from", reads="model"
     )
     max_train_rows: int = option(
-        "use only the first rows (0: all)", default=0, minimum=0, advanced=True
+        "train only on the first rows (0: all)", default=0, minimum=0, advanced=True
     )
-    max_seq_length: int = sequence_length_option("the task's default")
+    max_seq_length: int = sequence_length_option()
     epochs: float = option(
         "passes over the training rows", default=3.0, above=0.0, maximum=1_000_000.0
     )
@@ -145,27 +146,27 @@ class FinetuneConfig(TableSection, LoopSection):
     best_metric: str | None = best_metric_option()
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
     seeds: int = option(
-        "runs with consecutive seeds, the first of them `seed`; the best model is kept",
+        "number of runs with consecutive seeds, starting at `seed`; the best model is kept",
         default=1,
         minimum=1,
         maximum=1000,
     )
     grid: str | None = option(
-        "runs with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
-        "'published' for that of the small BERTs, restricted by such values",
+        "train with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
+        "'published' for the grid of the small BERTs, restricted by such values",
         default=None,
     )
     freeze_layers: int = option(
-        "encoder layers, counted from the embeddings, that are not trained, nor are the embeddings "
-        "then (0: all are trained)",
+        "number of encoder layers to freeze, counted from the embeddings, which are frozen with "
+        "them (0: none)",
         default=0,
         minimum=0,
     )
     warmup_proportion: float = option(
-        "fraction of the steps used for warm-up", default=0.1, minimum=0.0, maximum=1.0
+        "fraction of the steps for warm-up", default=0.1, minimum=0.0, maximum=1.0
     )
     gradient_accumulation_steps: int = option(
-        "micro-batches that each batch is split into, to save memory",
+        "micro-batches per batch, to save memory",
         default=1,
         minimum=1,
         advanced=True,
@@ -273,7 +274,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
 def no_trackers() -> tuple[str, ...]:
     return option(
-        "not used: the models are gone when all rows are checked",
+        "unused: no model is kept",
         default=(),
         choices=REGISTRIES.trackers,
         advanced=True,
@@ -287,10 +288,10 @@ class LabelErrorsConfig(FinetuneConfig):
     section_name: ClassVar[str] = "label_errors"
 
     eval: str | None = option(
-        "not used: all rows of --train are checked", default=None, advanced=True
+        "unused: all rows of --train are checked", default=None, advanced=True
     )
     eval_fraction: float = option(
-        "not used: all rows of --train are checked",
+        "unused: all rows of --train are checked",
         default=0.0,
         minimum=0.0,
         maximum=0.0,
@@ -298,7 +299,7 @@ class LabelErrorsConfig(FinetuneConfig):
     )
     report_to: tuple[str, ...] = no_trackers()
     folds: int = option(
-        "parts of the rows; each is predicted by a model that is fine-tuned on all others",
+        "cross-validation folds; each fold is predicted by a model fine-tuned on the others",
         default=5,
         minimum=2,
         maximum=100,

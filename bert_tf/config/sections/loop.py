@@ -26,31 +26,31 @@ class LoopSection(Section):
         advanced=True,
     )
     xla: str = option(
-        "compile the training step with XLA (auto: on TPUs, on GPUs where shapes are fixed, on "
-        "processors where a trial finds it faster)",
+        "compile the training step with XLA (auto: on TPUs, on GPUs with fixed shapes, on CPUs "
+        "if a benchmark finds it faster)",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
     )
     cpu_kernels: str = option(
-        "compiled kernels for training on processors (auto: wherever they load; off: plain "
-        "TensorFlow, 5 to 29% slower)",
+        "compiled kernels for training on CPUs (auto: if they load; off: plain TensorFlow, 5 to "
+        "29% slower)",
         default="auto",
         choices=("auto", "off"),
         advanced=True,
         affects_output=False,
     )
     seed: int = option(
-        "random seed for initial weights, data order and dropout; any integer", default=1
+        "random seed of initial weights, data order and dropout; any integer", default=1
     )
     optimizer: str = option(
-        "optimizer; lamb is for batches of thousands of sequences",
+        "optimizer; use lamb for batches of thousands of sequences",
         default="adamw",
         choices=OPTIMIZERS,
         advanced=True,
     )
     weight_decay: float = option(
-        "decoupled weight decay, not applied to LayerNorm and biases",
+        "decoupled weight decay, except for LayerNorm and biases",
         default=0.01,
         minimum=0.0,
         advanced=True,
@@ -84,8 +84,8 @@ class LoopSection(Section):
         advanced=True,
     )
     layer_decay: float = option(
-        "layer-wise learning-rate decay: each layer's rate is that of the layer above times this "
-        "factor (1: no decay)",
+        "layer-wise learning-rate decay: the rate of each layer is that of the layer above "
+        "times this factor (1: no decay)",
         default=1.0,
         minimum=0.01,
         maximum=1.0,
@@ -93,7 +93,7 @@ class LoopSection(Section):
     )
     ema_decay: float = option(
         "decay of an exponential moving average of the weights, which is evaluated and saved in "
-        "best/ (0: no average)",
+        "best/ (0: off)",
         default=0.0,
         minimum=0.0,
         maximum=0.999999,
@@ -118,7 +118,7 @@ class LoopSection(Section):
         advanced=True,
     )
     cooldown_proportion: float = option(
-        "fraction of the steps in the final linear decay to 0 of the trapezoidal schedule",
+        "fraction of the steps for the final linear decay to 0 of the trapezoidal schedule",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -132,8 +132,8 @@ class LoopSection(Section):
         affects_output=False,
     )
     report_to: tuple[str, ...] = option(
-        "experiment trackers to log metrics to: files in the run directory, the server of "
-        "MLFLOW_TRACKING_URI, or Weights & Biases with WANDB_MODE=online; repeatable",
+        "experiment tracker to log metrics to: tensorboard (files in the run directory), mlflow "
+        "(server of MLFLOW_TRACKING_URI), wandb (needs WANDB_MODE=online to upload); repeatable",
         default=(TENSORBOARD,),
         choices=REGISTRIES.trackers,
         affects_output=False,

@@ -27,49 +27,48 @@ class ExportConfig(Section):
     section_name: ClassVar[str] = "export"
 
     run: str = option("run directory of finetune or train", reads="model")
-    output: str = option("directory to write", writes="folder")
+    output: str = option("output directory", writes="folder")
     format: str = option(
         "format to write: " + ", ".join(entry.title for entry in _FORMATS.values()),
         default=next(iter(_FORMATS)),
         choices=_FORMATS.keys(),
     )
     task: str | None = option(
-        "task that a pretrained model does without fine-tuning; needs its pretraining head "
-        "(default: the one it was fine-tuned for; a pretrained model gives vectors)",
+        "task for a pretrained model without fine-tuning; requires its pretraining head "
+        "(default: the task of fine-tuning; text vectors for a pretrained model)",
         default=None,
         choices=REGISTRIES.pretrained_tasks.keys(),
     )
     pooling: str | None = option(
-        "tokens to the vector of a text, for formats that state it (default: the model's, "
-        "otherwise mean)",
+        "pooling of token states into a text vector, for formats that store it (default: the "
+        "model's, otherwise mean)",
         default=None,
         choices=POOLINGS,
     )
     normalize: bool | None = option(
-        "whether such vectors are divided by their Euclidean norm (default: the model's, "
-        "otherwise no)",
+        "divide such vectors by their Euclidean norm (default: the model's, otherwise no)",
         default=None,
     )
     layout: str = option(
-        "folder: the model beside its weights for HuggingFace; serving: OUTPUT/1 without these, as "
-        "TensorFlow Serving wants it",
+        "folder: the model with its weights for HuggingFace; serving: OUTPUT/1 without them, "
+        "the layout of TensorFlow Serving",
         default=FOLDER,
         choices=(FOLDER, SERVING),
     )
     inputs: str = option(
-        "input of the graph: text, tokenized in it, or only token ids, which needs no "
+        "inputs of the graph: text (tokenized in the graph) or token ids, which do not require "
         "tensorflow_text",
         default=TEXT,
         choices=(TEXT, IDS),
     )
     precision: str = option(
-        "int8: beside the float32 graph one whose matrix products are of 8-bit integers, which "
-        "score then takes",
+        "int8: also write a graph with 8-bit integer matrix products, which score then prefers "
+        "to the float32 graph",
         default=FLOAT32,
         choices=(FLOAT32, INT8),
     )
     calibrate: str | None = option(
-        "labeled rows, as for evaluation, that int8 is calibrated with and measured on",
+        "labeled rows, as for evaluation, to calibrate int8 with and to measure it on",
         default=None,
         reads="table",
     )
@@ -80,18 +79,18 @@ class ExportConfig(Section):
         minimum=0.0,
     )
     license: str | None = option(
-        "license of the model for its card, as the Hugging Face Hub names it: apache-2.0, mit, … "
-        "(default: what the card of an exported folder says)",
+        "license for the model card, as a Hugging Face Hub id: apache-2.0, mit, … (default: "
+        "from the card of an exported folder)",
         default=None,
     )
     language: str | None = option(
-        "languages of the texts for its card, codes separated by commas: en or en,de (default: "
-        "what the card of an exported folder says)",
+        "comma-separated codes of the text languages for the model card: en or en,de (default: "
+        "from the card of an exported folder)",
         default=None,
     )
     base_model: str | None = option(
-        "Hub id of the weights that the model was trained from, for its card (default: known "
-        "where these are in the cache of the Hub's client)",
+        "Hub id of the pretrained weights for the model card (default: from the cache of the "
+        "Hub client if they are there)",
         default=None,
     )
 
@@ -158,8 +157,8 @@ class ImportWeightsConfig(Section):
     )
     output: str = option("model directory to write", writes="folder")
     max_position_embeddings: int | None = option(
-        "maximum sequence length of the new model; position embeddings are interpolated (default: "
-        "the source's)",
+        "maximum sequence length of the new model; position embeddings are interpolated "
+        "(default: the source's)",
         default=None,
         minimum=1,
         maximum=MAX_POSITIONS,
@@ -171,7 +170,7 @@ class ImportWeightsConfig(Section):
         reads="file",
     )
     layers: str | None = option(
-        "layers of the source that the new model has, counted from 0: '0,2,4' (default: all)",
+        "source layers to keep, counted from 0: '0,2,4' (default: all)",
         default=None,
     )
 

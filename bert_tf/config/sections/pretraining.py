@@ -26,23 +26,25 @@ class TrainingPhase(Section):
     )
     steps: int = option("training steps of the phase", default=0, minimum=0, maximum=MAX_STEPS)
     fraction: float = option(
-        "of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
+        "fraction of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
     )
     batch_size: int | None = option(
-        "default: train.batch_size", default=None, minimum=1, maximum=1_000_000
+        "sequences per step (default: train.batch_size)", default=None, minimum=1, maximum=1_000_000
     )
     gradient_accumulation_steps: int | None = option(
-        "default: train.gradient_accumulation_steps", default=None, minimum=1
+        "micro-batches per batch (default: train.gradient_accumulation_steps)",
+        default=None,
+        minimum=1,
     )
     learning_rate: float | None = option(
-        "peak learning rate of a new warm-up and decay that start with the phase "
-        "(default: the schedule continues)",
+        "peak learning rate of a new warm-up and decay that start with the phase (default: "
+        "continue the schedule)",
         default=None,
         above=0.0,
         maximum=1.0,
     )
     warmup_proportion: float = option(
-        "fraction of the steps used for warm-up, if the phase has its own learning_rate",
+        "fraction of the steps for warm-up, if the phase has its own learning_rate",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -87,7 +89,7 @@ class TrainConfig(LoopSection):
         maximum=MAX_STEPS,
     )
     max_minutes: float = option(
-        "time budget in minutes, within which the learning rate decays (0: no limit)",
+        "time budget in minutes, over which the learning rate decays (0: no limit)",
         default=0.0,
         minimum=0.0,
         advanced=True,
@@ -96,7 +98,7 @@ class TrainConfig(LoopSection):
         "sequences per step, across all replicas", default=32, minimum=1, maximum=1_000_000
     )
     gradient_accumulation_steps: int = option(
-        "micro-batches that each batch is split into, to save memory", default=1, minimum=1
+        "micro-batches per batch, to save memory", default=1, minimum=1
     )
     masking: str = masking_option(
         "masking", where=" in unmasked records (preprocess.masking=dynamic)"
@@ -107,17 +109,17 @@ class TrainConfig(LoopSection):
     random_tokens: str = masking_option("random_tokens", where=_UNMASKED)
     packing: str = option(
         "pack several short sequences into one row, batch_size of them per step on average "
-        "(auto: if that saves at least 1/6 of the rows)",
+        "(auto: if this saves at least 1/6 of the rows)",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
     )
     learning_rate: float = option("peak learning rate", default=1e-4, above=0.0, maximum=1.0)
     warmup_steps: int = option(
-        "steps of linear warm-up (0: set by warmup_proportion)", default=0, minimum=0
+        "steps of linear warm-up (0: use warmup_proportion)", default=0, minimum=0
     )
     warmup_proportion: float = option(
-        "fraction of the steps used for warm-up if warmup_steps is 0",
+        "fraction of the steps for warm-up if warmup_steps is 0",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -138,8 +140,7 @@ class TrainConfig(LoopSection):
         affects_output=False,
     )
     dry_run: bool = option(
-        "say what would be trained, how a step is computed and how much memory it takes, without "
-        "training",
+        "show the training plan, the computation of a step and its memory, without training",
         default=False,
     )
 

@@ -29,7 +29,7 @@ class RunnerConfig(Section):
         maximum=10_000,
     )
     options: tuple[str, ...] = option(
-        "Beam pipeline options, as on Beam's own command line (--flink_master=host:8081)",
+        "Beam pipeline options, as on the command line of Beam (--flink_master=host:8081)",
         default=(),
         advanced=True,
     )
@@ -50,7 +50,7 @@ class StorageConfig(Section):
     section_name: ClassVar[str] = "storage"
 
     options: tuple[str, ...] = option(
-        "options of Beam's file systems, as on Beam's own command line "
+        "options of Beam's file systems, as on the command line of Beam "
         "(--s3_region_name=eu-west-1, --hdfs_host=namenode)",
         default=(),
         advanced=True,

@@ -29,24 +29,24 @@ class ColumnsSection(TableSection):
     text_pair_column: str | None = model_column("column of the second text")
     question_column: str | None = model_column("column of the question")
     context_column: str | None = model_column("column of the context")
-    tokens_column: str | None = model_column("column of the words; in CoNLL files its number")
+    tokens_column: str | None = model_column("column of the words; in CoNLL files a column number")
     columns: tuple[str, ...] = option(
-        "column of any of the model's inputs, as INPUT=COLUMN; repeatable",
+        "column of any model input, as INPUT=COLUMN; repeatable",
         default=(),
         flag="--column",
     )
     abstain_below: float | None = option(
-        "leave the prediction empty (no decision) where its probability is below this",
+        "leave predictions with a lower probability empty (no decision)",
         default=None,
         above=0.0,
         maximum=1.0,
     )
     choices_column: tuple[str, ...] | None = model_column(
-        "column of the list of choices, or each choice's; repeatable"
+        "column with the list of choices, or of one choice; repeatable"
     )
     engine: str = option(
-        "inference engine for exported models (auto: the first that is installed and can run it; "
-        "score tries several for a second where there are many rows)",
+        "inference engine for exported models (auto: the first that is installed and supports "
+        "the model; score benchmarks several for a second if there are many rows)",
         default=AUTO,
         choices=EngineChoices(),
     )
@@ -78,19 +78,19 @@ class EvaluateConfig(ColumnsSection):
         "labeled rows, as for training: CSV, TSV, JSONL, Parquet, CoNLL columns or SQuAD JSON",
         reads="table",
     )
-    output: str = option("directory to write metrics.json and predictions to", writes="folder")
+    output: str = option("output directory for metrics.json and predictions", writes="folder")
     label_column: tuple[str, ...] | None = model_column(
-        "column of the label, repeatable where each label has one"
+        "column of the label; repeatable if each label has its own"
     )
     tag_column: str | None = model_column("column of the tags")
     entities_column: str | None = model_column("column of the entities")
     sentence_column: str | None = model_column(
-        "column of the sentence, of tables with a word per row"
+        "column of the sentence, for tables with one word per row"
     )
     answer_column: str | None = model_column("column of the answer's text")
     precision: str = option(
-        "what the engine of an exported model computes in; of any but float32 the predictions are "
-        "compared with those in float32",
+        "numeric precision of the inference engine; other than float32, predictions are also "
+        "compared with float32",
         default=FLOAT32,
         choices=PRECISIONS,
     )
@@ -102,23 +102,23 @@ class ScoreConfig(ColumnsSection):
 
     section_name: ClassVar[str] = "score"
 
-    model: str = option("exported model (of bert-pipeline export)", reads="model")
+    model: str = option("exported model (from bert-pipeline export)", reads="model")
     input: tuple[str, ...] = option(
-        "rows to score: a path or a quoted glob; repeatable", reads="tables"
+        "rows to score: path or quoted glob; repeatable", reads="tables"
     )
-    output: str = option("file, whose extension sets the format, or directory to write")
+    output: str = option("output file (the extension sets the format) or directory")
     extra_columns: tuple[str, ...] = option(
-        "a further column of predictions, of those that the model's task offers; repeatable",
+        "additional prediction column of the model's task; repeatable",
         default=(),
         flag="--extra-column",
     )
     scores: str = option(
-        "probabilities to add: best (the prediction's own), all (of every label or choice) or "
-        "top-N (the N likeliest, such as top-3)",
+        "probabilities to add: best (of the prediction), all (of every label or choice) or "
+        "top-N (of the N most likely, such as top-3)",
         default=BEST,
     )
     rename: tuple[str, ...] = option(
-        "another name for an added column, as NAME=COLUMN; repeatable",
+        "rename an added column, as NAME=COLUMN; repeatable",
         default=(),
     )
     escape_formulas: bool = option(
@@ -126,19 +126,19 @@ class ScoreConfig(ColumnsSection):
         default=False,
     )
     dry_run: bool = option(
-        "read the first rows of each input and say what would be written, without writing it",
+        "read the first rows of each input and show the output columns, without writing",
         default=False,
     )
     precision: str = option(
-        "what the engine computes in (auto: int8 where the model was exported with it, else "
-        "bfloat16 where processor and engine have it, whose probabilities differ in the third or "
-        "fourth decimal)",
+        "numeric precision of the inference engine (auto: int8 if exported with it, else "
+        "bfloat16 if processor and engine support it; bfloat16 changes the third or fourth "
+        "decimal of probabilities)",
         default=AUTO,
         choices=PRECISIONS,
     )
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
-        "rows that are read, sorted by length and written at once",
+        "rows to read, sort by length and write at once",
         default=8192,
         minimum=1,
         advanced=True,

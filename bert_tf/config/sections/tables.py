@@ -32,12 +32,12 @@ class RowSection(Section):
     always_needed: ClassVar[tuple[str, ...]] = ()
 
     encoding: str = option(
-        "character encoding of the input files, by Python name: latin-1, cp1252, utf-16, …",
+        "character encoding of the input files, as a Python name: latin-1, cp1252, utf-16, …",
         default="utf-8",
     )
     header: bool = option(
-        "whether the first line of CSV and TSV files names the columns; without a header, "
-        "columns are numbered from 1 (--text-column 2)",
+        "read column names from the first line of CSV and TSV files; without a header, columns "
+        "are numbered from 1 (--text-column 2)",
         default=True,
         flag="--header/--no-header",
     )
@@ -78,7 +78,7 @@ class RowSection(Section):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
     max_table_megabytes: float = option(
-        "maximum memory for the rows of one file, which training and evaluation load whole",
+        "maximum memory for the rows of one file, which training and evaluation load at once",
         default=4000.0,
         minimum=1.0,
         advanced=True,

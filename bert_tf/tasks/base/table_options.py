@@ -20,11 +20,11 @@ class TableTaskConfig(FinetuneConfig):
     always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
 
     text_column: str = option("column of the text", default="text")
-    text_pair_column: str | None = option("column of the second text", default=None)
+    text_pair_column: str | None = option("column of the second text of a pair", default=None)
     label_column: str = option("column of the label", default="label")
     long_texts: str = option(
-        "what is read of texts longer than max_seq_length: their head, their head and tail, or all "
-        "in overlapping windows whose logits are averaged",
+        "handling of texts longer than max_seq_length: use only the head, the head and tail, or "
+        "all of it in overlapping windows whose logits are averaged",
         default=HEAD,
         choices=LONG_TEXTS,
     )
@@ -56,17 +56,15 @@ class DistillationConfig(TableTaskConfig):
     """Fine-tunes on labels, or on labels and predictions of a larger model."""
 
     teacher: str | None = option(
-        "run or model directory, fine-tuned for the same task, whose predictions are learned as "
-        "well",
+        "run or model directory, fine-tuned for the same task, to distill from",
         default=None,
         reads="model",
     )
     unlabeled: str | None = option(
-        "rows without labels that are learned from the teacher alone", default=None, reads="table"
+        "rows without labels for distillation from --teacher", default=None, reads="table"
     )
     distill_weight: float = option(
-        "with --teacher: fraction of the loss that is the distance to its predictions; the rest is "
-        "the loss of the labels",
+        "with --teacher: fraction of the loss for distillation; the rest is the loss of the labels",
         default=0.5,
         minimum=0.0,
         maximum=1.0,
@@ -106,7 +104,7 @@ class SoftLabelConfig(DistillationConfig):
     """The same for tasks whose predictions are probabilities."""
 
     distill_temperature: float = option(
-        "with --teacher: what the logits of both models are divided by before they are compared",
+        "with --teacher: temperature of the softmax of both models in the distillation loss",
         default=2.0,
         above=0.0,
         maximum=100.0,

@@ -41,22 +41,22 @@ class ClassificationConfig(SoftLabelConfig):
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = best_metric_option(*METRICS)
     class_weights: str = option(
-        "weights of the labels in the loss: none, balanced (the rarer, the higher), or "
-        "label=weight,… (1 for labels left out)",
+        "label weights in the loss: none, balanced (higher for rare labels), or label=weight,… "
+        "(1 for other labels)",
         default=NONE,
     )
     weight_column: str | None = option(
-        "column with the weight of each training row in the loss, a number from 0", default=None
+        "column with the weight of each training row in the loss, 0 or above", default=None
     )
     label_smoothing: float = option(
-        "fraction of each target that is spread over all labels",
+        "fraction of each target to spread over all labels",
         default=0.0,
         minimum=0.0,
         below=1.0,
     )
     calibration: str = option(
-        "temperature: divide logits by what makes probabilities match frequencies on the --eval "
-        "rows; predicted labels stay the same",
+        "temperature: fit a softmax temperature on the evaluation rows; predicted labels do not "
+        "change",
         default=UNCALIBRATED,
         choices=(UNCALIBRATED, TEMPERATURE),
     )

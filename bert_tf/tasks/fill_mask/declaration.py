@@ -18,7 +18,7 @@ class FillMaskConfig(ExportConfig):
     """Exports a pretrained model that fills masks."""
 
     top_k: int = option(
-        "candidates for each masked token, out of the whole vocabulary",
+        "candidates per masked token, from the whole vocabulary",
         default=5,
         minimum=1,
         maximum=1000,

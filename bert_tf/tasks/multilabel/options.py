@@ -40,19 +40,19 @@ class MultiLabelConfig(SoftLabelConfig):
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     label_column: tuple[str, ...] = option(  # type: ignore[assignment]
-        "column of the labels: a list, or a text of them; given several times, the columns that "
-        "hold 0 or 1 for the label of their name",
+        "column of the labels: a list, or a text with separators; if repeated, columns of 0 or "
+        "1 named after their labels",
         default=("label",),
     )
     label_names: tuple[str, ...] = option(
         "names of labels that a file has as numbers from 0, or as a list of zeros and ones: A,B,C",
         default=(),
     )
-    label_separator: str = option("what separates the labels of a text", default=SEPARATOR)
+    label_separator: str = option("separator of labels in a text", default=SEPARATOR)
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     thresholds: str = option(
-        "probability from which a row has a label: the one with the best F1 on the --eval rows, "
-        f"for all labels (global) or each (per-label); or {FIXED}",
+        "minimum probability of a predicted label: best F1 on the evaluation rows, for all "
+        f"labels (global) or each (per-label); or {FIXED}",
         default=GLOBAL,
         choices=(GLOBAL, PER_LABEL, FIXED),
     )

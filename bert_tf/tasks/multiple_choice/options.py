@@ -47,15 +47,15 @@ class MultipleChoiceConfig(FinetuneConfig):
 
     context_column: str = option("column of the context", default="context")
     question_column: str | None = option(
-        "column of the text that every choice continues: a question, the start of a sentence",
+        "column of a question or start of a sentence that every choice continues",
         default=None,
     )
     choices_column: tuple[str, ...] = option(
-        "column of the list of choices, or each choice's; repeatable", default=("choices",)
+        "column with the list of choices, or of one choice; repeatable", default=("choices",)
     )
-    label_column: str = option("column of the right choice", default="label")
+    label_column: str = option("column of the correct choice", default="label")
     label_form: str = option(
-        "what a label is: the number of the choice, from 0, or its text (auto: numbers if all "
+        "form of the labels: number of the choice, from 0, or its text (auto: number if all "
         "training labels are whole numbers)",
         default="auto",
         choices=("auto", "number", "text"),

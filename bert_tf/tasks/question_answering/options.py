@@ -39,14 +39,14 @@ class QuestionAnsweringConfig(FinetuneConfig):
     train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet", reads="table")
     question_column: str = option("column of the question", default="question")
     context_column: str = option("column of the context", default="context")
-    answer_column: str = option("column of the answer's text", default="answer")
+    answer_column: str = option("column of the answer text", default="answer")
     answer_start_column: str = option(
-        "column of the answer's start in the context, as a character offset",
+        "column of the character offset of the answer in the context",
         default="answer_start",
     )
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     doc_stride: int = option(
-        "tokens between the starts of windows of a long context; at most the tokens of a window",
+        "stride in tokens between windows of a long context; at most the tokens of a window",
         default=128,
         minimum=1,
     )
@@ -55,18 +55,18 @@ class QuestionAnsweringConfig(FinetuneConfig):
     )
     max_answer_length: int = option("maximum tokens per answer", default=30, minimum=1)
     n_best_size: int = option(
-        "candidate spans kept per question", default=20, minimum=1, maximum=1000, advanced=True
+        "candidate spans per question", default=20, minimum=1, maximum=1000, advanced=True
     )
     null_score_diff_threshold: float | None = option(
-        "predict no answer if the null score exceeds the best span's by more than this (default: "
-        "tuned for F1 where the evaluation rows have questions with and without an answer, else "
-        "0)",
+        "predict no answer if the null score exceeds the best span's by more than this "
+        "(default: tuned for F1 if the evaluation rows have questions with and without an "
+        "answer, else 0)",
         default=None,
         advanced=True,
     )
     sentence_margin: float = option(
-        "an answer that runs over the end of a sentence yields to the best one within a sentence "
-        "whose score is lower by at most this (0: never)",
+        "prefer the best answer within one sentence to an answer across sentences if its score "
+        "is lower by at most this (0: never)",
         default=3.0,
         minimum=0.0,
         advanced=True,

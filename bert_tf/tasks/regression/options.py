@@ -28,8 +28,8 @@ class RegressionConfig(DistillationConfig):
     label_column: str = option("column of the number", default="label")
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     target_scaling: str = option(
-        "standard: train on numbers shifted and scaled to mean 0 and standard deviation 1 "
-        "(predictions have the original scale); none: on the numbers themselves",
+        "standard: train on targets with mean 0 and standard deviation 1 (predictions have the "
+        "original scale); none: train on unscaled targets",
         default=STANDARD,
         choices=(STANDARD, NONE),
     )

@@ -47,17 +47,17 @@ class SimilarityConfig(FinetuneConfig):
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     loss: str = option(
-        "what rows are and how they are learned, by the names of sentence-transformers: "
-        f"{RANKING}: an anchor and a text that matches it, all other texts of the batch are "
-        f"negatives; {TRIPLET}: anchor, positive and negative; {COSENT}: two texts and a score",
+        f"loss, named as in sentence-transformers, which sets the columns: {RANKING} (an anchor "
+        f"and a matching text; all other texts of the batch are negatives), {TRIPLET} (anchor, "
+        f"positive and negative), {COSENT} (two texts and a score)",
         default=RANKING,
         choices=(RANKING, TRIPLET, COSENT),
     )
     text_column: str | None = option(
-        f"column of the first text (default: anchor, with --loss {COSENT} text)", default=None
+        f"column of the first text (default: anchor, or text with --loss {COSENT})", default=None
     )
     text_pair_column: str | None = option(
-        f"column of the second text (default: positive, with --loss {COSENT} text_pair)",
+        f"column of the second text (default: positive, or text_pair with --loss {COSENT})",
         default=None,
     )
     negative_column: tuple[str, ...] = option(
@@ -66,34 +66,36 @@ class SimilarityConfig(FinetuneConfig):
         default=(),
     )
     label_column: str | None = option(
-        f"column of the score of a pair, any numbers, with --loss {COSENT} (default: {SCORE})",
+        f"column of the similarity score of a pair, any number, with --loss {COSENT} (default: "
+        f"{SCORE})",
         default=None,
     )
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
     scale: float | None = option(
-        f"what cosines are multiplied by, the inverse of a temperature (default: {SCALE:g})",
+        "factor of cosine similarities in the loss, the inverse of a temperature (default: "
+        f"{SCALE:g})",
         default=None,
         above=0.0,
         maximum=1000.0,
     )
     triplet_margin: float | None = option(
-        "how much farther than the positive the negative should be, with --loss "
-        f"{TRIPLET} (default: {TRIPLET_MARGIN:g})",
+        f"minimum margin between the distances to negative and positive, with --loss {TRIPLET} "
+        f"(default: {TRIPLET_MARGIN:g})",
         default=None,
         above=0.0,
     )
     triplet_distance: str | None = option(
-        f"distance of two vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
+        f"distance between vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
         default=None,
         choices=(EUCLIDEAN, COSINE),
     )
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = option(
         "metric on the evaluation rows that selects the epoch saved in best/: "
-        f"{', '.join(SCORE_METRICS)} of scored pairs, {', '.join(RETRIEVAL_METRICS)} of others, "
-        "triplet_accuracy where rows have negatives, or loss (default: spearman, "
-        "triplet_accuracy, mrr@10)",
+        f"{', '.join(SCORE_METRICS)} for scored pairs, {', '.join(RETRIEVAL_METRICS)} for others, "
+        "triplet_accuracy for rows with negatives, or loss (default: spearman, triplet_accuracy "
+        "or mrr@10)",
         default=None,
     )
 

@@ -42,36 +42,38 @@ class TaggingConfig(FinetuneConfig):
 
     train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV", reads="table")
     text_column: str = option(
-        "column of the text, of rows with entities and of rows to score", default="text"
+        "column of the text, for rows with entities and rows to score", default="text"
     )
     tokens_column: str | None = option(
-        "column of the words; in CoNLL files its number (default: tokens; 1, in CoNLL-U 2)",
+        "column of the words; in CoNLL files a column number (default: tokens; 1, in CoNLL-U 2)",
         default=None,
     )
     tag_column: str | None = option(
-        "column of the tags; in CoNLL files its number (default: tags; the last, in CoNLL-U 4)",
+        "column of the tags; in CoNLL files a column number (default: tags; the last, in "
+        "CoNLL-U 4)",
         default=None,
     )
     entities_column: str = option(
-        "column of a text's entities: a list of {start, end, label}, in characters",
+        "column of the entities of a text: a list of {start, end, label}, in characters",
         default="entities",
     )
     sentence_column: str | None = option(
-        "column of the sentence, of tables with a word per row (default: sentence, sentence_id, "
-        "Sentence # and the like)",
+        "column of the sentence, for tables with one word per row (default: sentence, "
+        "sentence_id, Sentence # and similar)",
         default=None,
     )
     tag_names: tuple[str, ...] = option(
-        "names of tags that a file has as numbers, from 0: O,B-PER,I-PER", default=()
+        "names of tags that a file has as numbers from 0: O,B-PER,I-PER", default=()
     )
     scheme: str = option(
-        "how tags mark entities (auto: by the tags; plain: each tag is a label of its own)",
+        "tagging scheme of entities (auto: detect from the tags; plain: each tag is a label of "
+        "its own)",
         default=AUTO,
         choices=(AUTO, *SCHEMES, PLAIN),
     )
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     window_stride: int = option(
-        "tokens between the starts of windows of a long text; at most the tokens of a window",
+        "stride in tokens between windows of a long text; at most the tokens of a window",
         default=64,
         minimum=1,
     )

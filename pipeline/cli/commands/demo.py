@@ -28,7 +28,7 @@ from pipeline.outputs.job import RunOptions
 @click.option("--quiet", is_flag=True, help=QUIET_HELP)
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(output: str, weights: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
-    """Runs the whole pipeline, from raw text to scored files, on this machine without a network.
+    """Runs the whole pipeline on this machine, from raw text to scored files, without a network.
 
     \b
     Example:

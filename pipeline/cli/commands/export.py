@@ -13,7 +13,7 @@ _TASKS = pretrained_tasks()
 _SUMMARY = (
     "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
     "sentence-transformers, KerasHub or google-research/bert. With --task, "
-    "--help also shows the options of that task."
+    "--help also shows the options of the task."
 )
 _EXAMPLES = "\n".join(
     (

@@ -27,16 +27,16 @@ PRETRAIN = "pretrain"
     required=True,
     metavar="FILE",
     type=InputPath("any"),
-    help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON; for pretrain a corpus: a "
-    "path or a quoted glob",
+    help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON; for pretrain a corpus: "
+    "path or quoted glob",
 )
 @click.option(
     "--init",
     "weights",
     metavar="MODEL",
     type=InputPath("model"),
-    help="model directory or HuggingFace folder to start from [default: MiniLM, if the package "
-    "with it is installed]",
+    help="model directory or HuggingFace folder to start from [default: MiniLM, if its package "
+    "is installed]",
 )
 @click.option(
     "--output",
@@ -49,11 +49,10 @@ PRETRAIN = "pretrain"
     "assignments",
     multiple=True,
     metavar="finetune.key=value",
-    help="a key of the config that is known already (for pretrain of vocab, preprocess or train); "
-    "repeatable",
+    help="set a key of the config (for pretrain, of vocab, preprocess or train); repeatable",
 )
 @click.option("--overwrite", is_flag=True, help="replace the config if it exists")
-@click.option("--json", "as_json", is_flag=True, help="print what was chosen as JSON")
+@click.option("--json", "as_json", is_flag=True, help="print the chosen values as JSON")
 @click.option("--quiet", is_flag=True, help=QUIET_HELP)
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
@@ -67,13 +66,13 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Looks at labeled rows and writes a commented config to fine-tune on them.
+    """Inspects labeled rows and writes a commented config to fine-tune on them.
 
-    Finds encoding and columns, shows labels, lengths, duplicates and rows that cannot be used,
-    proposes length, batch size, learning rate and epochs, and times training steps on the rows.
+    Detects encoding and columns, shows labels, lengths, duplicates and unusable rows, proposes
+    sequence length, batch size, learning rate and epochs, and times training steps on the rows.
 
-    TASK pretrain looks at a corpus and writes a config for vocab, preprocess and train: vocabulary
-    and model of a size for so much text, length, batch size, learning rate and steps.
+    TASK pretrain inspects a corpus and writes a config for vocab, preprocess and train, with
+    vocabulary size, model size, sequence length, batch size, learning rate and steps for it.
 
     \b
     Example:

@@ -31,36 +31,38 @@ _FLAGS = {
     show_default=True,
     help="number of examples or rows to show",
 )
-@click.option(
-    "--all-settings", is_flag=True, help="show the config keys that have their defaults, too"
-)
+@click.option("--all-settings", is_flag=True, help="also show config keys with default values")
 @click.option("--html", metavar="FILE", type=PathText(), help="write a web page with plots instead")
 @click.option(
     "--vocab",
     metavar="FILE",
     type=InputPath("file"),
-    help="with --html, of a corpus: find its unknown words",
+    help="with --html, for a corpus: vocabulary to find unknown words with",
 )
-@click.option("--cased", is_flag=True, default=None, help="that vocabulary is cased")
+@click.option("--cased", is_flag=True, default=None, help="the vocabulary is cased")
 @click.option(
     "--text-column",
     metavar="NAME",
-    help="with --html, of a corpus: column or JSON key that holds the text  [default: text]",
+    help="with --html, for a corpus: column or JSON key of the text [default: text]",
 )
-@click.option("--encoding", metavar="NAME", help="with --html, of a corpus: its encoding")
+@click.option("--encoding", metavar="NAME", help="with --html, for a corpus: character encoding")
 @click.option(
     "--header/--no-header",
     default=None,
-    help="with --html, of a corpus: whether the first line of CSV and TSV names the columns",
+    help="with --html, for a corpus: read column names from the first line of CSV and TSV files",
 )
 @click.option(
     "--set",
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="with --html, of a corpus: how it is read (preprocess.format=text)",
+    help="with --html, for a corpus: set a key of preprocess (preprocess.format=text); repeatable",
 )
-@click.option("--overwrite", is_flag=True, help="let --html replace a file that is not such a page")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="let --html replace a file that is not a page of inspect or report",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the manifest as JSON instead")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
@@ -73,10 +75,10 @@ def command(
     verbose: bool,
     **of_corpus: Any,
 ) -> None:
-    """Shows the config, counts and metrics of the artifact at PATH, and samples from it.
+    """Shows the config, counts, metrics and samples of the artifact at PATH.
 
-    With --html, PATH may also be a corpus, a file or a quoted glob, before anything is made from
-    it: its scripts, lengths, copies and unknown words, and what rules of preprocess leave out.
+    With --html, PATH may also be a corpus (a file or a quoted glob): the page shows its scripts,
+    lengths, duplicates and unknown words, and the documents that preprocess would drop.
 
     \b
     Example:

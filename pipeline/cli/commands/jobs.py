@@ -32,8 +32,8 @@ _JOBS = (
         sections=(PreprocessConfig, RunnerConfig),
         job="pipeline.jobs.pretraining_examples",
         summary=(
-            "Writes TFRecords for masked-LM and next-sentence prediction, which the trainers of "
-            "google-research/bert, TF Model Garden and NVIDIA also read."
+            "Writes TFRecords for masked-LM and next-sentence prediction, also readable by the "
+            "trainers of google-research/bert, TF Model Garden and NVIDIA."
         ),
         example=(
             "bert-pipeline preprocess --input 'corpus/*.txt.gz' --vocab vocab.txt --output data"
@@ -65,8 +65,8 @@ _JOBS = (
         sections=(ScoreConfig, RunnerConfig),
         job="pipeline.jobs.scoring",
         summary=(
-            "Adds the model's predictions as columns to every input row, in input order and with "
-            "all other columns unchanged."
+            "Adds predictions as columns to every input row, in input order and with all other "
+            "columns unchanged."
         ),
         example="bert-pipeline score --model complaints-model --input new.csv --output scored.csv",
         has_rows=True,
@@ -76,8 +76,8 @@ _JOBS = (
         sections=(EmbedConfig, RunnerConfig),
         job="pipeline.jobs.embedding",
         summary=(
-            "Writes a vector for the text of every input row, in input order, or with --tokens a "
-            "vector for each of its tokens."
+            "Writes a vector for the text of every input row, in input order, or with --tokens one "
+            "for each token."
         ),
         example="bert-pipeline embed --model minilm --input texts.csv --output vectors.parquet",
         has_rows=True,
@@ -86,7 +86,7 @@ _JOBS = (
         name="search",
         sections=(SearchConfig, RunnerConfig),
         job="pipeline.jobs.searching",
-        summary="Writes for every query the nearest texts of a corpus, by the vectors of a model.",
+        summary="Finds the nearest texts of a corpus for every query, by the vectors of a model.",
         example=(
             "bert-pipeline search --queries queries.csv --corpus texts.csv --model minilm "
             "--output results.jsonl"
@@ -97,8 +97,8 @@ _JOBS = (
         sections=(SummarizeConfig, RunnerConfig),
         job="pipeline.jobs.summarizing",
         summary=(
-            "Adds an extractive summary to every input row, in input order: the sentences that are "
-            "most similar to the document and differ from each other, with their places in it."
+            "Adds an extractive summary to every input row, in input order: the sentences most "
+            "similar to the document and different from each other, with their positions."
         ),
         example=(
             "bert-pipeline summarize --model minilm --input articles.csv --output summaries.jsonl"

@@ -20,7 +20,7 @@ command = JobCall(
     ),
     job="pipeline.jobs.label_errors",
     summary=(
-        "Finds labeled rows whose label is likely wrong: each is predicted by a model that is "
+        "Finds labeled rows whose label is likely wrong, by predictions of models that were "
         "fine-tuned on other rows."
     ),
     example="\n".join(declared.example for declared in _TASKS.values()),

@@ -15,12 +15,12 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="lines for people, or nested JSON",
+    help="readable lines or nested JSON",
 )
 def command(path: str, style: str) -> None:
-    """Shows what the artifact at PATH was made from, back to files that no job made.
+    """Shows the inputs of the artifact at PATH, back to the raw files.
 
-    Inputs are compared with what was read; changed or missing ones are reported.
+    Changed or missing inputs are reported.
 
     \b
     Example:

@@ -11,15 +11,15 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 @click.command("report", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=InputPath("folder"))
 @click.option(
-    "--output", metavar="FILE", type=PathText(), required=True, help="the page to write, page.html"
+    "--output", metavar="FILE", type=PathText(), required=True, help="page to write (page.html)"
 )
 @click.option(
     "--text",
     "texts",
     metavar="TEXT",
     multiple=True,
-    help="show how the models read it: attention, nearest words, and what they predict; [MASK] is "
-    "what pretrained ones predict; repeatable",
+    help="text to show attention, nearest words and predictions for; pretrained models predict its "
+    "[MASK]; repeatable",
 )
 @click.option(
     "--text-pair",
@@ -27,10 +27,12 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
     metavar="TEXT TEXT",
     nargs=2,
     multiple=True,
-    help="the same of two texts read together, such as a question and its context; repeatable",
+    help="the same for a pair of texts, such as a question and its context; repeatable",
 )
-@click.option("--overwrite", is_flag=True, help="replace a file that is not such a page")
-@click.option("--json", "as_json", is_flag=True, help="print what was written as JSON")
+@click.option(
+    "--overwrite", is_flag=True, help="replace a file that is not a page of report or inspect"
+)
+@click.option("--json", "as_json", is_flag=True, help="print the runs and the output path as JSON")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
     runs: tuple[str, ...],
@@ -43,8 +45,8 @@ def command(
 ) -> None:
     """Shows runs of train and finetune side by side as one web page.
 
-    It has their curves, settings, data and evaluations, and needs no network. Runs that are not
-    finished are shown as far as they are.
+    The page has their curves, settings, data and evaluations, and needs no network. Unfinished
+    runs are shown up to their latest step.
 
     \b
     Example:

@@ -11,8 +11,8 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 def command() -> None:
     """Prints the JSON Schema of config files, with every key, its type, bounds and default.
 
-    An editor that is given the schema completes and checks the keys of a YAML file: write it to a
-    file and begin the config with "# yaml-language-server: $schema=FILE".
+    Editors use the schema to complete and check YAML files: write it to a file and begin the
+    config with "# yaml-language-server: $schema=FILE".
 
     \b
     Example:

@@ -14,15 +14,15 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
-    help="of this machine, where the page is served; 0 takes any that is free",
+    help="local port to serve the page on (0: any free port)",
 )
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(model: str, port: int, verbose: bool) -> None:
-    """Serves a page to try a model on: type a text, see what it predicts.
+    """Serves a page to try a model in the browser: type a text, see the predictions.
 
-    MODEL is an export, a run of finetune, or its best/. Label probabilities are bars, answers and
-    entities are marked in their text. The page is only on 127.0.0.1, and texts are neither stored
-    nor logged. Ctrl-C ends it.
+    MODEL is an export, a run of finetune, or its best/. Label probabilities are shown as bars,
+    answers and entities are marked in the text. The page is only served on 127.0.0.1, and texts
+    are neither stored nor logged. Stop with Ctrl-C.
 
     \b
     Example:

@@ -17,9 +17,9 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath("any"))
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 def command(paths: tuple[str, ...], as_json: bool) -> int:
-    """Compares the files of artifacts with the SHA-256 in their manifests.
+    """Compares the files of artifacts with the SHA-256 checksums in their manifests.
 
-    Every file is read in full. Exits with 1 if any is missing or not what was written.
+    Reads every file in full. Exits with 1 if a file is missing or has changed.
 
     \b
     Example:

@@ -21,4 +21,4 @@ def test_the_limit_is_for_commands_that_read_rows(name):
     assert ("--max-rejects" in shown) == (
         name in (*labeled, "vocab", "preprocess", "score", "embed", "summarize")
     )
-    assert ("(default: 10%)" in " ".join(shown.split())) == (name in labeled)
+    assert ("[default: 10%]" in " ".join(shown.split())) == (name in labeled)

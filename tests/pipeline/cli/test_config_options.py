@@ -31,9 +31,33 @@ def test_the_options_of_a_command_come_before_those_it_shares(help_of):
     assert places == sorted(places)
 
 
+def test_options_are_grouped_and_ordered_by_need(help_of):
+    shown = help_of("finetune", "classification", "--help")
+    headings = ("Files and columns", "Training", "Evaluation", "Loss and probabilities")
+    listed = (
+        *("Input, output and model:", "Files and columns:", "  --text-column", "  --label-column"),
+        *("  --encoding", "  --header", "Training:", "  --epochs", "  --batch-size"),
+        *("  --learning-rate", "  --max-seq-length", "  --long-texts", "Evaluation:"),
+        *("  --eval-fraction", "  --best-metric", "  --seeds", "  --grid"),
+        *("Loss and probabilities:", "  --class-weights", "  --label-smoothing", "  --calibration"),
+        *("Distillation:", "  --teacher", "Machine:", "  --strategy", "  --seed", "General:"),
+    )
+    places = [shown.index(f"\n{line}") for line in listed]
+    assert places == sorted(places)
+    assert "\nOptions:" not in shown
+    assert not [title for title in headings if f"\n{title}:" in help_of("export", "--help")]
+
+
+@pytest.mark.parametrize(("task", "length"), [("classification", 128), ("qa", 384)])
+def test_a_default_of_the_task_is_shown_as_such(task, length, help_of):
+    shown = " ".join(help_of("finetune", task, "--help").split())
+    assert f"including [CLS] and [SEP] [default: {length} for this task]" in shown
+    assert "(default: " not in shown
+
+
 def test_a_list_that_is_empty_by_default_shows_no_default(help_of):
     shown = " ".join(help_of("score", "--help").split())
-    assert "that the model's task offers; repeatable --scores" in shown
+    assert "column of the model's task; repeatable --rename" in shown
 
 
 @pytest.mark.parametrize("name", [name for name in SECTIONS if name not in ("runner", "storage")])

@@ -15,7 +15,7 @@ def test_finetune_shows_the_tasks_and_what_they_have_in_common(help_of):
     assert "--learning-rate" in shown
     assert "--label-column" not in shown
     assert "doc" not in shown
-    assert "best/: one of the task's, or loss (default: the task's first)" in " ".join(
+    assert "best/: a metric of the task, or loss [default: set by the task]" in " ".join(
         shown.split()
     )
 
@@ -27,7 +27,7 @@ def test_a_tasks_help_shows_its_own_options_alone(before, help_of):
     shown = " ".join(shown.split())
     assert "finetune.n_best_size=20" in shown
     assert "finetune.n_best_size" not in help_of("finetune", *before, "qa", "--help")
-    for flag in ("--doc-stride", "--learning-rate", "exact_match", "(0: 384)"):
+    for flag in ("--doc-stride", "--learning-rate", "exact_match", "[default: 384 for this task]"):
         assert flag in shown
     for flag in ("--label-column", "column of the text", "macro_f1", "classification"):
         assert flag not in shown
