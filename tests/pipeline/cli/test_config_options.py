@@ -33,19 +33,18 @@ def test_the_options_of_a_command_come_before_those_it_shares(help_of):
 
 def test_options_are_grouped_and_ordered_by_need(help_of):
     shown = help_of("finetune", "classification", "--help")
-    headings = ("Files and columns", "Training", "Evaluation", "Loss and probabilities")
     listed = (
         *("Input, output and model:", "Files and columns:", "  --text-column", "  --label-column"),
         *("  --encoding", "  --header", "Training:", "  --epochs", "  --batch-size"),
         *("  --learning-rate", "  --max-seq-length", "  --long-texts", "Evaluation:"),
         *("  --eval-fraction", "  --best-metric", "  --seeds", "  --grid"),
         *("Loss and probabilities:", "  --class-weights", "  --label-smoothing", "  --calibration"),
-        *("Distillation:", "  --teacher", "Machine:", "  --strategy", "  --seed", "General:"),
+        *("Distillation:", "  --teacher", "Machine:", "  --strategy", "  --seed N", "General:"),
     )
     places = [shown.index(f"\n{line}") for line in listed]
     assert places == sorted(places)
     assert "\nOptions:" not in shown
-    assert not [title for title in headings if f"\n{title}:" in help_of("export", "--help")]
+    assert "\nFiles and columns:" not in help_of("export", "--help")
 
 
 @pytest.mark.parametrize(("task", "length"), [("classification", 128), ("qa", 384)])
