@@ -25,14 +25,9 @@ def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def group_means(
     arrays: Mapping[str, np.ndarray], owners: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Average consecutive rows of one owner.
+    """Average floating point [rows, …] over consecutive rows of one owner, int [rows].
 
-    Args:
-        arrays: floating point [rows, …] by name.
-        owners: integers [rows], the rows of an owner being consecutive.
-
-    Returns:
-        First row of each owner, int64 [owners], and means [owners, …] by name.
+    Returns the first row of each owner, int64 [owners], and means [owners, …] by name.
     """
     if not len(owners):
         return np.zeros(0, np.int64), dict(arrays)
@@ -47,7 +42,7 @@ def group_means(
 
 
 def unsigned_seed(seed: int, bits: int) -> int:
-    """Lowest bits of a seed, in two's complement: a seed that fits stays what it is."""
+    """Lowest bits of a seed, in two's complement."""
     return seed % 2**bits
 
 

@@ -22,8 +22,6 @@ def file_sha256(path: str | Path) -> str:
 
 
 class HashingStream:
-    """Hashes writes to a binary file."""
-
     def __init__(self, file: BinaryIO):
         self._file = file
         self._digest = hashlib.sha256()
@@ -76,14 +74,9 @@ def check_sums(
     *,
     known: Mapping[str, str] | None = None,
 ) -> None:
-    """Compare files of a folder with its `SHA256SUMS`; pass a folder that has none.
+    """Compare files of a folder with its `SHA256SUMS`, if any; InputError for differences.
 
-    Args:
-        is_read: which of the listed paths matter.
-        known: SHA-256 by relative path of files that were just hashed; the others are read.
-
-    Raises:
-        InputError: a listed file is missing or differs.
+    `is_read` selects listed paths; `known` are SHA-256 by path of files that were just hashed.
     """
     for name, sha256 in read_sums(folder).items():
         if not is_read(name):

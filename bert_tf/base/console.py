@@ -36,9 +36,7 @@ _NO_TERMINALS = ("dumb", "unknown")
 class Console:
     """Prints lines and shows progress: a bar on a terminal, a line every `log_seconds` in a log.
 
-    Args:
-        quiet: only show warnings.
-        journal: takes every line that a log would show, also those that `quiet` leaves out.
+    `quiet` only shows warnings; `journal` takes every line that a log would show regardless.
     """
 
     def __init__(
@@ -67,7 +65,6 @@ class Console:
             self._print(line)
 
     def warn(self, line: str) -> None:
-        """Print a line about something that looks wrong but does not stop the job."""
         self._note(f"warning: {line}")
         self._print(f"warning: {line}")
 

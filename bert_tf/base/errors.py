@@ -28,9 +28,7 @@ class NoRowsError(InputError):
 class RowsRejected(InputError):
     """The rest of a file cannot be used after rows of it were rejected (exit code 1).
 
-    Args:
-        message: begins with the reasons of the rejects.
-        rejects: all of them, or none if they were not kept.
+    `rejects` are all rejects of the file, or none if they were not kept.
     """
 
     def __init__(self, message: str, rejects: Sequence[Any] = ()):
@@ -66,13 +64,10 @@ def are_installed(packages: Iterable[str]) -> bool:
 
 
 def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
-    """Raise UsageError if a package is not installed, without importing any.
+    """Raise UsageError if a package, by import name, is not installed, without importing any.
 
-    Args:
-        asked: the request that needs them: `--engine openvino`.
-        packages: import names.
-        extra: the extra of this package that installs them.
-        instead: alternative for the user.
+    `asked` is the request that needs them (`--engine openvino`), `extra` the extra that installs
+    them, `instead` an alternative for the user.
     """
     missing = [package for package in packages if not are_installed([package])]
     if missing:

@@ -22,11 +22,9 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file.
+    """Read a JSON file; UsageError if it cannot be read.
 
-    Raises:
-        UsageError: the file cannot be read.
-        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON.
+    Raises InputError if it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or not JSON.
     """
     try:
         with Path(path).open("rb") as stream:

@@ -1,8 +1,6 @@
-"""Compiled helpers of several kernels: ranges, characters, 64-bit hashes, random numbers by key.
-
-Orders, splits and random choices of jobs follow from these functions, so none may change its
-results. Numba renews a cached kernel only when its own file changes: after an edit here, delete the
-`__pycache__` folders.
+"""Compiled helpers: ranges, characters, 64-bit hashes, random numbers by key. Orders, splits and
+random choices of jobs follow from them, so none may change its results. Numba renews a cached
+kernel only when its own file changes: after an edit here, delete the `__pycache__` folders.
 """
 
 from __future__ import annotations

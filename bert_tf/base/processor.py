@@ -103,11 +103,9 @@ def map_ahead(
     threads: int | None = None,
     depth: int | None = None,
 ) -> Iterator[Result]:
-    """Yield `function` of every item in order, computed ahead in threads.
+    """Yield `function` of every item in order, computed ahead in `threads`, one per core if None.
 
-    Args:
-        threads: items mapped at once; None for one per core.
-        depth: items mapped, or waiting for the consumer; None for two per thread.
+    `depth` items are mapped or waiting for the consumer; None for two per thread.
     """
     threads = usable_cores() if threads is None else threads
     depth = 2 * threads if depth is None else depth

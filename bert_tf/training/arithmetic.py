@@ -32,11 +32,9 @@ BUSY = 0.1  # fraction of the cores; while others take more, no peak can be meas
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPolicy:
-    """Arithmetic of the layers, and the compiler of the step.
+    """Keras dtype policy of the layers, but for variables and optimizer (float32), and XLA.
 
-    Attributes:
-        policy: Keras dtype policy; variables and the optimizer stay in float32.
-        use_kernels: whether encoders use `bert_tf.cpu.forward`.
+    `use_kernels`: whether encoders use `bert_tf.cpu.forward`.
     """
 
     policy: str
@@ -51,7 +49,6 @@ class PrecisionPolicy:
 
     @property
     def scale_loss(self) -> bool:
-        """Whether gradients need loss scaling, as in float16."""
         return self.policy == "mixed_float16"
 
 
@@ -102,7 +99,6 @@ def choose_precision(
 
 
 def has_accelerator() -> bool:
-    """Whether TensorFlow sees a GPU or a TPU."""
     return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
 
 
@@ -149,11 +145,9 @@ def settle_arithmetic(
     """Decides on the arithmetic of a run's steps, or reads it for a resumed run, and configures
     TensorFlow, which must not have run anything yet.
 
-    Args:
-        rows: of the batches of every phase; none where the loss compares the rows of a batch.
-        static_shapes: whether all batches have one shape.
-        trial: times a step on processors where the config leaves precision and XLA open; None to
-            decide by the processor's instructions.
+    `rows` are of the batches of every phase; none where the loss compares the rows of a batch.
+    `trial` times a step on processors where the config leaves precision and XLA open; without it
+    the processor's instructions decide.
     """
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
@@ -221,7 +215,6 @@ def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]
 def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
-    """The fastest candidate; the expected one, unless another is clearly faster."""
     ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
     console.info("measuring how a step is computed fastest here")
     seconds = dict(zip(ways, trial(ways), strict=True))

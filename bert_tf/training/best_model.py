@@ -22,7 +22,6 @@ class BestModel:
     """The model in `best/`.
 
     Attributes:
-        step: steps it was trained for.
         epoch: passes over the training rows; None where runs only have steps.
         phase: of a run of several, from 1; the metric is compared within it.
         metric: None for the last model, without evaluation.
@@ -49,7 +48,6 @@ class BestModel:
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
-        """Reads the manifest of a run or of a model exported from it."""
         values = manifest.get("best_model")
         return None if values is None else cls(**values)
 
@@ -72,10 +70,7 @@ class BestModelKeeper:
 
     The metric decides (the lowest of a loss, the highest of anything else), and among equals the
     `loss`. Metrics on different data cannot be compared, so every phase of a run starts anew.
-
-    Args:
-        writes: False for workers other than the chief.
-        restore: puts back what the model was built without.
+    Only the chief `writes`; `restore` puts back what the model was built without.
     """
 
     def __init__(
@@ -137,7 +132,6 @@ class BestModelKeeper:
         return rank(metrics, self._metric) > rank(best, self._metric)
 
     def _is_perfect(self, metrics: dict[str, float], best: dict[str, Any]) -> bool:
-        """Whether the metric was perfect, so that only the loss can still fall."""
         value = metrics.get(self._metric)
         return value in _PERFECT and value == best.get(self._metric)
 
@@ -183,7 +177,6 @@ class EarlyStop:
             notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
 
     def reason(self, notes: dict[str, Any]) -> str | None:
-        """Why the run ends now; None if it does not."""
         if not self._limit or notes.get(_NOTE, 0) < self._limit:
             return None
         return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"

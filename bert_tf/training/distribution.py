@@ -29,13 +29,10 @@ _LOST = (
 def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.distribute.Strategy:
     """Builds the strategy before any variable is made.
 
-    Args:
-        name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
-            devices), "multi-worker" (of the environment variable TF_CONFIG) or "tpu".
-        tpu_address: name or grpc address of the TPU.
-
-    Raises:
-        UsageError: TF_CONFIG is missing or not JSON, or the TPU cannot be reached.
+    `name` is "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
+    devices), "multi-worker" (of the environment variable TF_CONFIG) or "tpu" (at the name or grpc
+    address `tpu_address`). Raises UsageError if TF_CONFIG is missing or not JSON, or the TPU cannot
+    be reached.
     """
     strategy = _BUILDERS[name](tpu_address)
     if strategy.num_replicas_in_sync > 1 or name != "default":

@@ -42,12 +42,11 @@ class TrainingResult:
     """Outcome of a run.
 
     Attributes:
-        step: steps done in all.
         seconds: training time in all, evaluations and checkpoints included.
         resumed_from: step of the checkpoint this process resumed from; 0 for a fresh start.
-        train, eval: the last lines of metrics.jsonl; None without evaluation.
+        train, eval: the last lines of metrics.jsonl.
         extended_from: steps after which the number of steps was raised.
-        stopped_early: why the run ended before its last step; None if it did not.
+        stopped_early: why the run ended before its last step.
         notes: kept by `evaluate`.
     """
 
@@ -70,15 +69,12 @@ class TrainingLoop:
 
     Args:
         optimizer: of `make_optimizer`; the loop builds it and sets its learning rate.
-        inputs: training batches, addressed by the step number.
-        run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers; None writes
-            nothing.
+        run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers, if any.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; returns the
             numbers of an eval line ({} logs nothing). `notes` is a dict of JSON values, saved in
             checkpoints: the place to remember the best result so far, whose step
             `early_stop_evals` takes from `notes["best"]["step"]`.
-        mirror: other storage of the run, if any.
     """
 
     def __init__(
@@ -231,7 +227,6 @@ class TrainingLoop:
         )
 
     def _run_steps(self, batches: Iterator[Batch], elapsed: float) -> None:
-        """One call of the compiled function, up to the next log line, evaluation or save."""
         count = self._step_timer.steps_of_next_call(self._timeline.steps_to_boundary(self._step))
         rates = self._timeline.learning_rates(
             self._step, count, elapsed=elapsed, seconds_per_step=self._step_timer.seconds_per_step

@@ -49,7 +49,6 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
 
 
 def gpu_bytes() -> int | None:
-    """Memory of the smallest GPU, by `nvidia-smi`; None if unknown."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None

@@ -45,13 +45,9 @@ class MetricsLog:
     """Writes every line to metrics.jsonl and its numbers to trackers.
 
     A line holds `step`, `split` ("train" or "eval"), `time` (seconds of training so far), and
-    numbers by name. A tracker that fails costs a warning, not the run.
-
-    Args:
-        keep_until: the newest step of each split whose lines stay; later ones, other splits, and a
-            last line that was cut off by a crash are removed.
-        trackers: names of `TRACKERS`.
-        name, settings: of the run, for trackers.
+    numbers by name. A tracker that fails costs a warning, not the run. `keep_until` is the newest
+    step of each split whose lines stay; later ones, other splits, and a half-written last line are
+    removed.
     """
 
     def __init__(

@@ -92,16 +92,12 @@ class StepOptimizer(keras.optimizers.Optimizer):
         learning_rate: tf.Tensor,
         gradient_factor: tf.Tensor | float = 1.0,
     ) -> None:
-        """Sets up the next `apply`, all float32 [].
-
-        `applied` is 1, or 0 to leave weights, moments and iterations unchanged.
-        """
+        """Sets up the next `apply`, float32 []; `applied` 0 leaves all variables unchanged."""
         self.applied.assign(applied)
         self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
         self.learning_rate.assign(learning_rate * applied)
 
     def apply(self, grads: Sequence[tf.Tensor], trainable_variables: Any = None) -> None:
-        """Applies the step or skips it, as `prepare_step` has set."""
         super().apply(grads, trainable_variables)
         skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
         self.iterations.assign_sub(skipped)
@@ -109,10 +105,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
-        """Updates one variable and its moments; traced into a graph, on the variable's device.
-
-        `index` is its number among the variables built on; the gradient is not `scaled` yet.
-        """
+        """Updates one variable, by `index`, and its moments; the gradient is not `scaled` yet."""
         raise NotImplementedError
 
     def rate(self, index: int, scalars: StepScalars) -> tf.Tensor:

@@ -20,12 +20,7 @@ from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 
 
 class LineBuilder:
-    """Collects the numbers of steps until a line is written.
-
-    Attributes:
-        pending: by name, a number for every step since the last line; saved in checkpoints so that
-            a line's means survive an interruption.
-    """
+    """Collects the numbers of steps, saved in checkpoints as `pending`, until a line is written."""
 
     def __init__(self, pending: dict[str, list[float]] | None = None):
         self.pending = pending or {}
@@ -41,9 +36,8 @@ class LineBuilder:
     ) -> Line | None:
         """The line for all steps since the last one; None if all of them overflowed.
 
-        Losses and metrics are means over the steps, the learning rate and the loss scale are
-        the last step's. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
-        `seconds` is the duration of the steps, `elapsed` that of the run.
+        Values are means over the steps, but the learning rate and the loss scale are the last
+        ones. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -106,7 +100,6 @@ class ProgressLog:
 
     @property
     def has_unwritten(self) -> bool:
-        """Whether steps were done since the last train line."""
         return bool(self._builder.pending)
 
     def state(self) -> dict[str, Any]:
@@ -158,10 +151,7 @@ class ProgressLog:
 class RunState:
     """Variables, input position, log and notes of a run, saved in checkpoints.
 
-    Attributes:
-        notes: JSON values by name, kept for the caller.
-        extended_from: steps after which `total_steps` was raised.
-        evaluated_step: steps done before the last evaluation.
+    `extended_from` are the steps after which `total_steps` was raised.
     """
 
     def __init__(
@@ -207,9 +197,7 @@ class RunState:
     def restore(self) -> tuple[int, float]:
         """Resumes from the newest checkpoint, if any; returns its step and elapsed seconds.
 
-        Raises:
-            UsageError: the checkpoint is of another model or other data, or has more steps.
-            InputError: all checkpoints are damaged.
+        Raises UsageError for another model, other data, or more steps, InputError for damage.
         """
         checkpoint = self._files.newest_checkpoint()
         if checkpoint is None:

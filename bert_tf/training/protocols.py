@@ -50,10 +50,8 @@ class TaskLoss(Protocol):
     ) -> LossParts:
         """Runs the model and sums up the losses and metrics of a batch.
 
-        Args:
-            batch: tensors whose first axis is the row.
-            dropout_key: int32 [2] for the model, another one for every (seed, step, micro-batch,
-                replica); None when `training` is False.
+        `dropout_key` is int32 [2], another one for every (seed, step, micro-batch, replica); None
+        when `training` is False.
         """
         ...
 

@@ -1,8 +1,5 @@
-"""The files of a run: checkpoints, metrics, and other storage that mirrors them.
-
-`checkpoints/step-00001000/` is whole or not there. It holds `state.safetensors` (every variable of
-model, optimizer and loss scale) and `state.json` (step, elapsed seconds, input position, and the
-SHA-256 of the tensors and of its own content).
+"""The files of a run. `checkpoints/step-00001000/` holds `state.safetensors` (all variables) and
+`state.json` (step, seconds, input position, SHA-256 of the tensors and of its own content).
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ class Checkpoint:
 def write_checkpoint(
     path: Path, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
 ) -> None:
-    """Writes a checkpoint folder, whole or not at all."""
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
         document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
@@ -83,7 +79,6 @@ class CheckpointStore:
         self._console = console
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
-        """Writes a checkpoint, then removes those beyond the newest `keep`."""
         path = self._directory / f"step-{step:08d}"
         write_checkpoint(path, step=step, tensors=tensors, state=state)
         for _, old in self._folders()[self._keep :]:
@@ -191,23 +186,17 @@ class RunMirror(Protocol):
         """
 
     def publish(self) -> None:
-        """Copies changes of the run directory there; called on workers that write.
+        """Copies changes of the run directory there, each checkpoint whole; for writing workers.
 
-        A checkpoint is there as a whole or not at all.
-
-        Raises:
-            OSError: the storage cannot be written; the call may be repeated.
-            UsageError: another process has taken the run over.
+        Raises OSError if the storage cannot be written, to be tried again, UsageError if another
+        process has taken the run over.
         """
 
 
 class RunFiles:
     """The files of one run; a `directory` of None keeps nothing.
 
-    Args:
-        writes: False for workers other than the chief.
-        mirror: other storage of the run, if any.
-        trackers, settings: see `MetricsLog`.
+    `writes` is False for workers other than the chief; `trackers` and `settings`: see `MetricsLog`.
     """
 
     def __init__(

@@ -1,11 +1,5 @@
-"""The training step: weights, gradients, accumulation, clipping, optimizer, for any strategy.
-
-One step, on every replica, for its rows of the batch:
-1. the weight of every loss term, summed over all replicas (no model needed);
-2. gradients of sum(losses[term] / global weight[term]), accumulated over micro-batches;
-3. the sum of gradients and of all logged numbers over all replicas;
-4. clipping by the global norm of that sum, and the optimizer's update of the weights.
-Division by global weights makes gradients independent of replicas and micro-batches.
+"""The training step, for any strategy: weights of loss terms are summed over all replicas first, so
+that gradients do not depend on replicas and micro-batches; clipping is by the global norm.
 """
 
 from __future__ import annotations
@@ -35,14 +29,12 @@ _RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is tr
 
 
 class TrainingStep:
-    """Several steps in one call of a compiled function.
+    """Several steps in one call of a compiled function; `optimizer` is built on `model`.
+
+    In float16 losses are scaled: a step whose gradients overflow is skipped and the scale halved;
+    after 2,000 good steps it is doubled.
 
     Args:
-        model: built.
-        optimizer: built on the model's trainable variables.
-        arithmetic: the model was made with its dtype policy. In float16 losses are scaled: a step
-            whose gradients overflow is skipped and the scale halved; after 2,000 good steps it is
-            doubled.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any integer; first half of the dropout key.
         averages: of the weights, updated after every step.
@@ -289,7 +281,6 @@ class PlainBackend:
         self._optimizer = optimizer
 
     def running(self) -> AbstractContextManager[None]:
-        """Context of the steps."""
         return contextlib.nullcontext()
 
     def take_variables(self) -> None:
@@ -301,7 +292,6 @@ class PlainBackend:
         return [tf.convert_to_tensor(gradient) for gradient in gradients], numbers
 
     def total(self, gradient: tf.Tensor) -> tf.Tensor:
-        """A gradient as one tensor."""
         return gradient
 
     def norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:

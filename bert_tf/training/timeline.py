@@ -35,7 +35,6 @@ class PhaseSettings:
     Attributes:
         peak_learning_rate: after a warm-up that starts with the phase; None continues the schedule
             of the phase before.
-        work: of the model on the phase's sequences, if known.
         relative_work: of a step, in any unit; an estimate until steps are timed.
     """
 
@@ -58,11 +57,9 @@ class LoopSettings:
         ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without a better one that end the run; 0 never does.
         gradient_clip_norm: global; 0 does not clip.
-        seed: of dropout.
         log_every: steps between train lines of metrics.jsonl.
         eval_every: steps between calls of `evaluate`; 0 only calls it at the end of a phase.
-        checkpoint_every: steps between checkpoints; 0 leaves it to `checkpoint_minutes`.
-        checkpoint_minutes: 0 leaves it to `checkpoint_every`.
+        checkpoint_every, checkpoint_minutes: steps or minutes between them; 0 for the other.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
             the learning rate has decayed when the time is over; a warm-up takes the same fraction
@@ -70,8 +67,7 @@ class LoopSettings:
         peak_flops: operations per second of the machine at its peak; None leaves MFU out.
         steps_per_call: steps inside one call of the compiled function; 0 for about a second.
         shown_metrics: of an evaluation, on the console; () for all.
-        report_to: names of trackers.
-        reported: values of the config by key, for trackers.
+        report_to, reported: trackers, and values of the config by key for them.
     """
 
     phases: tuple[PhaseSettings, ...]
@@ -197,7 +193,6 @@ class _Span:
 
 
 def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
-    """Span of each phase; phases without a peak of their own share that of the one before."""
     starts = [0, *ends[:-1]]
     start_phases = [
         n for n, phase in enumerate(settings.phases) if phase.peak_learning_rate is not None
@@ -247,7 +242,6 @@ def make_schedule(
 
 
 def _trapezoid(cooldown: float) -> Schedule:
-    """1, then linear to 0 over the last `cooldown`, a fraction of the decay."""
     if cooldown == 0.0:
         return _DECAYS["constant"]
     return lambda done: np.clip((1.0 - done) / min(cooldown, 1.0), 0.0, 1.0)
@@ -256,8 +250,7 @@ def _trapezoid(cooldown: float) -> Schedule:
 class StepTimer:
     """Measures a run's speed and keeps calls short enough to react to signals.
 
-    Attributes:
-        seconds_per_step: of the last calls; 0 before the second call, since the first one compiles.
+    `seconds_per_step` are 0 before the second call, since the first one compiles.
     """
 
     def __init__(self, elapsed_before: float, steps_per_call: int):
@@ -298,7 +291,6 @@ class StepTimer:
             self.seconds_per_step = 0.5 * old + 0.5 * new
 
     def seconds_since_line(self) -> float:
-        """Seconds spent in calls since the last log line."""
         seconds, self._line_seconds = self._line_seconds, 0.0
         return max(seconds, 1e-9)
 

@@ -15,9 +15,6 @@ class WeightAverages:
     The decay grows with the step number up to `decay`, so that the first weights are soon
     forgotten: min(decay, (1 + n) / (10 + n)), as in `tf.train.ExponentialMovingAverage` and TF
     Model Garden's `ema_optimizer.py`.
-
-    Attributes:
-        variables: the averages, in the order of the Keras variables.
     """
 
     def __init__(self, variables: list[Any], *, decay: float, strategy: tf.distribute.Strategy):

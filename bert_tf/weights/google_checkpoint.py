@@ -50,10 +50,8 @@ _DAMAGED = (tf.errors.OpError, ValueError, IndexError, NotImplementedError)
 def read_google_checkpoint(folder: Path) -> ModelDirectory:
     """Opens a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
 
-    Raises:
-        UsageError: a file is missing, there are several checkpoints, or vocabulary and config
-            disagree.
-        InputError: the checkpoint is damaged.
+    Raises UsageError for a missing file, several checkpoints, or a vocabulary that does not fit
+    the config, InputError for a damaged checkpoint.
     """
     document = read_bert_document(folder / GOOGLE_CONFIG)
     config = document.config

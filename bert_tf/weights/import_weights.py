@@ -44,9 +44,8 @@ def read_source(source: str | Path) -> ModelDirectory:
     """Opens a HuggingFace, sentence-transformers or KerasHub folder, or one with a checkpoint of
     google-research/bert or TF Model Garden.
 
-    Raises:
-        UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
-        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
+    Raises UsageError for an unknown format, missing files, or another model than BERT, InputError
+    for damage, or another SHA-256 than in `SHA256SUMS`.
     """
     folder = Path(source)
     if not folder.is_dir():

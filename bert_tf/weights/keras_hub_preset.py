@@ -52,11 +52,8 @@ def is_keras_hub_preset(folder: Path) -> bool:
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     """Opens a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
 
-    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12.
-
-    Raises:
-        UsageError: a preset of another model, or without weights or vocabulary.
-        InputError: damaged weights.
+    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Raises
+    UsageError for another model, or no weights or vocabulary, InputError for damaged weights.
     """
     document = read_json_object(folder / CONFIG)
     registered = document["registered_name"]
@@ -96,7 +93,6 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
 
 
 def _task_of_preset(folder: Path) -> str | None:
-    """KerasHub's class of a preset with a head, whose weights are in a separate file."""
     if not (folder / TASK).is_file() or not (folder / _TASK_WEIGHTS).is_file():
         return None
     count_numbers(folder / _TASK_WEIGHTS)
@@ -163,16 +159,10 @@ def write_keras_hub_preset(
 ) -> list[str]:
     """Writes a preset in the layout of KerasHub's own `save_to_preset`.
 
-    `BertBackbone.from_preset` and `BertTokenizer.from_preset` load the encoder and the vocabulary.
     A classifier of whole texts, `max_seq_length` tokens long, becomes a `BertTextClassifier`. Other
     heads are left out: KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon.
-    Other arguments are as of `write_google_checkpoint`.
-
-    Returns:
-        Differences between the preset and the model, a sentence each.
-
-    Raises:
-        UsageError: the activation is not GELU, which KerasHub's BERT always has.
+    Other arguments, and the result, are as of `write_google_checkpoint`. Raises UsageError if the
+    activation is not GELU, which KerasHub's BERT always has.
     """
     if config.hidden_act == "relu":
         raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT has GELU alone")
@@ -225,7 +215,6 @@ def _differences(
 
 
 def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
-    """A new pooler for a model without one; always the same."""
     width = config.hidden_size
     kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
     return {

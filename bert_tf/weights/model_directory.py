@@ -89,10 +89,8 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     """Opens a model directory, a run directory (its `best/`), or a folder of HuggingFace or
     sentence-transformers.
 
-    Raises:
-        UsageError: there is no such folder, a file is missing, the model is not BERT, or
-            vocabulary, config and weights disagree.
-        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
+    Raises UsageError for missing files, another model than BERT, or files that disagree, InputError
+    for damage, or another SHA-256 than in `SHA256SUMS`.
     """
     folder = model_folder(path)
     if not folder.is_dir():
@@ -205,16 +203,13 @@ def write_model_directory(
 
     The folder appears or is replaced whole. One that holds other files already (a job's output
     directory with its `config.yaml`) is filled instead, file by file, the weights last but for
-    `SHA256SUMS`.
+    `SHA256SUMS`. Raises UsageError if the vocabulary is not of the model's size.
 
     Args:
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
         recipe: makes the folder one of sentence-transformers; None for the model's own, if any.
         restore: puts back what the model was built without.
         with_weights: False writes all other files, for a folder with the weights elsewhere.
-
-    Raises:
-        UsageError: the vocabulary is not of the model's size.
     """
     labels = label_names(task, getattr(model, "num_labels", 0))
     config, tensors = model.config, model_tensors(model)
@@ -269,11 +264,7 @@ def write_directory(
     tensors: Mapping[str, np.ndarray] | None,
     recipe: EmbeddingRecipe | None = None,
 ) -> None:
-    """Writes the files of a model directory; see `write_model_directory`.
-
-    `labels` name the classifier's logits; `tensors` are float32 by HuggingFace name, None to leave
-    the weights out.
-    """
+    """Writes the files of a model directory; tensors are float32, None to leave them out."""
     path = Path(path)
     if len(vocab) != config.vocab_size:
         raise UsageError(

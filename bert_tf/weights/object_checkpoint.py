@@ -1,11 +1,8 @@
-"""Names and shapes in TensorFlow 2 checkpoints of TF Model Garden and of what came out of it.
-
-Such a checkpoint names variables by the path from the object that was saved. TF Model Garden's
-`tf2_bert_encoder_checkpoint_converter.py` saves an encoder as `encoder` or `model`; its pretraining
-(`BertPretrainerV2`), and NVIDIA's (DeepLearningExamples, TensorFlow2/LanguageModeling/BERT), save
-the same encoder inside a model. A functional encoder numbers its layers (`layer_with_weights-4` is
-the first block), a later one calls them by attribute (`_transformer_layers/0`). A variable with
-several paths has the shortest as its key, so the masked-LM head may hold the word embeddings.
+"""Names and shapes in TensorFlow 2 checkpoints of TF Model Garden and its descendants, which name
+variables by the path from the saved object. An encoder is `encoder` or `model` (TF Model Garden's
+`tf2_bert_encoder_checkpoint_converter.py`) or inside a model (`BertPretrainerV2`; NVIDIA's
+DeepLearningExamples); its layers have numbers (`layer_with_weights-4` is the first block) or names
+(`_transformer_layers/0`). Of several paths to a variable the key is the shortest.
 """
 
 from __future__ import annotations
@@ -71,8 +68,8 @@ def departures(config: BertConfig, library: str) -> list[str]:
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
     """Key of each tensor in a checkpoint with an object graph, by HuggingFace's name.
 
-    Optimizers' variables, counters and heads of other tasks are left out. Of two poolers the
-    next-sentence head's is taken: TF Model Garden's pretraining leaves the encoder's as it began.
+    Of two poolers it takes the next-sentence head's: TF Model Garden's pretraining leaves the
+    encoder's as it began.
     """
     keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
     # Other tasks, too, keep their head as a model's first one.

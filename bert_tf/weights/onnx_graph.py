@@ -45,8 +45,7 @@ def onnx_model(
     - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
       is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
 
-    Raises:
-        UsageError: the architecture is not known, or the weights do not fit into one ONNX file.
+    Raises UsageError for another architecture, or weights that do not fit into one ONNX file.
     """
     if architecture not in _HEADS:
         raise UsageError(
@@ -143,7 +142,6 @@ class _Graph:
         return hidden
 
     def _block(self, read: str, hidden: str, bias: str, prefix: str) -> str:
-        """Output of a layer for the tokens of `read`, which attend to all."""
         attended = self.dense(
             self._attend(read, hidden, bias, prefix), f"{prefix}.attention.output.dense"
         )
@@ -177,7 +175,6 @@ class _Graph:
         return self.dense(first, "bert.pooler.dense", "tanh")
 
     def embedding(self, hidden: str, recipe: EmbeddingRecipe) -> str:
-        """Text vectors, [batch, hidden]; see `bert_tf.layers.pooling`."""
         if recipe.pooling == "cls":
             vectors = self.add(
                 "Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1

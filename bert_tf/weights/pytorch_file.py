@@ -1,7 +1,5 @@
-"""Reads PyTorch weight files (zip archives) without PyTorch and without running code in pickles.
-
-Nothing of a file is larger in memory than on disk: members are stored, not compressed, and no
-tensor has more numbers than its storage.
+"""Reads PyTorch weight files (zip archives) without PyTorch and without running code in pickles;
+since members are stored, not compressed, nothing is larger in memory than on disk.
 """
 
 from __future__ import annotations
@@ -29,11 +27,9 @@ _MOST_SHARING = 4  # tensors may share numbers, as the masked-LM head does with 
 
 
 class PyTorchFile:
-    """A state dict saved by PyTorch 1.6 or later.
+    """A state dict of PyTorch; InputError for damage.
 
-    Raises:
-        UsageError: the file is older, or holds anything but tensors.
-        InputError: the file is damaged.
+    Raises UsageError if the file is older than PyTorch 1.6 or holds more than tensors.
     """
 
     def __init__(self, path: str | Path):

@@ -1,10 +1,9 @@
 """Reads the pickles of `torch.save` as descriptions of tensors, in bounded memory.
 
-No pickle machine runs: Python's own imports and calls any name in a pickle, and allocates lengths
-and memo sizes that a few of its bytes ask for. The opcodes here are those of state dicts (as in
-PyTorch's `torch/_weights_only_unpickler.py`, and protocol 4's for the same values). Each allocates
-in proportion to the bytes it takes, and keys are texts, since hashing shared tuples inside each
-other takes exponential time.
+Python's own machine imports and calls any name in a pickle, and allocates lengths and memo sizes
+that a few of its bytes ask for. The opcodes here are those of state dicts (as in PyTorch's
+`torch/_weights_only_unpickler.py`) and allocate in proportion to their bytes; keys are texts, since
+hashing shared tuples inside each other takes exponential time.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ class Tensor(NamedTuple):
 def read_pickle(content: bytes) -> Any:
     """Reads a pickle of at most LONGEST_PICKLE_BYTES, with a `Tensor` for each tensor.
 
-    Raises:
-        PickleError: it is cut short, too long, or not of a state dict.
-        ForeignNameError: it names anything but tensors and their parts.
+    Raises PickleError if it is cut short, too long, or not of a state dict, ForeignNameError if it
+    names anything but tensors and their parts.
     """
     if len(content) > LONGEST_PICKLE_BYTES:
         raise PickleError(

@@ -75,15 +75,12 @@ def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirect
 
 
 def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
-    """Extends the vocabulary to that of a file.
+    """Extends the vocabulary to that of a file, which begins with the model's pieces in order.
 
     A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
     cannot split, from the normal distribution of a fresh model, drawn by the piece alone. Its bias
-    in the masked-LM head is 0. The file begins with the model's own pieces in their order; names of
-    unused rows at the end of its embeddings may be left out.
-
-    Raises:
-        UsageError: the file is not a vocabulary, or an old piece has another id there.
+    in the masked-LM head is 0. The file may omit names of unused rows at the end. Raises UsageError
+    for another file, or if an old piece has another id there.
     """
     vocab, old = read_vocab(path), directory.vocab
     if vocab[: len(old)] != old:
@@ -124,10 +121,7 @@ def _new_row(
 
 
 class VocabularySubset:
-    """Some entries of a vocabulary, renumbered in the same order.
-
-    Args:
-        ids: int arrays of any shape with ids to keep, beside those of the special tokens.
+    """Some entries of a vocabulary, `ids` and the special tokens, renumbered in the same order.
 
     Attributes:
         directory: the model with only these entries.

@@ -1,8 +1,5 @@
-"""The recipe of text vectors in a sentence-transformers folder.
-
-`modules.json` lists the steps: a Transformer, a Pooling, optionally a Normalize. Releases 2 to 5
-name a pooling by a key for each mode, release 6 by one key; both are read, the former is written,
-which every release loads.
+"""The recipe of text vectors in a sentence-transformers folder. Releases 2 to 5 name a pooling by a
+key for each mode, release 6 by one key; both are read, the former, which all load, is written.
 """
 
 from __future__ import annotations
@@ -41,9 +38,8 @@ def transformer_folder(folder: Path) -> Path:
 def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
     """Reads the recipe of a folder of sentence-transformers; None for any other folder.
 
-    Raises:
-        UsageError: `embed` does not compute these modules or settings.
-        InputError: a file is damaged, or has another SHA-256 than in `SHA256SUMS`.
+    Raises UsageError for modules or settings that `embed` does not compute, InputError for damage,
+    or another SHA-256 than in `SHA256SUMS`.
     """
     if not (folder / MODULES).is_file():
         return None
@@ -153,7 +149,6 @@ def _read_if_there(path: Path) -> dict[str, Any]:
 
 
 def _read_prompts(path: Path, settings: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    """Prompts by name, and the name of the default prompt."""
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise InputError(f"{path}: damaged; expected prompts to be texts by name")

@@ -127,11 +127,8 @@ class FolderTensors(Mapping[str, np.ndarray]):
     """The floating-point tensors of a folder, float32, by `canonical_name`.
 
     The folder holds `model.safetensors` or `pytorch_model.bin`, or shards of them with an index,
-    or `tf_model.h5`.
-
-    Raises:
-        UsageError: none of these files, or a PyTorch file that holds more than tensors.
-        InputError: a file is damaged.
+    or `tf_model.h5`. Raises UsageError for no such file, or a PyTorch file that holds more than
+    tensors, InputError for damage.
     """
 
     def __init__(self, folder: str | Path):

@@ -31,12 +31,10 @@ _OLD_LAYER_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TensorBinding:
-    """One variable and the tensors that hold its value.
+    """One variable and its HuggingFace tensors, `names`, joined along the variable's last axis.
 
-    Attributes:
-        names: HuggingFace's; several are joined along the variable's last axis.
-        is_transposed: PyTorch keeps kernels as [output, input].
-        is_required: a model directory without it is useless; heads and the pooler may be absent.
+    `is_transposed`: PyTorch keeps kernels as [output, input]. Heads and the pooler are not
+    `is_required`.
     """
 
     variable: keras.Variable
@@ -45,11 +43,9 @@ class TensorBinding:
     is_required: bool = False
 
     def join(self, tensors: list[np.ndarray]) -> np.ndarray:
-        """Makes the variable's value of the tensors called `names`."""
         return np.concatenate([t.T if self.is_transposed else t for t in tensors], axis=-1)
 
     def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """Makes the tensors by name, float32, of the variable's value."""
         parts = np.split(value.astype(np.float32), len(self.names), axis=-1)
         return {
             name: part.T if self.is_transposed else part

@@ -60,8 +60,7 @@ def unmasked_features(
     """Features of records that are masked when they are read.
 
     Args:
-        tokens: int32 [tokens] that the pairs refer to.
-        pairs: array of `segments.PAIR` [rows].
+        tokens: int32 [tokens] that the pairs, `segments.PAIR` [rows], refer to.
         begins_word: bool [vocabulary], false for tokens that continue a word.
 
     Returns:

@@ -45,7 +45,6 @@ class FlatDocuments:
 
 
 def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
-    """Concatenate the documents of one or more parts, in order."""
     return FlatDocuments(
         np.concatenate([part.tokens for part in parts]),
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
@@ -100,7 +99,6 @@ def cut_long_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
-    """Fill in where parts begin: at even distances, moved back to the beginning of a word."""
     made = 0
     for sentence in range(len(parts)):
         start, stop = sentence_offsets[sentence], sentence_offsets[sentence + 1]

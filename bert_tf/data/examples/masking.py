@@ -222,7 +222,6 @@ def find_words(ids, begins, length, never_masked, starts, ends):
 
 @numba.njit(cache=True, nogil=True)
 def choose_words(starts, ends, num_words, num_targets, group, state):
-    """Take random words until `num_targets` tokens are marked; shuffles both arrays."""
     marked = 0
     for i in range(num_words):
         if marked >= num_targets:

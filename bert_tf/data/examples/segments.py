@@ -169,7 +169,6 @@ def _segment_pairs(
 
 @numba.njit(cache=True, nogil=True)
 def _random_sentences(sentence_offsets, document_offsets, choices, document, needed, state):
-    """Sentences from a random one of a random other document onwards, up to `needed` tokens."""
     low, own_low, own_high, count = choices
     other = low[document] + next_below(state, count[document])
     if other >= own_low[document] >= low[document]:
@@ -226,8 +225,7 @@ def full_sentences(
     sentence longer than a row is cut into parts that fill rows.
 
     Args:
-        documents: at least one sentence per document and one token per sentence.
-        keys: uint64 [documents], one per document and pass; all choices follow from them.
+        documents, keys: as of `segment_pairs`.
         first_of_split: no sequence goes beyond the beginning of this document.
         max_seq_length: tokens in a row, with [CLS] and the last [SEP].
         short_seq_prob: probability that a sequence is shorter, of a random number of tokens.

@@ -28,7 +28,6 @@ UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
 
 
 def file_names(names: str) -> dict[str, str]:
-    """Names of features in files of a schema."""
     return {"word_starts": "word_starts", **FEATURE_NAMES[names]}
 
 
@@ -121,7 +120,6 @@ class PretrainingData:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether training records are masked when they are read."""
         return self.masking == "dynamic"
 
     def check_model(self, config: BertConfig, source: str) -> None:

@@ -38,7 +38,7 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
 
 
 class EpochRecords(abc.ABC):
-    """Rows of the blocks of some shards, in an order that the epoch decides."""
+    """Rows of some shards, in an order that the epoch decides."""
 
     @abc.abstractmethod
     def signature(self) -> dict[str, tf.TensorSpec]:
@@ -49,7 +49,6 @@ class EpochRecords(abc.ABC):
         """Rows of a block in the order of an epoch; raise InputError for a damaged record."""
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Make model inputs of some rows."""
         return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
@@ -67,7 +66,7 @@ class UnpackedRecords(EpochRecords):
         """Int [records], targets to reserve capacity for; the same in every epoch."""
 
     def check_first(self) -> None:
-        """Raise InputError if the first block is not what the manifest describes."""
+        """Raise InputError unless the first block is as in the manifest."""
         self.read(0, 0)
 
 

@@ -158,7 +158,6 @@ def _write_varint(out, at, value):
 
 @numba.njit(cache=True, nogil=True)
 def _seal_frames(frames, offsets, crc_tables):
-    """Fill in lengths and checksums around records that are in their places already."""
     for row in range(len(offsets) - 1):
         start = offsets[row]
         length = offsets[row + 1] - start - _FRAME_HEAD - _FRAME_TAIL

@@ -1,7 +1,4 @@
-"""TFRecord shards by block: where blocks of records start, and the records of one block.
-
-The format of frames: tensorflow/core/lib/io/record_writer.h.
-"""
+"""TFRecord shards by block; frames are as in tensorflow/core/lib/io/record_writer.h."""
 
 from __future__ import annotations
 

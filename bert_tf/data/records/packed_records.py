@@ -31,7 +31,6 @@ class PackedShape:
 def choose_packed_shape(
     lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
 ) -> PackedShape:
-    """Choose capacities for masks and sequences that seldom keep a row from being filled."""
     tokens = int(lengths.sum(dtype=np.int64))
     mean_sequences = max_seq_length * len(lengths) / tokens
     rate = int(predictions.sum(dtype=np.int64)) / tokens
@@ -49,10 +48,9 @@ def choose_packed_shape(
 def assign_rows(
     lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
 ) -> tuple[np.ndarray, int]:
-    """Assign sequences to rows, the longest first, each to the open row that it fills best.
+    """Assign sequences, the longest first, each to the open row that it fills best.
 
-    Returns:
-        The row of each sequence, int64 [sequences], and the number of rows.
+    Returns rows, int64 [sequences], and their number.
     """
     order = np.lexsort((-predictions.astype(np.int64), -lengths.astype(np.int64)))
     rows = np.empty(len(lengths), np.int64)
@@ -116,11 +114,10 @@ def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
 def pack_features(
     features: dict[str, np.ndarray], rows: np.ndarray, count: int, shape: PackedShape
 ) -> dict[str, np.ndarray]:
-    """Lay sequences one after the other into their rows, int64 [sequences].
+    """Lay sequences into their rows, int64 [sequences]; predictions of weight 0 are left out.
 
-    Sequences of 3 and 2 tokens with ids 7 8 9 and 5 6, rows of 6 tokens:
-    input_word_ids 7 8 9 5 6 0, position_ids 0 1 2 0 1 0, sequence_ids 1 1 1 2 2 0,
-    cls_positions 0 3. Predictions of weight 0 are left out.
+    Sequences 7 8 9 and 5 6 in a row of 6 tokens: input_word_ids 7 8 9 5 6 0, position_ids
+    0 1 2 0 1 0, sequence_ids 1 1 1 2 2 0, cls_positions 0 3.
     """
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)

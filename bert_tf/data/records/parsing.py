@@ -73,11 +73,7 @@ class UnmaskedRows(NamedTuple):
 def parse_unmasked_records(
     serialized: list[bytes], records: PretrainingData, *, sep_id: int
 ) -> UnmaskedRows:
-    """Parse unmasked records into padded arrays.
-
-    Raises:
-        ValueError or tf.errors.InvalidArgumentError: a record does not match `records`.
-    """
+    """Parse into padded arrays; ValueError or tf.errors.InvalidArgumentError for other records."""
     names = file_names(records.feature_names)
     width = records.max_seq_length
     with tf.device("CPU:0"):

@@ -37,14 +37,12 @@ class PretrainingInputs:
     has as many rows as hold `batch_size` sequences on average.
 
     Args:
-        batch_size: sequences of a batch.
         block_records: records that are read and reordered together.
         packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
         row_multiple: with packing, the rows of a batch are a multiple of this.
         masking: of unmasked records; None where records are masked.
 
     Attributes:
-        packing: which sequences share rows; None without packing.
         predictions: masked tokens that a row has room for.
         failure: error while reading blocks, which TensorFlow reports as one of its own.
 
@@ -172,11 +170,9 @@ class PretrainingInputs:
 def evaluation_batches(
     shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
 ) -> tf.data.Dataset:
-    """Read the first records of the shards once, in file order, as `parse_records` does.
+    """Read the first records, all if `limit` is 0, in file order, as `parse_records` does.
 
-    Args:
-        batch_size: records of a batch; the last is filled up with zeros, masks and weights too.
-        limit: maximum number of records; 0 for all.
+    The last batch is filled up with zeros, masks and weights too.
     """
     compression = "GZIP" if records.compression == "gzip" else ""
     dataset = tf.data.TFRecordDataset(shards, compression_type=compression)

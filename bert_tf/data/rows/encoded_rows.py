@@ -27,7 +27,6 @@ class EncodedRows:
 
     @property
     def sequences_per_row(self) -> int:
-        """Largest number of sequences in a row."""
         return 1
 
     @property
@@ -65,9 +64,7 @@ class EncodedRows:
     ) -> dict[str, np.ndarray]:
         """Cut out input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
 
-        Args:
-            rows: int [n]; none is longer than `length`.
-            batch_size: rows of the batch, filled up with rows of padding; default n.
+        `rows` are int [n], none longer than `length`; rows of padding follow up to `batch_size`.
         """
         shape = (len(rows) if batch_size is None else batch_size, length)
         lengths = np.zeros(shape[0], np.int64)
@@ -151,14 +148,11 @@ LENGTH_MULTIPLE = 2
 def epoch_batches(
     lengths: np.ndarray, *, batch_size: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """Partition all rows into batches of similar length, in an order that (seed, epoch) decides.
+    """Partition rows into int64 batches of similar length, in an order that (seed, epoch) decides.
 
     Rows are shuffled, sorted by length within windows of 50 batches (fewer, so that there are four
     windows), cut into batches and these shuffled, as in HuggingFace's `get_length_grouped_indices`:
     little padding, yet nearly any two rows may meet. One batch may have fewer rows than the others.
-
-    Returns:
-        int64 row numbers of each batch.
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
@@ -172,15 +166,12 @@ def epoch_batches(
 def budgeted_batches(
     sizes: np.ndarray, *, budget: int, multiple: int = 1, max_rows: int | None = None
 ) -> list[np.ndarray]:
-    """Partition all rows into batches of similar size whose padded total keeps to a budget.
+    """Partition all rows into int64 batches of similar padded size, the largest rows first.
 
     Args:
         sizes: int [rows]: tokens, or bytes where they are not tokenized yet.
         budget: rows x padded size of a batch, unless a single row is larger.
         multiple: padded sizes are multiples of this.
-
-    Returns:
-        int64 row numbers of each batch, the largest rows first.
     """
     order = np.argsort(-sizes, kind="stable")
     batches = []
@@ -196,7 +187,7 @@ def budgeted_batches(
 
 
 def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
-    """Tokens of the batches that `budgeted_batches` makes, padding included."""
+    """Tokens of `budgeted_batches`, padding included."""
     batches = budgeted_batches(lengths, budget=budget, multiple=multiple)
     return sum(len(chosen) * padded_length(lengths[chosen], multiple) for chosen in batches)
 

@@ -54,7 +54,6 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
 def _add_lowest(
     chosen: np.ndarray, class_of_key: np.ndarray, rows_of_key: np.ndarray, least: int
 ) -> None:
-    """Choose more keys, in the order of their hashes, until they have `least` rows."""
     left = np.bincount(class_of_key[~chosen], minlength=class_of_key.max(initial=0) + 1)
     missing = least - rows_of_key[chosen].sum()
     for key in np.flatnonzero(~chosen):

@@ -53,13 +53,8 @@ def cut_windows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut sequences into overlapping windows that cover every token; see `context_windows`.
 
-    Args:
-        lengths: int [sequences], tokens of each.
-        capacities: int [sequences], tokens of a window of each.
-        stride: tokens from the start of one window to the start of the next.
-
-    Returns:
-        int64 [windows]: sequence, ascending; first token; number of tokens.
+    `lengths` and `capacities`, tokens of each sequence and of its windows, are int [sequences].
+    Returns sequence, ascending, first token and number of tokens, int64 [windows] each.
     """
     lengths = np.asarray(lengths, np.int64)
     step = np.minimum(stride, capacities)
@@ -100,15 +95,10 @@ def window_rows(
 def answer_tokens(
     contexts: TokenizedTexts, context_index: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the first and last token of the context that each answer touches.
+    """Find the first and last token of the context that each answer touches, int64 [answers].
 
-    Args:
-        context_index: int [answers], the context of each answer.
-        starts, ends: int [answers], first character of the answer and the one after it.
-
-    Returns:
-        first, last int64 [answers], counted within the context; -1 where the answer touches no
-        token (it is blank, or its end is not after its start).
+    `starts` and `ends` are the first character of the answer and the one after it. Tokens are -1
+    where the answer touches none (it is blank, or its end is not after its start).
     """
     # One ascending axis for all contexts: each context's characters begin after the last one's.
     tokens_of = contexts.lengths

@@ -107,7 +107,6 @@ def cell_fault(
 
 
 def shortened(value: Any) -> str:
-    """A value as Python writes it, cut for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -162,8 +161,6 @@ def value_in_text(text: str) -> Any:
 
 
 class _WithoutArrays(ast.NodeTransformer):
-    """`array(['a'], dtype=object)` to `['a']`."""
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         is_array = isinstance(node.func, ast.Name) and node.func.id == "array" and node.args
         return self.visit(node.args[0]) if is_array else node

@@ -43,7 +43,7 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
 
 
 class _Members(io.RawIOBase):
-    """Decompressed members of a file; zeros after one are padding, as of tapes."""
+    """Decompressed members; zeros after one are padding, as of tapes."""
 
     def __init__(
         self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int, magic: bytes

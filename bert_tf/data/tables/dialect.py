@@ -32,7 +32,6 @@ def compression_of(path: str) -> str | None:
 
 
 def name_without_compression(path: str) -> str:
-    """The lower-case file name without the ending of its compression."""
     name = PurePosixPath(path).name.lower()
     return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
 
@@ -76,7 +75,6 @@ class TableDialect:
 
     @property
     def invalid_text(self) -> str:
-        """The reason for which rows with bytes of another encoding are rejected."""
         return invalid_text(self.encoding)
 
 

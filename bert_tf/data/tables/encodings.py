@@ -110,7 +110,6 @@ def file_kind(head: bytes) -> tuple[str, str] | None:
 
 
 def has_too_many_controls(sample: bytes) -> bool:
-    """Whether bytes have more control characters than text in UTF-8 or one-byte codes has."""
     stray = min(_STRAY, _MOST_STRAY * len(sample))
     return sample.count(0) > max(stray, _MOST_NUL * len(sample)) or control_count(sample) > max(
         stray, _MOST_CONTROLS * len(sample)
@@ -131,7 +130,6 @@ def escaping_encoding(sample: bytes) -> str | None:
 
 
 def wide_encoding(sample: bytes) -> str | None:
-    """UTF-16 or UTF-32 in the byte order that makes text of the sample, if any."""
     for width in (4, 2):
         found = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
         best = max(found, key=found.__getitem__)

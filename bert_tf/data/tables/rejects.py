@@ -146,8 +146,6 @@ class RejectTally:
 
 
 class RowsWithRejects(Protocol):
-    """Usable rows of a file, counted by `len`, and its other rows."""
-
     @property
     def source(self) -> str: ...
 
@@ -196,7 +194,6 @@ def nothing_usable(
     noun: str = "row",
     advice: str = "",
 ) -> InputError:
-    """Make the error for a file whose rows are all rejects."""
     tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
     if not tally.total:
         return InputError(f"{source}: has no {noun}s; add some")

@@ -22,8 +22,6 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
-    """Statistics of a column over the first rows of its table."""
-
     name: str  # of the column
     kind: ColumnKind  # of its cells; numbers may be written as text
     rows: int  # rows that were looked at
@@ -44,7 +42,6 @@ class ColumnSketch:
 
     @property
     def is_label(self) -> bool:
-        """Whether its values are few and short."""
         is_value = self.kind == "text" or (self.kind == "number" and self.whole)
         return is_value and self.words <= _MOST_WORDS_OF_LABEL and _are_few(self.distinct, self)
 
@@ -78,16 +75,13 @@ class TableSketch:
         rank: Callable[[ColumnSketch], float],
         taken: Iterable[str | None] = (),
     ) -> str:
-        """Choose the column for a config key: the given one, else the likeliest.
+        """Choose the column for a config key: the given one, else the likeliest, else UsageError.
 
         Args:
             what: the column is, for the message.
             names: usual names in lower case, the likeliest first; they win over the rank.
             rank: the lowest of the columns that fit is taken.
             taken: columns already in use.
-
-        Raises:
-            UsageError: no column fits.
         """
         found = self.find(key, names=names, fits=fits, rank=rank, taken=taken)
         if found is None:

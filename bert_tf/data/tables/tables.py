@@ -60,8 +60,6 @@ class TableBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-    """The needed columns of a whole file."""
-
     source: str  # the file
     columns: dict[str, list[str]]  # texts of the usable rows by column name
     lines: list[int]  # the line each usable row starts on, counted from 1
@@ -136,7 +134,6 @@ def read_table_blocks(
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
-        console: where a delimiter other than the comma is logged.
 
     Raises:
         NoRowsError: the file is empty, or has names of columns only.

@@ -68,9 +68,8 @@ def open_text(
 
     Raises:
         UsageError: the file is missing, or a folder.
-        InputError: the file is not text, or of another encoding by its byte-order mark, cannot be
-            read as text of this one at all, its compression is damaged, or its storage fails (the
-            last three also while reading).
+        InputError: the file is not text, or of another encoding by its byte-order mark, or while
+            reading: no text of this encoding at all, damaged compression, or failing storage.
     """
     with (
         open_utf8(path, encoding=encoding, opener=opener) as file,
@@ -108,7 +107,6 @@ class Utf8File:
 def open_utf8(
     path: str | Path, *, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[Utf8File]:
-    """Open a text file, compressed or plain, as bytes of UTF-8."""
     with _open_bytes(path, opener) as buffered:
         beginning = buffered.peek(SAMPLE_BYTES)
         has_mark = beginning.startswith(tuple(MARKS))
@@ -130,11 +128,7 @@ def open_utf8(
 
 
 class Transcoder:
-    """Turns the bytes of a text into UTF-8, part by part.
-
-    Bytes that are not of the encoding become bytes that are not UTF-8, so that one bad line does
-    not end the reading of a file.
-    """
+    """Turns text into UTF-8, part by part; bytes not of the encoding become invalid UTF-8."""
 
     def __init__(self, path: str | Path, encoding: str):
         self._path = path

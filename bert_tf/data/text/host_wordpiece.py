@@ -44,9 +44,8 @@ def characters_at_bytes(
 ) -> np.ndarray:
     """Turn byte offsets into UTF-8 texts into character (code point) offsets, int64 [n].
 
-    Args:
-        owners: int [n], ascending; the text of each offset.
-        byte_offsets: int [n], at the beginning of a character or at the end of its text.
+    `owners`, int [n], ascending, are the texts of the offsets, which begin a character or end
+    their text.
     """
     flat = np.frombuffer(b"".join(texts), np.uint8)
     characters_before = offsets_of((flat & 0xC0) != 0x80)
@@ -216,7 +215,6 @@ class _Characters(dict[int, str]):
 
 
 def is_word_alone(character: str) -> bool:
-    """Whether a normalized character is a word by itself."""
     if character in _ASCII_PUNCTUATION or character in _LATER_PUNCTUATION:
         return True
     return unicodedata.category(character).startswith("P") or is_ideograph(character)

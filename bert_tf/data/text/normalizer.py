@@ -94,7 +94,6 @@ def changed_code_points(*, lowercase: Lowercase) -> Iterator[tuple[int, str]]:
 
 @functools.cache
 def normalizer_model(*, lowercase: Lowercase) -> bytes:
-    """The flatbuffer `FastBertNormalizerModel` that applies `normalize_code_point`."""
     pool, values = _mapped_values(lowercase)
     trie = _utf8_trie(values)
     builder = flatbuffers.Builder(trie.nbytes + len(pool) + 64)
@@ -124,11 +123,7 @@ def _mapped_values(lowercase: Lowercase) -> tuple[bytes, np.ndarray]:
 
 
 def _utf8_trie(values: np.ndarray) -> np.ndarray:
-    """Build a darts-clone double array from UTF-8 bytes to values.
-
-    Every inner node owns a block of units (256 below the root, 64 elsewhere, since a continuation
-    byte has six free bits), in which the byte picks the unit; equal values and blocks are shared.
-    """
+    """Build a darts-clone double array from UTF-8 bytes to values, with blocks shared if equal."""
     distinct = np.unique(values[values > 0])
     first_value = 2 * _ROOT_BLOCK  # unit 0 is the root; its children are the second 256 units
     # A block's units are found by node ^ offset ^ byte, so blocks start at multiples of their size.

@@ -30,12 +30,7 @@ class TokenizerFile:
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
-    """Read a `tokenizer.json`.
-
-    Raises:
-        UsageError: it holds another tokenization than BERT's.
-        InputError: it is damaged.
-    """
+    """Read a `tokenizer.json`; UsageError for another tokenization, InputError for damage."""
     document = read_json_object(path)
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))

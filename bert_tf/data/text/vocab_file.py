@@ -15,8 +15,7 @@ CONTINUATION = "##"
 def read_vocab(path: str | Path) -> list[str]:
     """Read a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
 
-    Raises:
-        UsageError: no such file, not UTF-8, an empty line, an entry given twice, a special missing.
+    Raises UsageError for no such file, no UTF-8, an empty line, an entry twice, a special missing.
     """
     path = as_path(path)
     check_lfs_pointer(path)

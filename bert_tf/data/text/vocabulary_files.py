@@ -203,7 +203,6 @@ def _check_size(folder: Path, entries: int, rows: int) -> str:
 
 
 def with_unused_entries(vocab: list[str], size: int) -> list[str]:
-    """Pad a vocabulary to a size with entries `[unused…]`, which no text has."""
     names = _unused_names(vocab)
     return [*vocab, *(next(names) for _ in range(size - len(vocab)))]
 
@@ -253,7 +252,6 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowe
 def write_vocabulary_files(
     folder: Path, vocab: list[str], *, lowercase: Lowercase, max_length: int
 ) -> None:
-    """Write `vocab.txt` and `tokenizer_config.json`, which BERT tokenizers load."""
     write_text_atomically(folder / VOCAB, "\n".join([*vocab, ""]))
     settings = {
         "tokenizer_class": "BertTokenizer",

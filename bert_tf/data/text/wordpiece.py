@@ -32,9 +32,7 @@ class _Vocabulary:
 class WordPieceTokenizer(tf.Module):
     """BERT's WordPiece tokenizer, eager and inside graphs and SavedModels.
 
-    Args:
-        vocab: entries in the order of their ids, with the five specials (see `vocab_file`).
-        lowercase: lower-case and strip accents before looking tokens up.
+    `vocab` has entries by id, with the five specials (see `vocab_file`).
     """
 
     def __init__(self, vocab: list[str], *, lowercase: Lowercase):
@@ -99,10 +97,7 @@ def pack_pairs(
 
     Pairs that are too long lose tokens of the longer text first, then of both, as HuggingFace's
     `longest_first` does: with capacity for 5 tokens, lengths (2, 9) become (2, 3), (9, 9) become
-    (2, 3) and (10, 9) become (3, 2).
-
-    Args:
-        first, second: ids int32 [n, (tokens)]; None for single texts.
+    (2, 3) and (10, 9) become (3, 2). Texts are int32 [n, (tokens)].
 
     Returns:
         input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]; the type is
@@ -156,7 +151,6 @@ def _column(value: int, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _row_heads(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """The first `lengths[i]` values of every row, which has at least as many."""
     starts = rows.row_starts()
     positions = tf.ragged.range(starts, starts + tf.cast(lengths, starts.dtype))
     positions = positions.with_row_splits_dtype(rows.row_splits.dtype)

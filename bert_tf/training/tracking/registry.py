@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 class TrackerEntry:
     """A tracker that need not be imported, or installed, to be known.
 
-    Attributes:
-        name: in configs, and of the extra with its packages.
-        module: with the function `open_tracker`, from a `TrackedRun` to its `Tracker`.
+    `name` is also an extra with its packages; `module` has a function `open_tracker`.
     """
 
     name: str

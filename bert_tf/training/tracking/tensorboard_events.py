@@ -40,7 +40,6 @@ def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
 
 
 def _read_events(path: Path) -> tuple[list[tf.compat.v1.Event], bool]:
-    """The events of a file, and whether it ends with a whole one."""
     events = []
     try:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():

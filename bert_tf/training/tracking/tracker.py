@@ -26,12 +26,7 @@ Line = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """A run as a process starts or resumes it.
-
-    Attributes:
-        settings: of its config, JSON values by key.
-        lines: of metrics.jsonl, after which the run resumes; [] of a new run.
-    """
+    """A run as a process starts or resumes it, after the `lines` of metrics.jsonl."""
 
     directory: Path
     name: str
@@ -40,7 +35,6 @@ class TrackedRun:
 
     @property
     def folder(self) -> Path:
-        """Folder for state and files of trackers."""
         return self.directory / FOLDER
 
     def read_state(self, tracker: str) -> dict[str, Any]:
@@ -88,16 +82,12 @@ class _End:
 
 
 class TrackerSender:
-    """Sends lines from a thread of its own.
+    """Sends lines from a thread of its own, in which it calls `open_tracker`.
 
     Lines that cannot be sent are kept and tried again with a later line, `retry_seconds` after the
-    failure at the earliest, and when the run ends. `warn` is only called by `write` and `close`, in
-    their thread: once when the tracker fails, and at the end for missing lines.
-
-    Args:
-        open_tracker: called in the thread.
-        lines: that the run resumes after; those that the tracker lacks are sent first.
-        closing_seconds: maximum time that `close` waits.
+    failure at the earliest, and when the run ends, for `closing_seconds`. `warn` is only called by
+    `write` and `close`, in their thread: once when the tracker fails, and at the end for missing
+    lines. Of `lines`, before the resume, it sends first those that the tracker lacks.
     """
 
     def __init__(

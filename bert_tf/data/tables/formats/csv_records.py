@@ -25,8 +25,6 @@ FAULT_REASONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """The records of some bytes; blank lines are none."""
-
     offsets: np.ndarray  # int64 [records + 1] into fields; a broken record has none
     lines: np.ndarray  # int64 [records], where each begins, from 1
     starts: np.ndarray  # int64 [records], the byte where each begins

@@ -69,9 +69,8 @@ def read_delimited_rows(
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yield the header of a CSV (with quotes) or TSV file, then its rows; bad rows become rejects.
 
-    Raises:
-        InputError: no header, two columns of one name, a header that is not text.
-        UsageError: the file cannot be read.
+    Raises InputError for no header, two columns of one name, or a header that is not text, and
+    UsageError if the file cannot be read.
     """
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
         if console is not None and has_quotes and header.delimiter != ",":
@@ -228,8 +227,7 @@ def _folded(cell: str) -> str:
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
     """Find records that are rows, and those that count as blank lines, bool [records].
 
-    Cells after those of the named columns, as of Excel's empty columns, must be empty. In a table
-    with such columns, rows of empty cells only are blank lines.
+    Cells beyond the named columns must be empty; rows of only empty cells are blank lines there.
     """
     counts = np.diff(records.offsets)
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
@@ -273,7 +271,6 @@ def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndar
 
 
 def _strings(data: np.ndarray, lengths: np.ndarray) -> list[str] | None:
-    """Consecutive UTF-8 texts; None if they are not UTF-8."""
     texts = _valid_texts(data, offsets_of(lengths))
     return None if texts is None else list(texts.to_numpy(zero_copy_only=False).tolist())
 

@@ -40,9 +40,8 @@ _TEXT_KINDS = (
 def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
     """Open a Parquet file: its bytes, and Arrow's view of them.
 
-    Raises:
-        UsageError: the file cannot be opened, or is compressed as a whole.
-        InputError: it is not a Parquet file, or damaged (also while reading).
+    Raises UsageError if it cannot be opened or is compressed as a whole, InputError if it is not
+    a Parquet file or damaged (also while reading).
     """
     if compression_of(path) is not None:
         raise UsageError(
@@ -61,9 +60,8 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
 def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
     """Read names and types of the columns.
 
-    Raises:
-        InputError: the file is damaged, or has two columns of one name.
-        UsageError: it cannot be read, or `--no-header` was given.
+    Raises InputError for a damaged file or two columns of one name, UsageError for one that cannot
+    be read or for `--no-header`.
     """
     dialect.check_has_names(path, "columns of Parquet have names")
     with open_parquet(path, opener) as (_, file):
@@ -77,7 +75,6 @@ def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schem
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts, in a dictionary or not."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return any(is_kind(kind) for is_kind in _TEXT_KINDS)

@@ -111,17 +111,13 @@ _MOST_RECORDS = 8192  # found at once
 
 @dataclasses.dataclass(frozen=True)
 class LongLine:
-    """A record longer than allowed, which has been skipped."""
-
     line: int
 
 
 class RecordStream:
-    """Records of bytes that are read part by part.
+    """Records of bytes that are read part by part, `longest` in characters.
 
-    Args:
-        has_quotes: whether quotes mean anything; may be set until a record has been skipped.
-        longest: characters of a record.
+    `has_quotes`, whether quotes mean anything, may be set until a record has been skipped.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):

@@ -66,10 +66,8 @@ def read_squad_entries(
 ) -> Iterator[SquadEntry]:
     """Yield all questions in file order.
 
-    Raises:
-        InputError: the file is not JSON, not of SQuAD's form, or larger than an eighth of
-            `dialect.max_table_megabytes`.
-        UsageError: it cannot be read, or `--no-header` was given.
+    Raises InputError for a file that is not JSON, not of SQuAD's form, or larger than an eighth of
+    `dialect.max_table_megabytes`, UsageError for one that cannot be read or for `--no-header`.
     """
     dialect.check_has_names(path, "this is SQuAD JSON")
     megabytes = dialect.max_table_megabytes / _JSON_GROWTH
