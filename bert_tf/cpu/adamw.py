@@ -33,16 +33,13 @@ def is_large(values: Any) -> bool:
 
 
 class InPlaceAdamW:
-    """AdamW's updates of large variables on processors, where memory limits them.
+    """AdamW's updates of large variables on processors, in one pass over memory.
 
-    An update is one pass over weights, moments, gradient and the copy in the dtype of products. Of
-    a table whose gradient is given as rows, it leaves out the moments of rows that never had a
-    gradient, which are 0.
-
-    For one replica, inside of a TensorFlow function, with `take_memory` called since anything else
-    has read or assigned the variables. Values that the function has read of them before must be
-    used by then, as they are by all that the gradients depend on: TensorFlow does not wait for
-    others. `copies` are in another dtype, by the number of a variable.
+    Of a table whose gradient is given as rows, an update leaves out the moments of rows that never
+    had a gradient, which are 0. For one replica, inside of a TensorFlow function, with
+    `take_memory` called since anything else has read or assigned the variables. Values that the
+    function has read of them before must be used by then, as they are by all that the gradients
+    depend on: TensorFlow does not wait for others. `copies`, in another dtype, are by number.
     """
 
     def __init__(
@@ -69,7 +66,6 @@ class InPlaceAdamW:
         return index in self._values
 
     def takes_rows(self, index: int) -> bool:
-        """Whether a variable's gradient may be given as rows."""
         return index in self._has_moments
 
     def take_memory(self) -> None:
@@ -81,7 +77,6 @@ class InPlaceAdamW:
             in_place(find_moments_entry(), self._values[index][1:], [has_moments], row_axes=1)
 
     def update(self, index: int, gradient: Gradient, numbers: tf.Tensor) -> None:
-        """Updates a variable, its moments and its copy; `numbers` are as of `adamw_update`."""
         if isinstance(gradient, tf.IndexedSlices):
             self._update_table(index, gradient, numbers)
             return

@@ -30,7 +30,6 @@ class CpuBackend:
     """Computes gradients in parts of a batch side by side, and updates large variables in one pass.
 
     Methods as of `bert_tf.training.step.PlainBackend`; gradients may have any form of `Gradient`.
-    `shards` is as of `bert_tf.cpu.cores`.
     """
 
     def __init__(
@@ -129,17 +128,13 @@ class CpuBackend:
         return kept, numbers
 
     def _takes_rows(self, index: int) -> bool:
-        """Whether the gradient of a variable stays a sum of rows up to the optimizer."""
         return self._in_place is not None and self._in_place.takes_rows(index)
 
 
 class ComputeCopies:
-    """bfloat16 copies of large weights, shared by all shards of a batch.
+    """bfloat16 copies of large weights, by number, shared by all shards of a batch.
 
     Keras would convert the variables wherever they are read. Gradients of a copy have its dtype.
-
-    Attributes:
-        variables: by their number among the trainable ones; `refresh` makes them from the weights.
     """
 
     def __init__(self, variables: Sequence[Any], dtype: str):
@@ -205,7 +200,7 @@ def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
 
 @contextlib.contextmanager
 def without_graph_rewrites() -> Iterator[None]:
-    """Functions called inside the block run as they were traced, on processors.
+    """Runs functions as they were traced, on processors, inside the block.
 
     Grappler searches the thousands of operations of a training step for a second or two, for
     nothing: steps on long rows take as long without it, those on short rows are a fifth faster.

@@ -44,7 +44,6 @@ def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bo
 
 
 def operations_at_once() -> int:
-    """Operations that have to run at once to keep all cores busy."""
     share = tf.config.threading.get_intra_op_parallelism_threads()
     return _PARTS if share == _cores_of_an_operation() else 1
 

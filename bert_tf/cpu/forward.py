@@ -1,12 +1,8 @@
 """The encoder's forward pass on processors: `BertEncoder.call` with kernels between the products.
 
-Outputs and gradients are those of the plain layers, whose variables it reads. Differences:
-- one kernel each for the bias and GELU, for bias, dropout, residual sum and LayerNorm, for the
-  softmax with its bias and dropout, and for the division into heads with its bias;
-- padding is left out (`bert_tf.cpu.unpadding`);
-- where only the first tokens are read, the last block projects no keys and values
-  (`first_token_context`);
-- blocks are traced into a graph once.
+Outputs and gradients are those of the plain layers, whose variables it reads. Kernels fuse
+element-wise operations, padding is left out (`bert_tf.cpu.unpadding`), blocks are traced once, and
+where only first tokens are read, the last block makes no keys and values (`first_token_context`).
 """
 
 from __future__ import annotations
@@ -51,7 +47,6 @@ class Shared:
     """Inputs of all blocks of a pass.
 
     Attributes:
-        bias: of attention, see `attention_bias`.
         key: of dropout, int32[2].
         numbers: int32 [batch, length] where hidden states are without padding, see `Unpadded`.
         offset: int64 [], added to the layers' streams of dropout.
@@ -157,15 +152,10 @@ def first_token_context(
     of p. With one query per row, a token costs 2 x heads x width multiplications, instead of
     2 x width^2 for its key and value and 2 x width for attention.
 
-    Args:
-        firsts: float [batch, hidden].
-        rows: of the same dtype, [batch, length, hidden].
-        kernel, bias: of the same dtype, [hidden, 3 * hidden] and [3 * hidden], of queries, keys and
-            values; the bias of keys is not used.
-        probabilities: maps products, [batch, heads, 1, length], to the weights of values.
-
-    Returns:
-        [batch, hidden], to be projected.
+    `firsts` are float [batch, hidden], `rows` [batch, length, hidden], `kernel` and `bias`
+    [hidden, 3 * hidden] and [3 * hidden]; the bias of keys is not used. `probabilities` maps
+    products, [batch, heads, 1, length], to the weights of values. Returns [batch, hidden], to be
+    projected.
     """
     width = rows.shape[-1]
     size = width // num_heads
@@ -212,10 +202,7 @@ class Forward:
 
     `traces_once` traces one block for all, since tracing is most of the time before the first step.
     Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
-    rewrites the graphs.
-
-    Attributes:
-        graphs: by the first block of an encoder, the function that computes its blocks.
+    rewrites the graphs; `graphs` are by the first block of an encoder.
     """
 
     def __init__(self, *, traces_once: bool = False):
@@ -242,10 +229,7 @@ class Forward:
         shared: Shared,
         positions: Any | None = None,
     ) -> Any:
-        """Computes `block_output` by the graph of the first block, which gets weights as arguments.
-
-        The blocks have the same config, dtype policy and shapes.
-        """
+        """`block_output` by the graph of the first block, of the same config, dtypes and shapes."""
         # A call's gradients are computed whole, so frozen blocks are called directly. So is one
         # that computes only some positions, unlike the others.
         if not block.trainable or positions is not None:
@@ -293,7 +277,6 @@ def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: Shared) -> A
 
 
 def _without_padding(inputs: EncoderInputs) -> Unpadded | None:
-    """Tokens of padded rows that are read all, or only the first one of each."""
     is_read = inputs.read_positions is not None or inputs.pooled_positions is not None
     if not inputs.is_padded or is_read or inputs.output_hidden_states:
         return None

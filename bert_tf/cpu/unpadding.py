@@ -52,9 +52,8 @@ class Unpadded:
 def unpadded(mask: Any) -> Unpadded:
     """Numbers the tokens of padded rows, in their order; `mask` is [batch, length], true on tokens.
 
-    Among them are the first place of every row, even of one of padding only, and as much other
-    padding as makes their number a round one: a multiple of 8, from 1,024 on of 32, and so on,
-    where rows have so many places.
+    Among them are the first place of every row, even of one of padding only, and padding up to a
+    round number: a multiple of 8, from 1,024 on of 32, and so on, where rows have so many places.
     """
     is_token = tf.cast(mask, tf.bool)
     is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)

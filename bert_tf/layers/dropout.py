@@ -27,14 +27,12 @@ _THREEFRY = 2  # its number in TensorFlow's operations
 def keep_level(rate: float) -> int:
     """Number of the 256 values of an 8-bit draw that keep an element.
 
-    The resulting rate, 1 - keep_level / 256, is rounded to a multiple of 1/256 (0.1 becomes
-    26/256 = 0.1016), but never 0 or 1.
+    The rate becomes a multiple of 1/256 (0.1 becomes 26/256 = 0.1016), but never 0 or 1.
     """
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
 
 
 def keep_scale(rate: float) -> float:
-    """Inverse of the real keep probability."""
     return LEVELS / keep_level(rate)
 
 
@@ -61,7 +59,7 @@ def generator_state(dropout_key: tf.Tensor, stream: int | tf.Tensor) -> tuple[tf
 
 
 def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Tensor) -> tf.Tensor:
-    """Draws a bool mask of elements to keep.
+    """Draws a bool mask, of the tensor `shape`, of elements to keep.
 
     Each 32-bit number of the counter-based Threefry generator (Salmon et al. 2011) gives four 8-bit
     draws, the same on every device, in a graph that XLA compiles and in one that it does not.
@@ -70,7 +68,6 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
         dropout_key: int32[2]; the same key gives the same masks.
         stream: number of the place in the model; other places draw independently.
         rate: fraction of elements to drop, over 0 and below 1; see `keep_level`.
-        shape: int32[rank] tensor.
     """
     import tensorflow as tf
 
@@ -89,11 +86,7 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
 
 @functools.cache
 def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Maps key and counter, uint64[1] each, and a number of words, int32[1], to uint32 [words].
-
-    XLA compiles it everywhere: on processors it draws in less than half the time that TensorFlow's
-    own kernel takes for Philox numbers, and only XLA has Threefry there.
-    """
+    """Maps key and counter, uint64[1] each, and a number of words, int32[1], to uint32 [words]."""
     import tensorflow as tf
 
     @tf.function(autograph=False, jit_compile=True)
@@ -143,8 +136,7 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
 class StatelessDropout(keras.layers.Layer):
     """Drops elements and scales the others by the inverse of the real keep probability.
 
-    Without a key the input passes unchanged, on any backend of Keras. TensorFlow, which draws the
-    masks, is imported when the first is drawn.
+    Without a key the input passes unchanged, on any backend of Keras.
 
     Args:
         rate: fraction of elements to drop, from 0 to below 1; see `keep_level` for its rounding.

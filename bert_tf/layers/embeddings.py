@@ -60,12 +60,8 @@ class BertEmbeddings(keras.layers.Layer):
     ) -> Any:
         """Embeds tokens to [batch, length, hidden].
 
-        Args:
-            input_word_ids: int [batch, length], below `vocab_size`.
-            input_type_ids: int [batch, length], below `type_vocab_size`; None for all 0.
-            position_ids: int [batch, length], below `max_position_embeddings`; None for 0, 1, 2 …
-                Texts packed into one row restart at 0 each.
-            dropout_key: int32[2]; None for no dropout.
+        `input_word_ids`, `input_type_ids` (None for all 0) and `position_ids` (None for 0, 1, 2 …;
+        texts packed into one row restart at 0) are int [batch, length]; `dropout_key` is int32[2].
         """
         embeddings = ops.take(self.word_embeddings, input_word_ids, axis=0)
         if position_ids is None:

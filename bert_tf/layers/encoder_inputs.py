@@ -40,11 +40,9 @@ class EncoderInputs:
 
     @property
     def is_padded(self) -> bool:
-        """Whether each row is one text, with padding by the mask."""
         return self.attention_mask is not None and len(self.attention_mask.shape) == 2
 
     def attention_bias(self) -> Any | None:
-        """See `self_attention.attention_bias`; None without a mask."""
         return None if self.attention_mask is None else attention_bias(self.attention_mask)
 
     def computed_positions(self, *, has_pooler: bool) -> Any | None:

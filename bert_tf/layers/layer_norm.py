@@ -17,9 +17,8 @@ from bert_tf.layers.dropout import StatelessDropout, dropped
 class LayerNorm(keras.layers.Layer):
     """Normalizes the last axis to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
 
-    Statistics are float32 (float64 under that policy), and the mean is subtracted before anything
-    is multiplied: Keras' layer adds up two large terms instead, which loses a digit where a token
-    has outlying features.
+    Statistics are float32 (float64 under that policy), and the mean is subtracted first: Keras'
+    layer adds up two large terms, which loses a digit where a token has outlying features.
     """
 
     def __init__(self, *, epsilon: float, **kwargs: Any):
@@ -32,7 +31,6 @@ class LayerNorm(keras.layers.Layer):
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
 
     def call(self, inputs: Any) -> Any:
-        """Maps a float tensor to the same shape, in the compute dtype."""
         return self._normalized(inputs)
 
     def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
@@ -56,10 +54,7 @@ class LayerNorm(keras.layers.Layer):
 
 @functools.cache
 def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[Any, Any, Any], Any]:
-    """Maps inputs, gamma and beta to the outputs, with the gradient in its closed form.
-
-    That takes half the operations of a derived gradient, each a pass over memory outside XLA.
-    """
+    """Maps inputs, gamma and beta to the outputs, with the gradient in its closed form."""
 
     @ops.custom_gradient
     def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:

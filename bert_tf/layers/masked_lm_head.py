@@ -47,13 +47,12 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, hidden: Any, word_embeddings: Any) -> Any:
         """Scores the vocabulary: float32 logits [batch, predictions, vocab].
 
-        `hidden` is [batch, predictions, hidden], of the masked tokens; `word_embeddings` is the
-        encoder's table, [vocab, hidden].
+        `hidden`, [batch, predictions, hidden], is of the masked tokens; `word_embeddings`
+        [vocab, hidden] is the encoder's table.
         """
         return self.logits(self.transform(hidden), word_embeddings)
 
     def logits(self, transformed: Any, word_embeddings: Any) -> Any:
-        """Logits of `call`, from the result of `transform`."""
         batch, predictions, _ = ops.shape(transformed)
         masked = self.layer_norm(transformed)
         rows = ops.reshape(masked, (-1, self.config.hidden_size))

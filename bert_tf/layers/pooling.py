@@ -23,12 +23,9 @@ def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
 
 
 def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
-    """Text vectors, [batch, hidden]; finite for a row of padding only.
+    """Text vectors, [batch, hidden], by `mean`, `cls` or `max`; finite for a row of padding only.
 
-    Args:
-        states: float32 [batch, length, hidden].
-        mask: int32 [batch, length], 1 for tokens, 0 for padding.
-        pooling: `mean`, `cls` or `max`; see `EmbeddingRecipe`.
+    `states` are float32 [batch, length, hidden], `mask` int32 [batch, length], 1 for tokens.
     """
     if pooling == "cls":
         return states[:, 0]

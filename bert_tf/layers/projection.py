@@ -16,16 +16,13 @@ from bert_tf.layers.activation import activation, fusible_activation
 class Projection(keras.layers.Layer):
     """`activation(inputs @ kernel + bias)` over the last axis, as one two-dimensional product.
 
-    Processors run one large matrix product faster than a batch of small ones.
+    Processors run that faster than a batch of small products.
 
     Args:
         initializer_range: standard deviation of the kernel's normal distribution before it is
             truncated at two; None for `1 / sqrt(input width)` after that (LeCun et al. 1998), with
             which outputs vary as inputs do.
         activation_name: see `bert_tf.layers.activation`; None for a linear projection.
-
-    Attributes:
-        is_fusible: whether TensorFlow may fuse product, bias and activation, see `fusible`.
     """
 
     def __init__(

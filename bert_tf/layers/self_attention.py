@@ -18,10 +18,8 @@ def attention_bias(attention_mask: Any) -> Any:
 
     `attention_mask` is int or bool, true where a key may be seen: [batch, length] for all queries
     of a row, or [batch, query, key], for instance block-diagonal for several texts in one row.
-
-    Returns:
-        float32 [batch, 1, 1, length] or [batch, 1, length, length]. A query that sees no key at
-        all attends to every key alike, so padding never makes NaN.
+    Returns float32 [batch, 1, 1, length] or [batch, 1, length, length]. A query that sees no key at
+    all attends to every key alike, so padding never makes NaN.
     """
     mask = ops.cast(attention_mask, "float32")
     mask = mask[:, None, :, :] if len(mask.shape) == 3 else mask[:, None, None, :]
@@ -107,16 +105,12 @@ class SelfAttention(keras.layers.Layer):
         dropout_key: Any | None = None,
         positions: Any | None = None,
     ) -> Any:
-        """Attends to all tokens of a row.
+        """Attends to all tokens of a row, from [batch, length, hidden] to the same shape.
 
         Args:
-            hidden: [batch, length, hidden].
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
-            positions: int [batch, number], the queries; None for all tokens.
-
-        Returns:
-            Like `hidden`, or of the tokens at `positions` only [batch, number, hidden].
+            positions: int [batch, number], the queries, for [batch, number, hidden]; None for all.
         """
         query, key, value = self._query_key_value(hidden, positions)
         if positions is not None:

@@ -19,10 +19,7 @@ from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
 
 
 class BertModel(keras.Model):
-    """Base of the models: made from a `BertConfig`, built without data.
-
-    Args:
-        dtype: Keras policy or its name, for all layers; None for the global one.
+    """Base of the models: made from a `BertConfig`, built without data; `dtype` is a Keras policy.
 
     Attributes:
         huggingface_class: the class of HuggingFace's library with the same weights; a model whose
@@ -100,7 +97,6 @@ class BertEncoder(BertModel):
         self.built = True
 
     def freeze(self, layers: int) -> None:
-        """Excludes the embeddings and the first layers from training."""
         self.embeddings.trainable = False
         for block in self.blocks[:layers]:
             block.trainable = False
@@ -220,10 +216,8 @@ class BertEncoder(BertModel):
         """The key of the layers, int32[2]: None unless training.
 
         Without a `dropout_key` the next state of a Keras seed generator is drawn, as Keras'
-        own dropout does; `keras.utils.set_random_seed` before making the model fixes it.
-
-        Raises:
-            UsageError: training on another backend of Keras than TensorFlow.
+        own dropout does; `keras.utils.set_random_seed` before making the model fixes it. Raises
+        UsageError for training on another backend of Keras than TensorFlow.
         """
         if not training:
             return None
@@ -238,12 +232,8 @@ def attention_maps(
 ) -> np.ndarray:
     """The attention of texts of one length, as HuggingFace's `output_attentions`.
 
-    Args:
-        input_word_ids: int32 [batch, length], [CLS] and [SEP] included, no padding.
-        input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
-
-    Returns:
-        float32 [layers, batch, heads, query, key]; the keys of a query add up to 1.
+    Ids and types are int32 [batch, length], with [CLS] and [SEP], without padding. Returns float32
+    [layers, batch, heads, query, key]; the keys of a query add up to 1.
     """
     states = encoder(input_word_ids, input_type_ids, output_hidden_states=True)["hidden_states"]
     maps = [

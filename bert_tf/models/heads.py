@@ -23,8 +23,6 @@ _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids", "position_ids")
 
 
 class ProblemType(enum.StrEnum):
-    """`problem_type` of `BertForSequenceClassification`, which decides its loss."""
-
     REGRESSION = enum.auto()
     SINGLE_LABEL_CLASSIFICATION = enum.auto()
     MULTI_LABEL_CLASSIFICATION = enum.auto()
@@ -80,8 +78,7 @@ class BertMaskedLM(ModelWithHead):
     ) -> Any:
         """Scores the vocabulary at `masked_lm_positions`, int [batch, predictions], also an input.
 
-        Returns:
-            float32 logits [batch, predictions, vocab].
+        Returns float32 logits [batch, predictions, vocab].
         """
         return self._encoded_and_scored(inputs, training, dropout_key)[1]
 
@@ -154,9 +151,8 @@ class LinearHeadModel(ModelWithHead):
     ) -> Any:
         """Scores texts by their pooled output, or without a pooler every token.
 
-        Returns:
-            float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
-            tokens that continue a word are scored too: the caller leaves them out.
+        Returns float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
+        tokens that continue a word are scored too: the caller leaves them out.
         """
         key = self.encoder.resolve_dropout_key(training, dropout_key)
         encoded = self.encoder.encode_inputs(
@@ -170,9 +166,8 @@ class LinearHeadModel(ModelWithHead):
 class BertClassifier(LinearHeadModel):
     """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
 
-    Args:
-        problem_type: of HuggingFace's `config.json`; None where one of the labels is chosen.
-        initial_bias: initial values of the linear layer's bias, [labels]; () for zeros.
+    `problem_type` is of HuggingFace's `config.json`, None where one of the labels is chosen;
+    `initial_bias` has [labels] values, () for zeros.
     """
 
     has_pooler = True
@@ -262,11 +257,7 @@ class BertQuestionAnswerer(ModelWithHead):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> tuple[Any, Any]:
-        """Scores every token, padding and question too, as the answer's first and last.
-
-        Returns:
-            Start and end logits, each float32 [batch, length].
-        """
+        """Start and end logits of every token, padding too, float32 [batch, length] each."""
         encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
         return logits[..., 0], logits[..., 1]
@@ -320,7 +311,6 @@ class BertSentenceEncoder(ModelWithHead):
 
     @property
     def recipe(self) -> EmbeddingRecipe:
-        """Recipe of the vectors, kept in model directories."""
         return EmbeddingRecipe(
             pooling=self.pooling,
             normalize=self.normalize,

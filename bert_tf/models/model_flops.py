@@ -15,14 +15,13 @@ class ModelFlops:
     """Floating-point operations of a training step by the model's formulas (`flops`).
 
     Attributes:
-        token_parameters: weights that every token is multiplied with.
-        example_parameters: weights that one token of every sequence is multiplied with.
-        prediction_parameters: weights that every masked token is multiplied with.
+        token_parameters: weights that every token is multiplied with; `example_parameters`: one
+            token of every sequence; `prediction_parameters`: every masked token.
         attention_width: layers x hidden size.
         frozen_fraction: of the layers, without a backward pass, the first ones.
-        read_parameters: of `token_parameters` those for tokens that a head reads only: the last
-            block's but for keys and values. 0 where heads read all tokens.
-        read_attention_width: of `attention_width` that of such a block.
+        read_parameters, read_attention_width: of `token_parameters` and `attention_width` those for
+            tokens that a head reads only: the last block's but for keys and values. 0 where heads
+            read all tokens.
     """
 
     token_parameters: int

@@ -30,15 +30,10 @@ def biased_heads(
 ) -> list[tf.Tensor]:
     """Divides a projection into heads, and adds its bias.
 
-    Args:
-        projected: bfloat16 or float32 [batch, length, width], or [1, tokens, width] of a row
-            without padding; queries first, then keys and values.
-        bias: of their dtype, [width].
-        numbers: int32 [batch, length], of each token in the row without padding, -1 for padding
-            that it lacks, see `bert_tf.cpu.unpadding`; None for padded rows.
-
-    Returns:
-        `parts` of [batch, num_heads, length, width / parts / num_heads].
+    `projected` is bfloat16 or float32 [batch, length, width], or [1, tokens, width] of a row
+    without padding; queries first, then keys and values. `numbers`, int32 [batch, length], are of
+    each token in the row without padding, -1 for padding that it lacks; None for padded rows.
+    Returns `parts` of [batch, num_heads, length, width / parts / num_heads].
     """
     kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
@@ -81,8 +76,7 @@ def joined_heads(
 ) -> tf.Tensor:
     """Inverse of one part of `biased_heads`, bfloat16 or float32 [batch, heads, length, size].
 
-    Returns:
-        [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
+    Returns [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
     """
     kind = kind_of(context)
     batch, heads, length, size = context.shape
@@ -166,11 +160,8 @@ def normalized_sum(
 ) -> tf.Tensor:
     """LayerNorm of `hidden` plus dropout of `change` plus `bias`.
 
-    Args:
-        hidden, change: bfloat16 or float32 [..., width].
-        bias: of their dtype, [width].
-        keep: bool of their shape; None for no dropout.
-        gamma, beta: float32 [width].
+    The first two are bfloat16 or float32 [..., width], `bias` [width] of their dtype, `keep` bool
+    of their shape, None for no dropout, `gamma` and `beta` float32 [width].
     """
     kind = kind_of(hidden, change, bias)
     numbers = tf.constant([keep_scale, epsilon])
@@ -211,10 +202,8 @@ def dropped_softmax(
 ) -> tf.Tensor:
     """Softmax of scaled scores plus bias over the last axis, then dropout.
 
-    Args:
-        scores: bfloat16 or float32 [batch, heads, queries, keys].
-        bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient.
-        keep: bool of the scores' shape; None for no dropout.
+    `scores` are bfloat16 or float32 [batch, heads, queries, keys], `bias` float32, broadcasting,
+    without a gradient, `keep` bool of the scores' shape, None for no dropout.
     """
     kind = kind_of(scores)
     numbers = tf.constant([scale, keep_scale])

@@ -1,11 +1,9 @@
 """Kernels as C functions, and their call from inside an operation of TensorFlow.
 
-An entry is the C function of a kernel, of signature `ENTRY`: entry(data, dims, start, stop)
-
-`data` holds the addresses of arguments, then of results; `dims` eight numbers for each, its shape
-filled up with ones from the left. It computes the rows from `start` to before `stop` of the divided
-tensor, and returns `DONE`, or `MISFIT` if shapes do not fit, which is what Numba returns after an
-exception. Results that are sums over rows are float32; an entry writes those of its own rows.
+An entry, of signature `ENTRY`, gets the addresses of arguments, then of results, eight numbers of
+shape for each, filled up with ones from the left, and the rows to compute of the divided tensor. It
+returns `DONE`, or `MISFIT` if shapes do not fit, which is what Numba returns after an exception.
+Sums over rows are float32; an entry writes those of its own rows.
 """
 
 from __future__ import annotations
@@ -87,7 +85,6 @@ def _call(_: Any, entry: Any, data: Any, dims: Any, start: Any, stop: Any) -> An
 
 @numba.njit(**FUNCTION)
 def vector(data: Any, dims: Any, number: int, kind: Any) -> Any:
-    """All numbers of a tensor, [size]."""
     return numba.carray(_pointer(data[number]), (size_of(dims, number),), kind)
 
 

@@ -38,7 +38,6 @@ def results_of(
 
     Args:
         entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
-        results: shapes and dtypes.
         row_axes: number of the last axes of the divided tensor that are one row.
         divided: the number of that tensor among arguments and results.
         sums: number of the last results that are sums over rows, in float32.
@@ -80,7 +79,6 @@ def kind_of(*tensors: tf.Tensor) -> Any:
 
 
 def like(*tensors: tf.Tensor) -> list[Result]:
-    """Results of the shapes and dtypes of tensors."""
     return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
 
 

@@ -69,14 +69,10 @@ def _called(_: Any, function: Any, job: Any, number: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def in_turns(board: int, function: int, job: np.ndarray, count: int) -> bool:
-    """Computes all pieces of a call; returns whether all of them succeeded.
+    """Computes all pieces of a call, fewer than 2^20; returns whether all of them succeeded.
 
-    Args:
-        board: of `board_address`.
-        function: address of the C function of a piece, int64 (job's address, number), which
-            returns 1 for success.
-        job: int64, read by the function.
-        count: number of pieces, below 2^20.
+    `board` is of `board_address`, `function` the address of the C function of a piece, int64 (job's
+    address, number), which returns 1 for success, `job` int64.
     """
     if board == 0 or count == 1 or not _exchanged(_at(board, _IS_TAKEN), 0, 1):
         succeeded = 0
