@@ -146,7 +146,7 @@ def _hub_hint(spelling: str, path: str) -> str | None:
     near = _did_you_mean(path) or "; check the path."
     return (
         f"{spelling} {path}: no such folder{near} A model of the Hugging Face Hub is downloaded "
-        f"first: hf download {path} --include '*.[jst]*' --local-dir "
+        f"first: hf download {path} --include '*.[bjst]*' --local-dir "
         f"{folder} (of pip install huggingface_hub), then {spelling} {folder}"
     )
 

@@ -219,8 +219,9 @@ VOCAB_CHECKS = (
         shown="{:.2f} tokens per word",
         figure=_metric("corpus_pieces_per_word"),
         is_off=lambda figure, _: figure > 5,
-        advice="a word takes {0:.1f} tokens: raise --vocab-size {config.vocab_size}; text that "
-        "does not separate words (Thai, Lao, Khmer) has to be split into words first",
+        advice="a word takes {0:.1f} tokens: text that does not separate words (Thai, Lao, Khmer) "
+        "has to be split into words first; other text needs a larger --vocab-size than "
+        "{config.vocab_size}, or more of it",
     ),
     Check(
         name="too_long_fraction",
