@@ -220,7 +220,7 @@ VOCAB_CHECKS = (
         figure=_metric("corpus_pieces_per_word"),
         is_off=lambda figure, _: figure > 5,
         advice="a word takes {0:.1f} tokens: text that does not separate words (Thai, Lao, Khmer) "
-        "has to be split into words first; other text needs a larger --vocab-size than "
+        "has to be split into words first; other text needs more than --vocab-size "
         "{config.vocab_size}, or more of it",
     ),
     Check(
