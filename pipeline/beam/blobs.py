@@ -1,7 +1,6 @@
 """Stores bulky intermediate data in files while references to it pass through Beam.
 
-The local runner keeps shuffled data in memory, and cluster runners move it through the heaps and
-sort buffers of their processes, while all workers see the output's folder anyway.
+Beam's runners keep shuffled data in memory; all workers see the output's folder anyway.
 """
 
 from __future__ import annotations
@@ -36,10 +35,9 @@ class NotYetSeen(Exception):
 
 
 def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
-    """Retries until `read` raises no FileNotFoundError or NotYetSeen, or raises RunnerFailed.
+    """Retries until `read` finds a complete file; raises RunnerFailed in the end.
 
-    Clients of network file systems remember for some seconds (of NFS up to a minute, `acdirmax`)
-    that a name was not there, or the size of a file.
+    Clients of network file systems cache missing names and sizes (NFS up to a minute, `acdirmax`).
     """
     deadline = time.monotonic() + float(os.environ.get(VARIABLE, _VISIBILITY_SECONDS))
     pause = _FIRST_PAUSE
@@ -76,8 +74,8 @@ Work = Callable[["BlobWriter"], Iterable[LabeledBlob]]
 class BlobStore:
     """Blobs in files of an existing folder that all workers see; sent to the workers.
 
-    A small file beside the blobs of finished work lists them. Each attempt writes to a file of its
-    own name, so simultaneous attempts, or a worker that outlives its run, cannot interfere.
+    Each attempt writes to a file of its own name, so simultaneous attempts, or a worker that
+    outlives its run, cannot interfere.
     """
 
     def __init__(self, folder: str):
@@ -88,18 +86,12 @@ class BlobStore:
         return isinstance(path_of(self._folder), RemotePath)
 
     def writer(self) -> BlobWriter:
-        """A writer for the blobs of one bundle, with a file of its own."""
         return BlobWriter(path_of(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
 
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """Does a unit of work, unless this run or an interrupted one has finished it.
 
-        Args:
-            name: letters, digits and hyphens; the same whenever the same work is done again.
-            work: yields what it stores with the writer it is given.
-
-        Yields:
-            What the work yields, only after all of it is finished.
+        Its name (letters, digits, hyphens) identifies the work. Yields its blobs once all are done.
         """
         finished = self.finished(name)
         if finished is None:
@@ -112,7 +104,7 @@ class BlobStore:
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:
-        """Returns what `once` yielded for this name; None if unknown or damaged."""
+        """Returns the blobs that `once` yielded for this name; None if unknown or damaged."""
         folder = path_of(self._folder)
         done = read_if_sound(folder / f"{name}{_FINISHED}")
         if done is None:
@@ -121,10 +113,9 @@ class BlobStore:
         return blobs if _are_sound(folder / done["file"], blobs) else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a range of a blob, all of it by default; only then its checksum is checked.
+        """Reads a range of a blob; verifies only a whole one, the default, by its checksum.
 
-        Raises:
-            RunnerFailed: the worker does not see what another one has written, after some time.
+        Raises RunnerFailed if another worker's blob stays invisible for some time.
         """
         is_whole = length is None and start == 0
         size = reference.length - start if length is None else length
@@ -142,7 +133,7 @@ class BlobStore:
 
 
 class BlobWriter:
-    """Writes blobs one after the other to one new file; a context manager."""
+    """Writes blobs to one new file; a context manager."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -178,7 +169,6 @@ class BlobWriter:
 
 
 def remove_unfinished_work(folder: Path) -> None:
-    """Removes everything but finished work from the folder of a `BlobStore`."""
     paths = list(folder.iterdir())
     finished = {path.name for path in paths}
     for path in paths:
@@ -188,15 +178,11 @@ def remove_unfinished_work(folder: Path) -> None:
 
 
 def count_finished_work(folder: Path, kind: str) -> int:
-    """Counts the finished work whose names begin with `kind` and a hyphen."""
     return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 
 def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
-    """Whether blobs are in their file as they were written.
-
-    Of a remote file only the size is compared: it appeared whole, and readers check each blob.
-    """
+    """Whether a file holds its blobs; of a remote file, only the size is compared."""
     try:
         if isinstance(path, RemotePath):
             size = path.stat().st_size

@@ -57,7 +57,7 @@ def run_on_cluster(
     """Runs a built pipeline to its end; cancels it on the cluster if this process is stopped.
 
     Raises:
-        UsageError, InputError: what a worker raised for the user.
+        UsageError, InputError: errors that a worker raised for the user.
         RunnerFailed: the job failed for another reason.
     """
     result: PipelineResult | None = None
@@ -79,7 +79,7 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Silences the threads that read from a runner: Beam leaves them behind when it hangs up."""
+    """Silences the threads that read from a runner, which Beam leaves behind."""
     report = threading.excepthook
 
     def report_others(failure: threading.ExceptHookArgs) -> None:
@@ -128,11 +128,7 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
 
 @contextmanager
 def _signals_after() -> Iterator[None]:
-    """Handles SIGTERM and Ctrl-C when the block has ended; a second one at once.
-
-    The previous handlers are restored: Beam's job servers take Ctrl-C for themselves, so that it
-    would not end the process.
-    """
+    """Handles SIGTERM and Ctrl-C, which job servers take over, after the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -160,10 +156,10 @@ def _signals_after() -> Iterator[None]:
 
 
 class FlinkJob:
-    """All jobs of one name on a Flink cluster, by Flink's REST API.
+    """All jobs of one name on a Flink cluster (`host:port` or a URL), by Flink's REST API.
 
-    Beam's job server acknowledges a cancellation while the cluster continues the job, so the
-    cluster itself (`host:port` or a URL) is asked. Methods raise OSError if it does not answer.
+    Beam's job server acknowledges a cancellation while the cluster continues the job. Methods raise
+    OSError if the cluster does not answer.
     """
 
     def __init__(self, master: str, name: str):
@@ -171,7 +167,6 @@ class FlinkJob:
         self._name = name
 
     def cancel(self) -> None:
-        """Asks the cluster to cancel the running jobs."""
         for job in self._running():
             self._request(f"/jobs/{job}?mode=cancel", method="PATCH")
 
@@ -193,7 +188,6 @@ class FlinkJob:
 
 
 def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
-    """The job that Beam's options submit to a Flink cluster; None if they name no cluster."""
     masters = [
         value for key, _, value in (o.partition("=") for o in options) if key == _FLINK_MASTER
     ]
@@ -202,11 +196,7 @@ def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
 
 
 class CheckInstallations(beam.PTransform):
-    """Fails a job early if its workers have other versions than this process.
-
-    Other versions tokenize or clean differently, or fail far from the cause, and chance decides
-    which worker does what.
-    """
+    """Fails a job early if workers have other versions, which tokenize or clean differently."""
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
         submitted = (socket.gethostname(), _compared_versions())
@@ -231,7 +221,7 @@ class _CheckInstallation(beam.DoFn):
 
 
 def check_versions(host: str, versions: dict[str, str]) -> None:
-    """Raises UsageError if the versions in this process, a worker, differ from the submitter's."""
+    """Raises UsageError if this process, a worker, has other versions than the submitter."""
     here = _compared_versions()
     different = [name for name in versions if versions[name] != here.get(name)]
     if different:
@@ -255,8 +245,7 @@ def _compared_versions() -> dict[str, str]:
 def let_job_server_outlive_ctrl_c(options: PipelineOptions) -> None:
     """Starts Beam's job server in Java, for Flink and Spark, in a session of its own.
 
-    A terminal sends Ctrl-C to the whole process group, but the job server has to cancel the job
-    first. Beam stops it in any case.
+    Ctrl-C reaches the whole process group, but the server has to cancel the job first.
     """
     server = options.view_as(JobServerOptions)
     folder = tempfile.mkdtemp(prefix="bert-pipeline-java-")

@@ -23,8 +23,6 @@ from pipeline.beam.stored_path import path_of
 
 @dataclasses.dataclass(frozen=True)
 class FileInfo:
-    """A file and its size in bytes as stored."""
-
     path: str
     bytes: int
 
@@ -36,15 +34,12 @@ def match_files(
     output: str | None = None,
     console: Console | None = None,
 ) -> list[FileInfo]:
-    """Expands paths and globs (local or of any file system Beam knows) to files, sorted by path.
+    """Expands paths and globs of any storage to files, sorted by path, each once.
 
-    A file that several patterns name is listed once. Globs leave out `own_files`.
+    Globs leave out `own_files` of the job with this output; the console lists them.
 
     Args:
-        patterns: paths and globs.
         endings: of readable files, for the hint if a folder is named.
-        output: of the job.
-        console: informed about files that are left out.
 
     Raises:
         UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
@@ -76,12 +71,12 @@ class UncompressedFile:
     """A file's uncompressed bytes as UTF-8; also a context manager.
 
     Text of another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
-    (`is_transcoded`); what is wrong in it becomes bytes that are not UTF-8.
+    (`is_transcoded`); faults in it become bytes that are not UTF-8.
 
     Raises:
         UsageError: the file cannot be opened.
-        InputError: the compressed data is damaged, the byte-order mark is that of another encoding,
-            or the file is no text.
+        InputError: the compressed data is damaged, the byte-order mark contradicts the encoding, or
+            the file is not text.
     """
 
     def __init__(self, path: str, encoding: str = "utf-8"):
@@ -107,11 +102,11 @@ class UncompressedFile:
 
     @property
     def stored_position(self) -> int:
-        """Bytes of the stored file read so far, `READ_AHEAD_BYTES` of them before their use."""
+        """Bytes of the stored file read so far, up to `READ_AHEAD_BYTES` ahead of their use."""
         return self._file.tell()
 
     def read(self, size: int) -> bytes:
-        """Reads `size` bytes, fewer only at the end; raises InputError if damaged or cut short."""
+        """Reads `size` bytes, fewer only at the end; raises InputError if damaged."""
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -147,10 +142,7 @@ class UncompressedFile:
 
 
 def check_shared(folder: str) -> None:
-    """Raises UsageError, in a worker, if it does not see a folder of the submitting process.
-
-    A URL means the same folder to all; on object stores, an empty one does not exist.
-    """
+    """Raises UsageError, in a worker, if it does not see a folder of the submitting process."""
     if "://" not in folder and not FileSystems.exists(folder):
         raise UsageError(
             f"{folder}: worker {socket.gethostname()} does not see this folder; the output has to "
@@ -159,15 +151,14 @@ def check_shared(folder: str) -> None:
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
-    """Writes a result from any worker, so that it appears whole; the last of a name stays."""
+    """Writes a worker's result atomically; the last of a name stays."""
     check_shared(folder)
     with replacing_file(path_of(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
 
 
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
-    """Reads, by name, what workers wrote to a folder; raises InputError if nothing is there and
-    something should be. `pattern` has `*`."""
+    """Reads workers' files in order of names; InputError without any, unless `may_be_none`."""
     paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(

@@ -25,15 +25,7 @@ _FILES_LOOKED_AT = 10_000
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compiles a glob to a pattern for `fullmatch`; a bracket that is never closed matches itself.
-
-    | glob    | matches                                             |
-    |---------|-----------------------------------------------------|
-    | `*`     | any characters of a name                            |
-    | `?`     | one of them                                         |
-    | `[a-c]` | one of these; `[!a-c]` one of the others            |
-    | `**`    | any characters of names, and folders between them   |
-    """
+    """Compiles a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`."""
     pattern, place = "", 0
     while place < len(glob):
         character = glob[place]
@@ -58,9 +50,8 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 def list_local(pattern: str) -> dict[str, int]:
     """Maps the local files that a path or glob names to their sizes in bytes.
 
-    Finds what Beam's local file system finds, and more: a glob needs no folder before it, names
-    with brackets can be taken literally, folders are searched only as deep as the glob goes, links
-    to folders are followed, and a quoted `~` is the home folder. Pipes and devices are UsageErrors.
+    Unlike Beam's globs: `~` and brackets in names work, links to folders are followed, and folders
+    are searched only as deep as the glob goes. Pipes and devices are UsageErrors.
     """
     if pattern.startswith("~") and not Path(pattern).exists():
         pattern = os.path.expanduser(pattern)  # noqa: PTH111  a path would lose the last slash
@@ -90,7 +81,7 @@ def list_local(pattern: str) -> dict[str, int]:
 
 
 def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
-    """Folders with the names of their files; each once and under its own name, also if linked."""
+    """Folders with the names of their files, each once under its own name, also if linked."""
     linked: list[str] = []
     seen: set[tuple[int, int]] = set()
     tops = [top]
@@ -119,7 +110,7 @@ def _size(path: str) -> int:
 
 
 def why_no_file(pattern: str) -> str:
-    """What to do about a path or glob that matches no file."""
+    """Advice for a path or glob that matches no file."""
     if pattern == "-":
         return READ_AGAIN
     if GLOB_MARK.search(pattern):
@@ -130,7 +121,7 @@ def why_no_file(pattern: str) -> str:
 
 
 def _end_of_bracket(glob: str, start: int) -> int | None:
-    """Where the bracket that begins before `start` is closed; one that comes first is in it."""
+    """Where the bracket that begins before `start` is closed; a first `]` is part of it."""
     first = start + glob.startswith("!", start)
     end = glob.find("]", first + 1)
     return None if end < 0 else end
@@ -145,7 +136,7 @@ def _bracket(content: str) -> str:
 
 
 def instead_of_folder(folder: str, endings: Collection[str], compressions: Collection[str]) -> str:
-    """What to do where files are expected and a folder is given: the glob for most of its files."""
+    """Advice for a folder where files are expected: the glob for most of its files."""
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):

@@ -1,4 +1,4 @@
-"""Files that this tool has made: a glob does not mean them as input."""
+"""Files made by this tool, which globs do not take as input."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
     """Lists the files matched by a glob (not by a path) that are no input of a job, sorted.
 
-    They are its own output, vocabularies, the content of folders of records, runs and models,
-    manifests, and lists of rejects and duplicates. Tables made by `score` and the like stay, unless
-    they were made from files that the glob matches too.
+    These are its output, vocabularies, the content of folders of records, runs and models,
+    manifests, rejects and duplicates; and tables made from files that the glob matches too.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
     if glob is None or pattern in found:
@@ -63,7 +62,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
 
 
 def _made_output(output: Path) -> Path | None:
-    """An existing output; None if there is none, or something that somebody else has made."""
+    """An existing output; None if there is none, or it is somebody else's."""
     vouching = (
         f"{output.name}.{_MANIFEST}",
         f"{output.name}/{_MANIFEST}",
@@ -73,14 +72,14 @@ def _made_output(output: Path) -> Path | None:
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
-    """Those of a folder and its parents, up to the one that a glob begins with."""
+    """Manifests of a folder and its parents, up to `top`."""
     around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
     found = (_manifest(each / _MANIFEST) for each in (folder, *around))
     return [each for each in found if each is not None]
 
 
 def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Those that lie beside files, by the names of these."""
+    """Manifests beside files, by the names of these."""
     ending = f".{_MANIFEST}"
     listed = list_local
     if isinstance(folder, RemotePath):
@@ -91,7 +90,6 @@ def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]
 
 
 def _manifest(path: Path) -> Mapping[str, Any] | None:
-    """A manifest of this tool; None if there is none."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -111,13 +109,12 @@ def _is_no_input(
 
 
 def _places(path: str, place: Path) -> Iterator[Path]:
-    """Where a recorded input may be: relative to this folder, or to a parent of the output."""
+    """Candidates for a recorded input: relative to this folder, or to a parent of the output."""
     for folder in (Path(), *place.absolute().parents):
         yield path_of(folder / path if "://" not in path else path).resolve()
 
 
 def is_vocabulary(path: Path) -> bool:
-    """Whether a file begins as a vocabulary does."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_VOCABULARY_HEAD_BYTES)

@@ -1,7 +1,6 @@
-"""The progress of a running job, as reported by local workers.
+"""The progress of a running job, from local workers, in a file named by an environment variable.
 
-Workers append to a file named by an environment variable, which local worker processes inherit;
-cluster workers do not have it, and the runner's own pages show the progress.
+Cluster workers do not inherit the variable; the runner's own pages show the progress.
 """
 
 from __future__ import annotations
@@ -29,25 +28,22 @@ since the pipeline began; called by one thread at a time."""
 
 
 class Progress(enum.IntEnum):
-    """What workers report: bytes of text read, bytes of intermediate data, finished shards; tables
-    whose rows are counted, those rows, rows finished by an earlier run, rows done, tokens of
-    batches without and with padding; splits that files were cut into, and splits read."""
+    """Kinds of amounts that workers report."""
 
     TEXT_BYTES = 0
-    SPILLED_BYTES = 1
+    SPILLED_BYTES = 1  # of intermediate data
     SHARDS = 2
-    TABLES = 3
+    TABLES = 3  # whose rows are counted
     TABLE_ROWS = 4
-    EARLIER_ROWS = 5
+    EARLIER_ROWS = 5  # finished by an earlier run
     ROWS = 6
-    TOKENS = 7
+    TOKENS = 7  # of batches, without padding
     PADDED_TOKENS = 8
-    SPLITS = 9
+    SPLITS = 9  # that files were cut into
     SPLITS_READ = 10
 
 
 def report_progress(kind: Progress, amount: int) -> None:
-    """Reports, in a worker, that so much more has been done."""
     path = os.environ.get(_VARIABLE)
     if path:
         with Path(path).open("ab", buffering=0) as stream:
@@ -55,7 +51,7 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 
 def text_line(done: Counter[int], seconds: float) -> Advance | None:
-    """The text that was read; a `ProgressLine`, with the fraction of splits while it means much."""
+    """The text read, a `ProgressLine`, with the fraction of splits if significant."""
     if not done[Progress.TEXT_BYTES]:
         return None
     read, splits = done[Progress.SPLITS_READ], done[Progress.SPLITS]
@@ -101,7 +97,6 @@ class ProgressWatch:
                 self._console.progress(now)
 
     def _line(self) -> Advance | None:
-        """Reads new records only, so that watching costs the same however much has been done."""
         data = self._cut + self._reports.read()
         whole = len(data) - len(data) % _RECORD.size
         self._cut = data[whole:]

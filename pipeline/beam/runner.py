@@ -81,10 +81,8 @@ def run_pipeline(
     """Builds a pipeline and runs it to its end.
 
     Args:
-        config: the runner, its workers, and Beam options passed on to it.
         build: applies the job's transforms.
-        console: informed about the runner, and shows the progress of local workers.
-        input_bytes: size of the input; decides whether local worker processes pay off.
+        input_bytes: decides whether local worker processes pay off.
         progress: the line for the reports of local workers.
 
     Raises:
@@ -137,14 +135,12 @@ def _run_locally(pipeline: beam.Pipeline) -> None:
 def pipeline_options(
     config: RunnerConfig, *, input_bytes: int
 ) -> tuple[FnApiRunner | str, list[str]]:
-    """The runner (an object for the local one, else Beam's name) and its checked options.
-    `DirectRunner` would first try to download another one, so the local one is Beam's
-    `FnApiRunner`."""
+    """The runner (an object for the local one, else Beam's name) and its checked options."""
     given = list(config.options)
     if config.runner == "local":
         workers = _local_workers(config, input_bytes)
         if workers == 1:
-            return FnApiRunner(), given
+            return FnApiRunner(), given  # `DirectRunner` would try to download another one
         environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
         runner = FnApiRunner(environment, provision_info=_options_of_workers(given))
         return runner, [f"--direct_num_workers={workers}", *given]
@@ -173,13 +169,12 @@ def pipeline_options(
 
 
 def _shown(options: list[str]) -> str:
-    """Options for the console, without passwords and keys."""
+    """Formats options without passwords and keys."""
     return " ".join(_SECRET.sub(r"\1=…", option) for option in options)
 
 
 def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
-    """Options for worker processes: by default Beam's local runner passes none on, and workers
-    could not reach storage that needs any."""
+    """Passes options on to local workers for storage, which Beam does not do by default."""
     chosen = PipelineOptions(given).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
     # Numbers would become floating point, which options of whole numbers do not take.
@@ -193,7 +188,6 @@ def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
 
 
 def _keep_beam_quiet() -> None:
-    """Silences Beam's logs, which repeat what is raised anyway."""
     if is_verbose():
         return
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)

@@ -26,16 +26,13 @@ _RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
 
 @functools.cache
 def keep_s3_clients() -> None:
-    """Lets Beam reuse S3 clients of the same options; a no-op without S3.
-
-    Beam makes a client for each call, which takes boto3 0.2 s of processor time. Clients are made
-    for many threads and renew their credentials themselves.
-    """
+    """Lets Beam reuse S3 clients, which each take 0.2 s to make; a no-op without S3."""
     try:
         import boto3
         from apache_beam.io.aws.clients.s3 import boto3_client
     except ImportError:
         return
+    # Clients are made for many threads and renew their credentials.
     clients: dict[tuple[tuple[str, Any], ...], Any] = {}
 
     def client(**options: Any) -> Any:
@@ -65,7 +62,7 @@ _EXTRAS = {
 
 
 class _OptionParser(_BeamArgumentParser):
-    """Beam's own, which would print its usage and exit."""
+    """Beam's parser, which would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"runner.options: {message}")
@@ -74,12 +71,7 @@ class _OptionParser(_BeamArgumentParser):
 def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
     """Configures how Beam's file systems reach their storage, before there is a pipeline.
 
-    Args:
-        options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
-        runner: the one that gets them too, as `RunnerConfig` names it.
-
-    Raises:
-        UsageError: Beam does not know an option, and would ignore it, or its value is not valid.
+    Raises UsageError for an option that Beam does not know, and would ignore, or a bad value.
     """
     _check_options(options, runner)
     FileSystems.set_options(PipelineOptions(list(options)))
@@ -104,11 +96,8 @@ def _check_options(options: Sequence[str], runner: str) -> None:
 def list_stored(pattern: str) -> dict[str, int]:
     """Maps the files that a path or glob (see `glob_pattern`) names to their sizes in bytes.
 
-    An existing path is taken literally, and so are the folders that a glob begins with; on other
-    storage only if it matches nothing as a glob.
-
-    Raises:
-        UsageError: the storage is not known, not installed, or cannot be reached.
+    An existing path is taken literally, on other storage only if it matches nothing as a glob.
+    Raises UsageError if the storage is not known, not installed, or cannot be reached.
     """
     check_scheme(pattern)
     try:
@@ -124,9 +113,7 @@ def list_stored(pattern: str) -> dict[str, int]:
 
 
 def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
-    """Drops matches of Beam's globs that ours do not have: its wildcards match dots at the
-    beginning of names, and the ends of folders. Paths that the file system spells differently
-    stay."""
+    """Drops hidden names and folders, which only Beam's globs match; keeps other spellings."""
     glob = pattern + "*" if pattern.endswith("/") else pattern
     matches_there = re.compile(FileSystem.translate_pattern(glob)).match
     matches_here = glob_pattern(glob).fullmatch
@@ -134,11 +121,9 @@ def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMet
 
 
 def open_stored(path: str) -> BinaryIO:
-    """Opens a file to read its bytes as stored; it can seek.
+    """Opens a file, seekable, to read its bytes as stored.
 
-    Raises:
-        UsageError: the storage is not known or not installed, or the file cannot be opened.
-        InputError: the file is a Git LFS pointer.
+    Raises UsageError if it cannot be opened, InputError if it is a Git LFS pointer.
     """
     check_scheme(path)
     try:

@@ -1,7 +1,4 @@
-"""Paths on the storage that Beam writes: gs://, s3://, hdfs://, azfs://, with `Path`'s methods.
-
-Beam is imported when such a path is used: local files do not need it.
-"""
+"""Paths on the storage that Beam writes: gs://, s3://, hdfs://, azfs://, with `Path`'s methods."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ _CHUNK_BYTES = 16 << 20
 
 
 def path_of(location: str | Path) -> Path:
-    """The path that a user or a config names: local, or on other storage by its URL."""
+    """Returns a local path, or a `StoredPath` for a URL; only the latter imports Beam."""
     if isinstance(location, Path):
         return location
     return StoredPath(location) if "://" in location else Path(location)
@@ -50,8 +47,7 @@ class StoredPath(RemotePath):
     """A file or folder of one of Beam's file systems; methods are those of `Path`.
 
     As on object stores, a folder exists while it holds something, or if this process has made it.
-    Failures are raised as OSErrors about the path, with the storage's own words; missing files as
-    FileNotFoundErrors.
+    Failures are OSErrors about the path, those of missing files FileNotFoundErrors.
     """
 
     _listed: FileMetadata | None = None
@@ -64,10 +60,7 @@ class StoredPath(RemotePath):
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """Opens the file to read (`r`, `rb`) or to write it anew (`w`, `wb`).
-
-        Its content is there when the file is closed, on some storage before.
-        """
+        """Opens the file to read (`r`, `rb`) or write anew (`w`, `wb`, complete once closed)."""
         kind = mode.replace("b", "")
         if kind not in ("r", "w"):
             raise ValueError(f"{mode}: files of {self} can be read, or written from the start")
@@ -125,7 +118,6 @@ class StoredPath(RemotePath):
         return next(self._inside(), None) is not None
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        """Makes the folder and its parents, where storage has folders."""
         if self._has_folders() and not self._is_object():
             with _errors_about(self):
                 _beam().mkdirs(str(self))
@@ -135,20 +127,16 @@ class StoredPath(RemotePath):
         yield from self._children("")
 
     def glob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
-        """Yields matching files and folders directly inside, also hidden ones."""
         begin = _NO_WILDCARD.match(pattern)[0]  # type: ignore[index]
         children = self._children(begin)
         yield from (path for path in children if fnmatch.fnmatchcase(path.name, pattern))
 
     def rglob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
-        """Yields matching files inside, at any depth."""
+        """Yields matching files at any depth, but no folders."""
         yield from (path for path in self._inside() if fnmatch.fnmatchcase(path.name, pattern))
 
     def replace(self, target: Path) -> Path:  # type: ignore[override]
-        """Renames the file on the same storage, replacing the target.
-
-        Object stores copy and delete; on those that have folders, the name is free for a moment.
-        """
+        """Renames the file on the same storage; not atomic, and object stores copy and delete."""
         with _errors_about(self, must_exist=True):
             if self._has_folders() and self._system().exists(str(target)):
                 _beam().delete([str(target)])
@@ -221,8 +209,6 @@ class StoredPath(RemotePath):
 
 
 class _Stream(io.RawIOBase):
-    """A stream of Beam's to read or to write, whose errors are those of a path."""
-
     def __init__(self, stream: Any, path: StoredPath, *, writes: bool):
         self._stream = stream
         self._path = path
@@ -270,8 +256,7 @@ class _Stream(io.RawIOBase):
 
 
 def _begin_empty_file(stream: Any) -> None:
-    """S3 refuses to complete an upload without parts, which Beam's uploader leaves of an empty
-    file; an empty part is accepted."""
+    """Writes an empty part, without which S3 does not complete the upload of an empty file."""
     uploader = getattr(getattr(stream, "raw", None), "_uploader", None)
     write_part = getattr(uploader, "_write_to_s3", None)
     if write_part is not None:
@@ -279,7 +264,7 @@ def _begin_empty_file(stream: Any) -> None:
 
 
 def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
-    """The files in a folder and its folders. A listing does not say which of them are folders."""
+    """Files in a folder, at any depth; a listing does not tell folders apart."""
     if not system.exists(folder):
         return
     for item in system._list(folder):
@@ -290,7 +275,7 @@ def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
 
 
 def _is_folder(system: FileSystem, path: str) -> bool:
-    """Whether a path of a file system with folders is one: those of files cannot be listed."""
+    """Whether a path is a folder: those of files cannot be listed."""
     try:
         return all(item.path.rstrip("/") != path.rstrip("/") for item in system._list(path))
     except Exception:
@@ -299,8 +284,7 @@ def _is_folder(system: FileSystem, path: str) -> bool:
 
 @contextmanager
 def _errors_about(path: StoredPath, *, must_exist: bool = False) -> Iterator[None]:
-    """Raises errors of Beam's file systems and their clients as an OSError about a path; as
-    FileNotFoundError if the file must exist and does not."""
+    """Turns errors of Beam and its clients into OSErrors, or FileNotFoundErrors, of a path."""
     try:
         yield
     except BertPipelineError:
@@ -336,15 +320,11 @@ def _beam() -> Any:
 
 
 def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
-    """Copies files (source by target) between any storage; each appears whole or not at all.
-
-    Args:
-        files: a source may grow meanwhile.
-        sha256: expected hash by target, where known.
+    """Copies files (source by target, sources may grow) between any storage, each atomically.
 
     Raises:
         OSError: one cannot be read or written; others may be there then.
-        InputError: one does not have the expected hash.
+        InputError: one does not have its expected `sha256`.
     """
     for folder in {target.parent for target in files}:  # not by several threads at once
         folder.mkdir(parents=True, exist_ok=True)

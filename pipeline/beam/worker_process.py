@@ -1,9 +1,4 @@
-"""A worker process: Beam's own, but errors meant for the user are printed once.
-
-The local runner starts it with Beam's environment variables, a cluster's runner as the command of
-`--environment_type=PROCESS` (the script `bert-pipeline-worker`), with `--id` and
-`--provision_endpoint`.
-"""
+"""A worker process, `bert-pipeline-worker`: Beam's own, but user errors are printed once."""
 
 from __future__ import annotations
 
@@ -19,7 +14,6 @@ from pipeline.beam.workers import failure_in, is_verbose, system_error, user_err
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Works until the runner has no more work."""
     given = _parsed(sys.argv[1:] if arguments is None else arguments)
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
@@ -35,11 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
-    """Makes Beam's module `sdk_worker` print only tracebacks that are not meant for the user.
+    """Keeps Beam's module `sdk_worker` from printing tracebacks of errors meant for the user.
 
-    It prints every failure before it sends it to the submitting process, which prints errors for
-    the user and those of the operating system (a full disk) as one line. A traceback that cannot be
-    printed must not keep it from being sent.
+    The submitter prints them. A traceback that cannot be printed is sent all the same.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:

@@ -31,7 +31,7 @@ NOT_INSTALLED = "not installed"
 
 
 def be_verbose() -> None:
-    """Makes the libraries underneath log everything, here and in processes started from now on."""
+    """Makes libraries log everything, here and in processes started from now on."""
     os.environ[_VERBOSE_VARIABLE] = "1"
 
 
@@ -40,12 +40,12 @@ def is_verbose() -> bool:
 
 
 def user_error(error: BaseException) -> BertPipelineError | None:
-    """The error meant for the user inside a runner's exception, None if there is none."""
+    """The error for the user inside a runner's exception, or None."""
     return user_error_in(f"{type(error).__module__}.{type(error).__name__}: {error}")
 
 
 def user_error_in(text: str) -> BertPipelineError | None:
-    """The error meant for the user in a traceback, None if there is none."""
+    """The error for the user in a traceback, or None."""
     found = _USER_ERROR.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
@@ -56,8 +56,7 @@ def user_error_in(text: str) -> BertPipelineError | None:
 
 
 def failure_in(text: str) -> tuple[str, str] | None:
-    """Type and first line of the message of the exception that ends the last traceback in a text;
-    None without a traceback."""
+    """Type and first message line of the exception that ends a text's last traceback, or None."""
     _, header, rest = text.rpartition(_HEADER)
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
@@ -71,15 +70,14 @@ def missing_module_in(text: str) -> str | None:
 
 
 def last_cause(text: str) -> str:
-    """The innermost cause in a runner's failure: Java's write the whole chain with its stacks."""
+    """The innermost cause in a runner's failure: Java writes the whole chain with its stacks."""
     lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return next(iter([*causes[-1:], *lines]), "no reason given")
 
 
 def system_error(name: str, message: str) -> OSError | None:
-    """The OSError of a type's name and a message such as `[Errno 28] No space left on device:
-    '/data/shard'`; None for other types."""
+    """The OSError of a type's name and a message such as `[Errno 28] No space left`, or None."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, OSError)):
         return None
@@ -90,8 +88,7 @@ def system_error(name: str, message: str) -> OSError | None:
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of packages, of Python, and of its Unicode tables, which cleaning, sentences and
-    normalization follow."""
+    """Versions of packages, Python, and its Unicode tables, which cleaning follows."""
     versions = {}
     for name in packages:
         try:

@@ -144,7 +144,6 @@ def _write_all(stream: HashingStream | gzip.GzipFile, parts: Iterable[np.ndarray
 
 
 def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
-    """Merges the stored runs of a group, and yields one for each shard that gets records."""
     counts = [int(np.frombuffer(blob[-8:], np.uint64)[0]) for blob in blobs]
     indexes = [len(blob) - 8 - 16 * count for blob, count in zip(blobs, counts, strict=True)]
     sizes, ranks, shards = (

@@ -52,8 +52,6 @@ Output: TypeAlias = beam.pvalue.TaggedOutput
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesJob:
-    """Everything that the steps of a run need; sent to the workers."""
-
     config: PreprocessConfig  # the job's section
     vocab: list[str]  # tokens in the order of their ids
     plan: ExamplesPlan  # pools and shards

@@ -1,4 +1,4 @@
-"""`bert-pipeline doctor`: can this machine run the jobs, and how fast is it."""
+"""`bert-pipeline doctor`: checks whether this machine can run the jobs, and how fast."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ _MINIMUM_FREE_BYTES = 10**9
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One check: its name, whether it passed, what was seen or what to do."""
-
     name: str
     passed: bool
     detail: str
@@ -77,7 +75,7 @@ def _packages() -> str:
 
 
 def _engines() -> str:
-    """Those that run exported models here, in the order in which `score` prefers them."""
+    """Engines for exported models here, in the order in which `score` prefers them."""
     return ", ".join(
         name
         if engine.is_installed()
@@ -98,7 +96,6 @@ def _temporary_space() -> str:
 
 
 def _memory() -> str:
-    """Memory of the machine or the container, and what is free of it or can be made so."""
     memory = machine_memory()
     return f"{gigabytes(memory.total)} GB, {gigabytes(memory.available)} GB available"
 
@@ -168,7 +165,6 @@ def _matrix_multiply() -> str:
 
 
 def _least_seconds(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> float:
-    """The shortest of the times that both products take, once they are compiled."""
     import tensorflow as tf
 
     @tf.function(autograph=False)

@@ -1,4 +1,4 @@
-"""`embed`: the texts of tables to vectors."""
+"""`embed`: writes vectors for the texts of tables."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ _TOKEN_BLOCKS = 16  # times fewer rows per block, whose every token has a vector
 
 
 def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the vectors of the tables' texts; returns the manifest.
-
-    An interrupted job keeps its finished blocks in a folder beside the output and resumes with the
-    others.
-    """
+    """Writes the vectors of the tables' texts, or resumes from finished blocks."""
     use_storage_options(runner.options, runner.runner)
     source = open_vector_source(
         config.model, config, tokens=config.tokens, prompt_name=config.prompt_name
@@ -60,8 +56,6 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Embedding(TableJob):
-    """The job of `embed`."""
-
     config: EmbedConfig
     source: VectorSource
 
@@ -74,7 +68,6 @@ class Embedding(TableJob):
 
     @property
     def notes(self) -> list[str]:
-        """Doubts about the vectors."""
         return [RAW_CLS] if self.source.recipe.is_raw_cls and not self.config.tokens else []
 
     def announce(self, record: JobRecord) -> None:

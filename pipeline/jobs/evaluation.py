@@ -43,8 +43,7 @@ from pipeline.report.page import evaluation_page
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     """Measures a model; returns the manifest.
 
-    Raises:
-        UsageError: the model is what an unfinished job left, or as `evaluate`.
+    Raises UsageError for a model that an unfinished job left, or as `evaluate`.
     """
     config = dataclasses.replace(config, model=exported_model(config.model))
     model = model_folder(config.model)
@@ -109,8 +108,7 @@ def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) ->
 
 
 def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
-    """Names the engine that runs an exported model, and its precision; a run directory needs
-    neither."""
+    """Names the engine and precision of an exported model; a run directory needs neither."""
     if is_exported(config.model):
         chosen = _engine_of(config, config.precision)
         return dataclasses.replace(config, engine=chosen.entry.name, precision=chosen.precision)
@@ -138,7 +136,7 @@ def _with_comparison(
     source: LabeledRows,
     results: TaskResults,
 ) -> TaskResults:
-    """The results with those of the same engine in float32, for the console and the manifest."""
+    """Adds the results of the same engine in float32, for the console and the manifest."""
     assert results.predicted is not None
     with record.stage("compare"):
         predicted = _predicted(config, FLOAT32, task, source, record.console)
@@ -170,10 +168,7 @@ def evaluate_exported(
 ) -> tuple[Task, LabeledRows, TaskResults]:
     """Runs an exported model over labeled rows, raw texts in; its loss is not known.
 
-    Args:
-        config: model, whose files have been compared with their checksums, its engine and rows.
-        console: where lines for the user go.
-        check: may reject the rows.
+    The files of `config.model` have been compared with their checksums; `check` may reject rows.
 
     Raises:
         InputError: no row can be used, or the model is damaged.

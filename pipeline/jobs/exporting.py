@@ -1,4 +1,4 @@
-"""`export`: a run to a model that others can load."""
+"""`export`: makes a model that others can load of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the model directory `config.output`; returns the manifest."""
     entry = FORMATS[config.format]
     entry.check_installed()
     directory = read_model_directory(config.run)
@@ -144,7 +143,7 @@ def _next_command(
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:
-    """Keeps how vectors are made beside weights whose library does not read it."""
+    """Writes the recipe for vectors beside weights whose library does not read it."""
     recipe = trained.recipe
     if recipe is None or (folder / MODULES).is_file():
         return []
@@ -162,7 +161,7 @@ def _quantize(
     folder: Path,
     best: BestModel | None,
 ) -> Int8Comparison:
-    """Adds an int8 graph to a model that is written, or removes that if the graph is too bad."""
+    """Adds an int8 graph to a written model, or removes the model if the graph is too bad."""
     assert config.calibrate is not None
     try:
         task = task_from_settings(directory.task, config.run)
@@ -186,9 +185,6 @@ def _quantize(
 
 
 def _new_files_of_model(folder: Path) -> list[str]:
-    """Files that `SHA256SUMS` is to vouch for and does not yet.
-
-    Not the card, which people add to before they publish it.
-    """
+    """Files to add to `SHA256SUMS`, without the card, which people edit before they publish it."""
     names = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return sorted(set(names) - {*JOB_FILES, SUMS, CARD} - read_sums(folder).keys())

@@ -83,7 +83,6 @@ def _finetune(config: FinetuneConfig, options: RunOptions, record: JobRecord) ->
 def _record(
     record: JobRecord, config: FinetuneConfig, result: FinetuningResult, rejects_file: Path
 ) -> None:
-    """Puts counts, metrics and files of a fine-tuning into the manifest."""
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
     if result.unlabeled is not None:
         sources.append(result.unlabeled)
@@ -139,7 +138,7 @@ def _record(
 
 
 def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
-    """Where the rows for evaluation are from; None without any."""
+    """Source of the rows for evaluation; None without any."""
     if result.evaluation is None:
         return None
     if not result.held_out:
@@ -178,8 +177,6 @@ def _sequence_counts(data: TaskData) -> dict[str, int]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeriesRun:
-    """A finished run of a series."""
-
     settings: dict[str, Any]  # values of the grid by key
     seed: int
     path: Path
@@ -200,7 +197,6 @@ class Combination:
     runs: tuple[SeriesRun, ...]  # a run per seed
 
     def mean(self) -> dict[str, float]:
-        """Mean of each metric over the seeds."""
         return {name: statistics.fmean(values) for name, values in self._values().items()}
 
     def deviation(self) -> dict[str, float | None]:
@@ -216,10 +212,7 @@ class Combination:
 
 
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
-    """Makes all runs of a series that are not finished, and compares them.
-
-    The best model is that of the best run with the settings whose mean over the seeds is best.
-    """
+    """Makes unfinished runs; keeps the best run of the settings with the best mean."""
     asked = config.runs()
     found = []
     for number, (settings, single) in enumerate(asked, start=1):
@@ -239,7 +232,6 @@ def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRec
 
 
 def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
-    """The runs by their settings, in order."""
     grouped: dict[str, list[SeriesRun]] = {}
     for run in runs:
         grouped.setdefault(_named(run.settings), []).append(run)
@@ -253,7 +245,6 @@ def best_of(found: Sequence[Combination], metric: str) -> tuple[Combination, Ser
 
 
 def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str]:
-    """Lines with a row per settings: mean and standard deviation of metrics."""
     cells = [["settings", "seeds", *names]]
     for each in found:
         mean, deviation = each.mean(), each.deviation()
@@ -272,7 +263,6 @@ def _shown(mean: float, deviation: float | None) -> str:
 
 
 def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combination]) -> None:
-    """Keeps the best model, writes the table, fills the manifest."""
     output = Path(config.output)
     chosen, best = best_of(found, config.selection_metric)
     runs = [run for each in found for run in each.runs]

@@ -1,5 +1,4 @@
-"""The health check of `vocab` and `preprocess`: figures of the result, and warnings where one is
-off, with the key to set."""
+"""The health check of `vocab` and `preprocess`: figures, and warnings with the key to set."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ Counts = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Check:
-    """One figure of a result and its bounds."""
-
     name: str  # of the figure among the metrics of the manifest
     shown: str  # the figure in the line for the user, a format of one number
     # from the counts and the config; None where there is nothing to measure
@@ -34,8 +31,6 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Health:
-    """Findings of the checks."""
-
     figures: dict[str, float]  # by name, rounded, for the manifest
     line: str  # all figures, for the user
     warnings: list[str]  # one sentence for each figure that is off
@@ -44,7 +39,6 @@ class Health:
 def examine(
     checks: Sequence[Check], counts: Counts, config: PreprocessConfig | VocabConfig
 ) -> Health:
-    """Runs the checks of a job on its counts."""
     figures: dict[str, float] = {}
     shown, warnings = [], []
     for check in checks:
@@ -60,11 +54,7 @@ def examine(
 
 
 def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit: float) -> None:
-    """Rejects text that the vocabulary is not for.
-
-    Raises:
-        InputError: a larger fraction of the tokens than `limit` is [UNK].
-    """
+    """Raises InputError if more than `limit` (a fraction) of the tokens is [UNK]."""
     if tokens and unknown > limit * tokens:
         raise InputError(
             f"{config.vocab}: {unknown / tokens:.0%} of {quantity(tokens, 'token')} are [UNK], so "
@@ -74,7 +64,6 @@ def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit
 
 
 def _of_all(part: str, whole: str) -> Callable[[Counts, Any], float | None]:
-    """One count as a fraction of another."""
     return lambda counts, _: counts[part] / counts[whole] if counts.get(whole) else None
 
 

@@ -1,4 +1,4 @@
-"""`import-weights`: other libraries' BERT weights to a model directory."""
+"""`import-weights`: converts other libraries' BERT weights to a model directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from pipeline.outputs.manifest import check_files
 
 
 def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the model directory `config.output`; returns the manifest."""
     directory = read_source(config.source)
     before = directory.config
     if config.layers is not None:

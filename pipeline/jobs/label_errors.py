@@ -1,4 +1,4 @@
-"""`label-errors`: labeled rows to those whose label is likely wrong."""
+"""`label-errors`: finds labeled rows whose label is likely wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
 
 
 def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> None:
-    """Writes what was found, and puts its counts and metrics into the manifest."""
     output, results = Path(config.output), found.results
     doubted = output / "label_errors.csv"
     write_doubted_rows(doubted, found.doubted, found.inputs)

@@ -23,22 +23,16 @@ _HEAD_CHARACTERS = 1000
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
     """Writes the page of an artifact to the file `html`; an older page is replaced.
 
-    Raises:
-        UsageError: there is another file, and no `overwrite`, or a folder, or the artifact would be
-            changed.
-        InputError: as `artifact_page`.
+    Raises UsageError for other files without `overwrite`, folders, and changes of the artifact;
+    InputError as `artifact_page`.
     """
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
     write_text_atomically(html, artifact_page(path, samples=samples))
 
 
 def is_corpus(path: str, *, has_format: bool = False) -> bool:
-    """Whether a path or glob names files of text that no command has made.
-
-    Args:
-        path: a file or a glob.
-        has_format: whether the format is given, so that the name need not say it.
-    """
+    """Whether a path or glob names text that no command made; `has_format` if its name need not say
+    so."""
     if not Path(path).exists():
         return any(character in path for character in "*?[")
     name = name_without_compression(path)
@@ -59,11 +53,9 @@ def write_corpus_page(
 
     Args:
         reading: names a file or a glob as its input, and how it is read.
-        html: file to write, as of `write_page`.
-        vocab: vocabulary whose unknown words are looked for; None for none.
-        lowercase: casing of that vocabulary; None to see from its entries.
+        vocab: vocabulary whose unknown words are looked for.
+        lowercase: casing of that vocabulary; None to infer it from its entries.
         samples: examples of what each rule leaves out.
-        overwrite: replace any other file as well.
 
     Raises:
         UsageError: there is another file or a folder, or no corpus.
@@ -87,18 +79,11 @@ def write_runs_page(
     pairs: Sequence[tuple[str, str]] = (),
     overwrite: bool,
 ) -> None:
-    """Writes the page of runs.
+    """Writes the page of the runs in these folders; raises as `read_runs` and `runs_page`.
 
     Args:
-        runs: their folders.
-        output: file to write, as of `write_page`.
         texts: each shown as the model of every run reads it.
         pairs: two texts each, read as one sequence and shown likewise.
-        overwrite: replace any other file as well.
-
-    Raises:
-        UsageError: as `read_runs`, `runs_page` and `write_page`.
-        InputError: as `read_runs` and `runs_page`.
     """
     from pipeline.report.runs import read_runs
     from pipeline.report.runs_page import (

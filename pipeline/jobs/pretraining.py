@@ -1,4 +1,4 @@
-"""`train`: pretraining records to a run directory with the best model in it."""
+"""`train`: trains on pretraining records; the run directory has the best model in it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ from pipeline.report.artifact import loss_curve_lines
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
-    """Pretrains, or resumes an interrupted run; returns the manifest, or the preview of a dry run.
+    """Pretrains, or resumes an interrupted run; returns the manifest, or a dry run's preview.
 
-    Of several workers only the chief writes; the others train along and return {}. Records and a
-    run on other storage are copied to a temporary folder of every worker, and the run is published
-    from there after each checkpoint.
+    Of several workers only the chief writes; the others train along and return {}. Data on other
+    storage is copied to a local folder, and the run published from there after each checkpoint.
 
     Raises:
         UsageError: data, vocabulary and model do not fit each other.
@@ -62,7 +61,7 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
 
 @contextmanager
 def _local_folder(config: TrainConfig, storage: StorageConfig) -> Iterator[Path]:
-    """A folder for copies of what lies on other storage; where nothing does, it is not made."""
+    """A folder for copies from other storage, made only if needed."""
     if not any(isinstance(path_of(path), RemotePath) for path in _places(config)):
         yield Path()
         return
@@ -168,7 +167,7 @@ def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunO
 
 
 def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
-    """The folders of records by the key that names them, in the order of the phases."""
+    """The folders of records by key, in the order of the phases."""
     if not config.phases:
         return {"data": [str(config.data)]}
     return {f"phases[{i}].data": [str(phase.data)] for i, phase in enumerate(config.phases)}
@@ -185,7 +184,6 @@ def _read_data(folder: str) -> PretrainingData:
 
 
 def _read_vocab(data: list[PretrainingData]) -> list[str]:
-    """The vocabulary that all records were made with."""
     first, *others = data
     path = path_of(first.directory) / "vocab.txt"
     vocab = read_vocab(path)

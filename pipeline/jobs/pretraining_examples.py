@@ -1,4 +1,4 @@
-"""`preprocess`: a corpus and a vocabulary to shards of pretraining records."""
+"""`preprocess`: makes shards of pretraining records from a corpus and a vocabulary."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ _WORK_IDENTITY = "identity.json"
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Makes pretraining records; returns the manifest.
 
-    Raises:
-        UsageError: an input or the vocabulary is missing or not what it should be.
-        InputError: there is no usable document, or no example could be made.
+    Raises UsageError for a bad input or vocabulary, InputError if no example could be made.
     """
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
@@ -143,13 +141,8 @@ def _make_records(
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
     """Makes the folder, or takes over that of an interrupted run of the very same work.
 
-    Whatever else the output holds is removed, except the job's own notes: files that were not
-    finished, and everything if the work was cut up otherwise or done by another version.
-
-    Args:
-        output: the unfinished output.
-        identity: all that results follow from, as JSON; `inputs` are fingerprints.
-        console: informed of what cannot be used.
+    Everything else in the unfinished output is removed, except the job's own notes. `identity` is
+    all that results follow from, as JSON.
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
@@ -169,7 +162,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 @contextmanager
 def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
-    """Removes the folder if its work fails for good: on its input."""
+    """Removes the folder if its work fails for good, on its input."""
     try:
         yield
     except BaseException as error:
@@ -250,7 +243,6 @@ def _check_sample(
 def _collect_counts(
     report: CorpusReport, made: Counter[str], config: PreprocessConfig
 ) -> dict[str, Any]:
-    """Counts of the corpus and the records, for the manifest."""
     dropped = report.dropped + _by_reason(made, "dropped")
     documents = {split: made[f"documents/{split}"] for split in ("train", "eval")}
     label = LABEL_NAMES.get(config.pair_task)
@@ -279,7 +271,7 @@ def _collect_counts(
 
 
 def _by_reason(made: Counter[str], what: str) -> Counter[str]:
-    """The counts named `what/reason`, of what there was at all."""
+    """The nonzero counts named `what/reason`."""
     prefix = f"{what}/"
     return Counter(
         {name.removeprefix(prefix): n for name, n in made.items() if n and name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""`score`: tables and an exported model to the same tables with predictions."""
+"""`score`: adds an exported model's predictions to tables."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ from pipeline.scoring.running import TableJob, preview
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Scores the tables; returns the manifest, of a dry run what is known without scoring.
-
-    An interrupted job keeps its finished blocks in a folder beside the output file, or in the
-    output folder, and resumes from them.
-    """
+    """Scores the tables, or resumes from finished blocks; a dry run returns only known facts."""
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
@@ -48,20 +44,17 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scoring(TableJob):
-    """The job of `score`."""
-
     config: ScoreConfig
     engine: ChosenEngine | None = None
 
     label: ClassVar[str] = "scoring"
 
     def saved(self) -> dict[str, Any]:
-        """The config that a resumed job keeps its engine of."""
         is_new = self.options.overwrite
         return {} if is_new else dict(saved_config(self.config, is_folder=self.plan.is_folder))
 
     def with_engine(self) -> Scoring:
-        """The job with the engine of the run that it resumes, or the fastest in a trial."""
+        """Returns the job with the engine of the run that it resumes, or the fastest in a trial."""
         config, console, saved = self.config, self.options.console, self.saved()
         candidates = engine_candidates(config, saved, self.runner)
         check_tables(self.plan, console)

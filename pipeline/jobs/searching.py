@@ -1,4 +1,4 @@
-"""`search`: the nearest texts of a corpus for every query."""
+"""`search`: finds the nearest texts of a corpus for every query."""
 
 from __future__ import annotations
 
@@ -48,11 +48,7 @@ _SCORE_DIGITS = 6
 
 
 def check_output(path: str) -> None:
-    """Rejects an output of another format.
-
-    Raises:
-        UsageError: its name ends otherwise.
-    """
+    """Raises UsageError for an output of another format."""
     if Path(path).suffix.lower() not in ENDINGS:
         raise UsageError(f"--output {path}: the name must end in {' or '.join(ENDINGS)}")
 
@@ -93,8 +89,7 @@ def _text(texts: pa.ChunkedArray | None, row: int) -> str | None:
 def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the nearest texts of the corpus for every query; returns the manifest.
 
-    Vectors of tables are made in a folder beside the output, where a repeated run finds them if
-    this one is interrupted.
+    Vectors of tables stay in a folder beside the output if the run is interrupted.
     """
     use_storage_options(runner.options, runner.runner)
     check_output(config.output)
@@ -207,7 +202,7 @@ def _neighbors(
     k: int,
     console: Console,
 ) -> tuple[Neighbors, str, dict[str, float]]:
-    """The neighbors, the index that found them, and what fraction of the exact ones they are."""
+    """The neighbors, their index's name, and the fraction of exact neighbors among them."""
     if config.similarity == "cosine":
         queries, corpus = unit_vectors(queries), unit_vectors(corpus)
     sizes = f"{len(queries):,} x {len(corpus):,} vectors"
@@ -255,7 +250,7 @@ def _counting(
 
 
 def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:
-    """Warns of a model whose vectors are to be compared otherwise; those of length 1 are alike."""
+    """Warns of a model whose vectors need another similarity; for length 1 all are alike."""
     own = source.recipe.similarity
     if own != config.similarity and not source.recipe.normalize:
         cure = f"; give --similarity {own}" if own in SIMILARITIES else ""
@@ -266,7 +261,7 @@ def _check_similarity(config: SearchConfig, source: VectorSource, console: Conso
 
 
 def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None:
-    """Warns of vectors that were made with another prompt than the model has for their kind."""
+    """Warns of vectors made with another prompt than the model has for their kind."""
     if vectors.prompt is not None and vectors.prompt != expected:
         console.warn(
             f"{vectors.source}: made with the prompt {vectors.prompt!r}, while the model has "

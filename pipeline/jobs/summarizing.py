@@ -1,4 +1,4 @@
-"""`summarize`: tables of documents to the same tables with summaries."""
+"""`summarize`: adds summaries to tables of documents."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _SENTENCES = 16  # times fewer rows per block, whose every sentence has a vector
 
 
 def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the tables with summaries; returns the manifest.
-
-    An interrupted job keeps its finished blocks and resumes with the others, as `score` does.
-    """
+    """Writes the tables with summaries, or resumes as `score` does; returns the manifest."""
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)
@@ -46,8 +43,6 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summarizing(TableJob):
-    """The job of `summarize`."""
-
     source: VectorSource
 
     label: ClassVar[str] = "summarizing"

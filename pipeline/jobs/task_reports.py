@@ -1,4 +1,4 @@
-"""Checks and reports that the jobs on labeled rows share."""
+"""Checks and reports shared by the jobs on labeled rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
 
 
 def warn_of_unfinished_run(init: str, console: Console) -> None:
-    """Warns if the model that a job starts from is of a run that is not finished."""
     model = model_folder(init)
     run = model.parent
     if model.name != "best" or manifest_path(run).exists():
@@ -55,11 +54,7 @@ def warn_of_unfinished_run(init: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """The paths that were given, by config key, whose flags are spelled the same.
-
-    Raises:
-        UsageError: there is no such file or folder.
-    """
+    """The given paths by config key, also their flag; raises UsageError if one is missing."""
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
@@ -67,7 +62,7 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def best_model_of(path: str) -> BestModel | None:
-    """Which model of its run a model is, and the metric that chose it; None if nobody noted it."""
+    """Which model of its run a path is, and the metric that chose it; None if not recorded."""
     model = model_folder(path)
     of_run = model.parent if model.name == "best" else model
     return BestModel.of_manifest(read_manifest(of_run) or {})
@@ -84,12 +79,9 @@ def row_counts(source: LabeledRows) -> dict[str, int]:
 
 
 class RejectsCheck:
-    """Reports and lists rejects of labeled rows; ends a job before its work if they are too many.
+    """Reports and lists rejects of labeled rows; raises TooManyRejects over `limit` for any file.
 
-    Args:
-        limit: holds for each file; None allows any number.
-        rejects_file: None for a process that writes nothing.
-        console: where lines for the user go.
+    `rejects_file` is None for a process that writes nothing.
     """
 
     def __init__(self, limit: RejectLimit | None, rejects_file: Path | None, console: Console):
@@ -98,11 +90,6 @@ class RejectsCheck:
         self._console = console
 
     def __call__(self, sources: Sequence[LabeledRows]) -> None:
-        """Checks what was read of each file.
-
-        Raises:
-            TooManyRejects: more rows of a file are rejected than the limit allows.
-        """
         if self._rejects_file is not None:
             rejects = [reject for source in sources for reject in source.rejects]
             write_rejects(self._rejects_file, rejects)
@@ -124,7 +111,6 @@ class RejectsCheck:
 
 
 def write_metrics(path: Path, metrics: Mapping[str, float], report: TaskReport) -> None:
-    """Writes metrics.json: numbers by name, and the details of the report."""
     text = json.dumps({**metrics, **report.details}, indent=2, ensure_ascii=False)
     write_text_atomically(path, f"{text}\n")
 
@@ -138,7 +124,6 @@ def log_report(console: Console, report: TaskReport) -> None:
 
 
 def write_predictions(path: Path, predictions: Iterable[Mapping[str, Any]]) -> None:
-    """Writes a JSON object a row."""
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8") as stream:
         for prediction in predictions:
             stream.write(json.dumps(prediction, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""`vocab`: counts the words of a corpus with Beam, learns a vocabulary from them, measures it."""
+"""`vocab`: learns a vocabulary from the words of a corpus, counted with Beam, and measures it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ _DUPLICATES, _REJECTS = "duplicates.jsonl", "rejects.jsonl"
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Makes the vocabulary file and returns its manifest.
 
-    Raises:
-        UsageError: no file matches, a format or column is unknown, or the output is another's.
-        InputError: the files hold no text.
+    Raises UsageError for faulty files, formats, columns or outputs, InputError without text.
     """
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
@@ -88,7 +86,6 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 
 def _read_base(config: VocabConfig) -> list[str]:
-    """The pieces that the vocabulary begins with."""
     if config.extend is None:
         return list(SPECIALS)
     check_files(config.extend)
@@ -229,7 +226,7 @@ def _report_shortcomings(
 
 
 def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord) -> None:
-    """Measures the vocabulary on the words of held-out documents and on those it is made from."""
+    """Measures the vocabulary on words of held-out documents and on those it is made from."""
     for name, words, counts in (
         ("held_out", counted.held_out_words, counted.held_out_counts),
         ("corpus", counted.words, counted.counts),
@@ -262,7 +259,7 @@ def _next_command(config: VocabConfig) -> list[str]:
 
 
 def _reading_options(config: VocabConfig) -> list[str]:
-    """How the corpus is read and cleaned, where that is not the default, for `preprocess`."""
+    """Options for `preprocess` where reading or cleaning is not the default."""
     options = []
     for field in dataclasses.fields(CorpusSection):
         value = getattr(config, field.name)

@@ -144,7 +144,7 @@ def remove_marks(place: OutputPlace, section_name: str) -> None:
 
 
 def _folders_in(folder: Path) -> Iterator[Path]:
-    """All folders inside, except those that a link leads to."""
+    """All folders inside, except links."""
     if isinstance(folder, RemotePath):
         yield from {path.parent for path in folder.rglob("*")} - {folder}
         return

@@ -96,19 +96,17 @@ class JobSpec:
 
     @functools.cached_property
     def kept_config(self) -> dict[str, Any]:
-        """The values of the config that decide what is made."""
+        """Config values that decide the output."""
         return self._kept(self.config.as_dict())
 
     def different_keys(self, before: Mapping[str, Any]) -> list[str]:
-        """The keys that decide what is made and differ from those of a saved config."""
         return different_keys(self.saved(before), self.kept_config, self.extendable_key)
 
     def is_extended(self, before: Mapping[str, Any]) -> bool:
-        """Whether more of the extendable key is asked for than in a saved config."""
         return is_extended(self.saved(before), self.kept_config, self.extendable_key)
 
     def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a saved config, perhaps an earlier release's, that decide what is made."""
+        """Values of a saved config, perhaps an earlier release's, that decide the output."""
         return self._kept(with_defaults(type(self.config), config))
 
     def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,7 +164,6 @@ class JobRecord:
         self.extra["notes"] = warnings
 
     def list_rejects(self, path: Path, number: int) -> None:
-        """Adds the file of rejected rows to what was made, if there are any."""
         if number:
             self.made.append((str(path), quantity(number, "rejected row")))
 
@@ -183,7 +180,6 @@ class JobRecord:
             self.timings[name] = round(self.timings.get(name, 0.0) + seconds, 3)
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest of the finished job, without its outputs."""
         peak = max(
             resource.getrusage(who).ru_maxrss
             for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

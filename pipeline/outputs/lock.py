@@ -34,7 +34,7 @@ _HELD: set[str] = set()  # by this process
 
 
 def lock_path(output: str, *, is_directory: bool) -> Path:
-    """The file that is locked: in a folder, by whatever name that is called, or beside a file."""
+    """The lock file: in a folder, whatever its name, or beside a file."""
     path = path_of(output)
     return path / LOCK if is_directory else path.with_name(f".{path.name}{LOCK}")
 
@@ -226,7 +226,6 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
 
 
 def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
-    """Renews the time of the marker while this process holds it."""
     while not ended.wait(_BEAT_SECONDS):
         with suppress(OSError):  # the next one may succeed; there is time for several
             holder = _read(path)

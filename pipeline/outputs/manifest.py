@@ -56,7 +56,6 @@ def _path_of_side(output: str | Path, name: str) -> Path:
 
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
-    """Files that a job may write beside a file: its manifest, rejects and duplicates."""
     path = path_of(output)
     names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
     return tuple(path.with_name(f"{path.name}.{name}") for name in names)
@@ -126,11 +125,7 @@ def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
 def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     """Compares files of an output with its manifest; passes without one, or with another tool's.
 
-    Args:
-        names: which files of a folder, as in the manifest's `outputs`.
-
-    Raises:
-        InputError: a file is not what was written.
+    `names` are files of a folder, as in the manifest's `outputs`. Raises InputError if one differs.
     """
     output, alternative = path_of(output), ""
     made = (read_manifest(output) or {}).get("outputs", [])
@@ -184,7 +179,6 @@ def fingerprint(
 
 
 def holds_records(folder: Path) -> bool:
-    """Whether a path is a folder that `preprocess` has finished."""
     try:
         manifest = read_manifest(folder)
     except InputError:
@@ -240,7 +234,6 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
 
 
 def keys_without_effect(config: Section) -> tuple[str, ...]:
-    """The config keys of a section that never decide what is made."""
     fields = dataclasses.fields(config)
     return ("output", *(each.name for each in fields if not each.metadata["affects_output"]))
 
@@ -264,7 +257,7 @@ def config_key(key: str) -> str:
 
 
 def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
-    """Whether the same was read by the same keys, whatever it was called and in whatever order."""
+    """Whether inputs have the same content by key, whatever their names and order."""
     # Manifests of release 0.1 do not say by which key.
     keys = ("key", "sha256") if all("key" in item for item in before) else ("sha256",)
     return sorted([item[key] for key in keys] for item in before) == sorted(

@@ -60,7 +60,6 @@ class OutputPlace:
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
-        """All paths that a job may replace or remove, the output first."""
         lock = lock_path(self.output, is_directory=self.is_directory)
         temporary = (self.temporary,) if self.temporary is not None else ()
         log = log_path(self.output, is_directory=self.is_directory)
@@ -69,7 +68,6 @@ class OutputPlace:
 
 
 def marker_path(output: str, *, is_directory: bool) -> Path:
-    """The file with the config that an output is being made with."""
     path = path_of(output)
     return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
 
@@ -95,10 +93,7 @@ def check_finished(folder: str | Path) -> None:
 
 
 def exported_model(path: str) -> str:
-    """The folder of an exported model: the newest version of a layout for TensorFlow Serving.
-
-    Raises UsageError if such a layout is not finished.
-    """
+    """The folder of an exported model: the newest version of a layout for TensorFlow Serving."""
     folder = exported_folder(path)
     if folder == Path(path):
         return path
@@ -107,15 +102,9 @@ def exported_model(path: str) -> str:
 
 
 def check_folder_name(output: str, instead: str) -> None:
-    """Rejects the name of a folder to make that ends like a file of a format not written.
+    """Raises UsageError for a folder to make whose name ends like a file, of a format not written.
 
-    An existing folder, or a name that ends in `/`, passes.
-
-    Args:
-        instead: how to get a file, for the message.
-
-    Raises:
-        UsageError: the name ends like that of a file.
+    An existing folder, or a name that ends in `/`, passes; `instead` is advice for the message.
     """
     ending = _FILE_ENDING.search(output)
     if ending is not None and not path_of(output).is_dir():

@@ -33,8 +33,7 @@ class RejectLimit:
     def parse(cls, text: str) -> Self:
         """Reads a number of rows (`1` is one row), a fraction (`1.0` is all) or a percentage.
 
-        Raises:
-            ValueError: it is none of these, or more than all rows.
+        Raises ValueError if it is none of these, or more than all rows.
         """
         text = text.strip()
         if _ROWS.fullmatch(text):
@@ -56,7 +55,6 @@ class RejectLimit:
         return rejected > self.fraction * rows
 
     def excess(self, what: str, rejected: int, rows: int) -> str:
-        """The beginning of the message on too many rejected rows."""
         return (
             f"{what}: {rejected:,} of {quantity(rows, 'row')} rejected, more than --max-rejects "
             f"{self.text} allows"
@@ -69,10 +67,7 @@ def report_rejects(
     rows: int,
     inputs: Sequence[str],
 ) -> None:
-    """Reports the most frequent reasons in a file of rejects, if there is one.
-
-    `rows` are usable, dropped and rejected ones together.
-    """
+    """Reports frequent reasons in a file of rejects, if any; `rows` are all rows read."""
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 

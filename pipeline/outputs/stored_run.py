@@ -24,11 +24,7 @@ from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS, read_manifest
 
 
 def fetched_records(data: PretrainingData, folder: Path, console: Console) -> PretrainingData:
-    """Copies records to a folder of this machine, unless they are on it.
-
-    Raises:
-        InputError: a file is not what the manifest says was written.
-    """
+    """Copies records to a local folder, unless they are local; raises InputError for damage."""
     source = path_of(data.directory)
     if not isinstance(source, RemotePath):
         return data
@@ -117,7 +113,7 @@ class StoredRun:
             del published[name]
 
     def sha256(self) -> dict[str, str]:
-        """SHA-256 of the files that the run has made, by path."""
+        """By path, of the files that the run has made."""
         return {
             name: file_sha256(self.folder / name)
             for name in self._names()

@@ -126,8 +126,6 @@ class _CountInBundle(beam.DoFn):
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    """Counts made by `CountWords`."""
-
     words: pa.Array  # string, distinct words to learn from
     counts: np.ndarray  # int64, how often each was seen
     held_out_words: pa.Array  # string, distinct words of the held-out documents

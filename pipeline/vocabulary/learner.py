@@ -31,8 +31,6 @@ MOST_WORDS = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary and how it was learned."""
-
     # The special tokens, or those of the vocabulary that was extended; characters, continuing
     # characters, then merged pieces in the order they were learned.
     pieces: list[str]

@@ -35,8 +35,6 @@ class _Pairs(NamedTuple):
 
 
 class _Spellings(NamedTuple):
-    """The single symbols that each symbol spells."""
-
     letters: np.ndarray  # int32, the spellings one after the other
     bounds: np.ndarray  # int64 [symbols + 1], where each begins
     slots: np.ndarray  # int32, open-addressing hash table of symbols by spelling, -1 where free

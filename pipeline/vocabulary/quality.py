@@ -67,7 +67,6 @@ def write_words(
 
 @numba.njit(cache=True)
 def _find(slots, hashes, value):
-    """Where a hash is in the table, or the free place for it."""
     mask = len(slots) - 1
     slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
     while slots[slot] >= 0 and hashes[slots[slot]] != value:
