@@ -91,9 +91,11 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
     config, teacher, train, monkeypatch, quiet_console
 ):
     asked = []
-    compute = distillation._logits
+    compute = distillation._computed_logits
     monkeypatch.setattr(
-        distillation, "_logits", lambda *args, **values: asked.append(1) or compute(*args, **values)
+        distillation,
+        "_computed_logits",
+        lambda *args, **values: asked.append(1) or compute(*args, **values),
     )
     student = config("student", teacher=teacher, epochs=1)
     finetune(student, quiet_console)
