@@ -37,8 +37,6 @@ class _PercentColumn(ProgressColumn):
 
 
 class _TimeColumn(ProgressColumn):
-    """Time left; time so far if the end is not known."""
-
     def render(self, task: Task) -> Text:
         if task.total is None:
             return Text(shown_duration(task.elapsed or 0))
@@ -77,7 +75,6 @@ class Terminal:
         )
 
     def forget(self) -> None:
-        """Remove the bar, or show the label of the work around it."""
         if self._labels:
             self._begin(self._labels[-1])
         else:

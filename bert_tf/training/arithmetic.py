@@ -32,9 +32,9 @@ BUSY = 0.1  # fraction of the cores; while others take more, no peak can be meas
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPolicy:
-    """Keras dtype policy of the layers, but for variables and optimizer (float32), and XLA.
+    """Arithmetic of the layers; variables and the optimizer stay in float32.
 
-    `use_kernels`: whether encoders use `bert_tf.cpu.forward`.
+    `use_xla` compiles the step; `use_kernels` has encoders use `bert_tf.cpu.forward`.
     """
 
     policy: str

@@ -172,7 +172,6 @@ class EarlyStop:
         self._limit = evaluations
 
     def count(self, step: int, notes: dict[str, Any]) -> None:
-        """Counts an evaluation; `notes["best"]` is up to date."""
         if self._limit:
             notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
 

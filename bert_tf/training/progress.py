@@ -27,7 +27,7 @@ class LineBuilder:
         self._fastest = 0.0
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Adds numbers of some steps, float [n], by name (see `TrainingStep.run`)."""
+        """Adds numbers of some steps, float [n], by name."""
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
@@ -135,7 +135,6 @@ class ProgressLog:
         self._unshown = None if self._console.progress(advance) else advance
 
     def end_progress(self) -> None:
-        """Shows the newest train line, if the one shown last is older."""
         self._console.end_progress(self._unshown)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
@@ -234,7 +233,6 @@ class RunState:
         )
 
     def _progress(self, step: int) -> tuple[int | None, ...]:
-        """Grows whenever something happens that a checkpoint keeps."""
         return (step, self.evaluated_step, *(line["step"] for line in self._log.lines.values()))
 
     def _state(self, step: int, elapsed: float) -> dict[str, Any]:

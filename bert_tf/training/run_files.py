@@ -32,8 +32,6 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by variable name, and the other values of `state.json`."""
-
     path: Path
     step: int
     tensors: dict[str, np.ndarray]
@@ -273,7 +271,6 @@ class RunFiles:
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
-        """Publishes changes that could not be published before; raises as `RunMirror.publish`."""
         if self._is_behind and self._mirror is not None:
             self._mirror.publish()
             self._is_behind = False

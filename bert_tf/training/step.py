@@ -29,9 +29,10 @@ _RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is tr
 
 
 class TrainingStep:
-    """Several steps in one call of a compiled function; `optimizer` is built on `model`.
+    """Several steps in one call of a compiled function.
 
-    In float16 losses are scaled: a step whose gradients overflow is skipped and the scale halved;
+    The model has the dtype policy of `arithmetic`, and the optimizer is built on its variables. In
+    float16 losses are scaled: a step whose gradients overflow is skipped and the scale halved;
     after 2,000 good steps it is doubled.
 
     Args:

@@ -59,7 +59,7 @@ class LoopSettings:
         gradient_clip_norm: global; 0 does not clip.
         log_every: steps between train lines of metrics.jsonl.
         eval_every: steps between calls of `evaluate`; 0 only calls it at the end of a phase.
-        checkpoint_every, checkpoint_minutes: steps or minutes between them; 0 for the other.
+        checkpoint_every, checkpoint_minutes: steps or minutes; 0 leaves it to the other.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
             the learning rate has decayed when the time is over; a warm-up takes the same fraction
@@ -121,7 +121,6 @@ class Timeline:
         self._spans = _spans(settings, self._ends)
 
     def phase_number(self, step: int) -> int:
-        """Phase, from 0, of the step after `step` steps."""
         return phase_of(self._ends, step)
 
     def phase(self, step: int) -> PhaseSettings:
@@ -262,7 +261,6 @@ class StepTimer:
         self.seconds_per_step = 0.0
 
     def expect_compilation(self) -> None:
-        """Discards the speed measured so far: the next call compiles again."""
         self._calls = 0
         self.seconds_per_step = 0.0
 

@@ -71,7 +71,6 @@ class _Graph:
         self._weights: dict[str, onnx.TensorProto] = {}
 
     def add(self, operation: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds a node; returns the name of its output, a list if there are several."""
         name = f"{operation}_{len(self._nodes)}"
         names = [name] if outputs == 1 else [f"{name}:{index}" for index in range(outputs)]
         self._nodes.append(helper.make_node(operation, inputs, names, name=name, **attributes))
@@ -87,7 +86,6 @@ class _Graph:
         return self.weight(f"number {value!r}", np.array(value, np.float32))
 
     def axis(self, *values: int) -> str:
-        """Places or sizes of axes, int64 [values]."""
         return self.weight(f"axes {values}", np.array(values, np.int64))
 
     def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
@@ -199,7 +197,6 @@ class _Graph:
     def model(
         self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
     ) -> onnx.ModelProto:
-        """Finishes the model; `outputs` are node outputs and axes by name."""
         public = {node: name for name, (node, _) in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):

@@ -30,7 +30,6 @@ _STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Folder of the encoder's files: the folder itself, or the first module's."""
     path = str(_read_modules(folder)[0].get("path", "")) if (folder / MODULES).is_file() else ""
     return folder / path if path and (folder / path).is_dir() else folder
 
@@ -72,7 +71,6 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
 
 
 def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> None:
-    """Writes the files that make a HuggingFace folder one of sentence-transformers."""
     names = _STEPS[recipe.normalize]
     paths = ("", _POOLING_FOLDER, "2_Normalize")
     modules = [

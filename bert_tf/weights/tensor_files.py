@@ -249,7 +249,6 @@ def describe_folder(folder: Path) -> str:
 
 
 def _models_inside(folder: Path) -> list[str]:
-    """Folders with a model's config, as below an unpacked archive and in a cache of the Hub."""
     places = ("*", "snapshots/*", "*/snapshots/*", "best", "*/best")
     found = {
         path.parent.relative_to(folder)

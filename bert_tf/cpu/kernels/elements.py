@@ -66,7 +66,6 @@ def gelu_gradient(
     inputs_gradient: np.ndarray,
     bias_gradient: np.ndarray,
 ) -> None:
-    """Writes the gradients of inputs and bias, float32 [width], from the slopes of `gelu`."""
     bias_gradient[:] = _ZERO
     for row in range(upstream.shape[0]):
         for column in range(upstream.shape[1]):

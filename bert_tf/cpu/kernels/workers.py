@@ -115,7 +115,6 @@ def _put(board: int, field: int, value: int) -> None:
 
 @numba.njit(**FUNCTION)
 def _take(board: int) -> int:
-    """Computes pieces as long as there are some; returns how many."""
     taken = 0
     while True:
         turn = _added(_at(board, _TURN), 0)

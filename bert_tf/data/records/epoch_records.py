@@ -114,8 +114,6 @@ class DynamicMasking:
 
 
 class DynamicRecords(UnpackedRecords):
-    """Unmasked records, with masks that follow from seed, epoch and record."""
-
     def __init__(
         self,
         blocks: list[RecordBlock],

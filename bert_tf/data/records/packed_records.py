@@ -272,8 +272,6 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
 
 
 class PackedRecords(EpochRecords):
-    """Packed rows; the epoch decides which of equally long sequences share one."""
-
     def __init__(self, source: UnpackedRecords, shape: PackedShape, *, seed: int):
         self._source = source
         self._shape = shape

@@ -116,6 +116,7 @@ class PretrainingInputs:
         return position if self.packing is None else position | {"rows": rows}
 
     def sequences_before(self, step: int) -> int:
+        """Sequences of all batches before a step; raise InputError for a damaged block."""
         position = self.position(step)
         epoch, order = position["epoch"], self._blocks_of(position["epoch"])
         whole = int(self._block_records[order[: position["block"]]].sum())

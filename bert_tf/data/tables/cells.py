@@ -72,7 +72,6 @@ def words_of(value: Any) -> list[str] | None:
 
 
 def text_fault_of_words(text: str) -> tuple[str, str] | None:
-    """Reason and detail why words, joined by blanks, cannot be used; None if they can."""
     if not text.strip():
         return "has no words", ""
     if has_surrogates(text):

@@ -139,7 +139,6 @@ def wide_encoding(sample: bytes) -> str | None:
 
 
 def _usual(text: str | None) -> float:
-    """Fraction of blanks and punctuation: 0 for no text, low in the wrong byte order."""
     if not text:
         return 0.0
     odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
@@ -152,7 +151,6 @@ def _usual(text: str | None) -> float:
 
 
 def likely_encoding(lines: bytes) -> str | None:
-    """The encoding of lines that are not UTF-8, if one of the usual ones makes text of them."""
     return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
 
 

@@ -111,7 +111,6 @@ class TableSketch:
         return min(fitting, key=rank).name
 
     def missing(self, key: str, what: str) -> UsageError:
-        """Make the error that no column fits, with how to name one."""
         listed = ", ".join(map(str, self.columns))
         return UsageError(
             f"{self.path}: no column looks like {what}; it has {listed}; name it: "

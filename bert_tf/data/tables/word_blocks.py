@@ -266,7 +266,6 @@ def row_words(block: TableBlock, column: str) -> list[list[str]]:
 
 
 def are_single_words(values: Sequence[object]) -> bool:
-    """Whether cells of a column of words are texts of mostly one word, not lists."""
     filled = [value for value in values if value not in (None, "")]
     single = sum(
         not isinstance(value, list)
@@ -345,7 +344,6 @@ def _conll_blocks(
 
 
 def _pieces(sentence: ConllSentence) -> str:
-    """The words of a sentence as a JSON list, cut where their tags go."""
     pieces = [""]
     of_words = {line - sentence.first_line for line in sentence.lines}
     for index, line in enumerate(sentence.source):

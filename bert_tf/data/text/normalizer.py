@@ -50,7 +50,6 @@ _CHILD_BLOCK = 64
 
 
 def is_ideograph(text: str) -> bool:
-    """Whether a text is one character that is a word by itself."""
     return len(text) == 1 and any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
 
 

@@ -129,7 +129,6 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
 
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
-    """Accept `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, the second text in segment 1."""
     ids = {piece: vocab.index(piece) for piece in (_CLS, _SEP)}
     cls, sep = _special(_CLS, 0), _special(_SEP, 0)
     single = [cls, _sequence("A", 0), sep]

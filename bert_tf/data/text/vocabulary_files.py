@@ -165,7 +165,6 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    """Note added tokens that HuggingFace, which finds them before it splits, treats differently."""
     words: list[str] = []
     split: list[str] = []
     for token in added:

@@ -23,8 +23,6 @@ _DEFAULTS = {
 
 
 class MlflowRun:
-    """A `Tracker`: metrics as `train/loss` and `eval/loss`, the config as parameters."""
-
     def __init__(self, run: TrackedRun):
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)

@@ -227,7 +227,7 @@ def _folded(cell: str) -> str:
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
     """Find records that are rows, and those that count as blank lines, bool [records].
 
-    Cells beyond the named columns must be empty; rows of only empty cells are blank lines there.
+    Cells beyond the named columns must be empty; in such tables rows of only empty cells are blank.
     """
     counts = np.diff(records.offsets)
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])

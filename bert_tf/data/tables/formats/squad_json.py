@@ -136,7 +136,6 @@ def read_squad_rows(
 
 
 def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], int]:
-    """Find the line of an article, paragraph or question; files as published have one for all."""
     stripped = text.strip()
     if "\n" not in stripped:
         line = 1 + text.count("\n", 0, text.index(stripped))
@@ -183,7 +182,6 @@ class _Walk:
                 self._value()
 
     def _keys(self, *, is_object: bool) -> Iterator[str | int]:
-        """Step to each value of the list or object that begins here; the caller steps over it."""
         self._place += 1
         for number in itertools.count():
             self._skip_blanks()
