@@ -90,7 +90,6 @@ def drop_errors_of_closed_connections() -> None:
 
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
-    """The runner's error for the user; None if a worker's Python code failed."""
     failure = user_error(error)
     missing = missing_module_in(str(error))
     if failure is None and missing is not None:

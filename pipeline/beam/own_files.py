@@ -72,14 +72,12 @@ def _made_output(output: Path) -> Path | None:
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
-    """Manifests of a folder and its parents, up to `top`."""
     around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
     found = (_manifest(each / _MANIFEST) for each in (folder, *around))
     return [each for each in found if each is not None]
 
 
 def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Manifests beside files, by the names of these."""
     ending = f".{_MANIFEST}"
     listed = list_local
     if isinstance(folder, RemotePath):

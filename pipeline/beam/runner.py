@@ -83,7 +83,6 @@ def run_pipeline(
     Args:
         build: applies the job's transforms.
         input_bytes: decides whether local worker processes pay off.
-        progress: the line for the reports of local workers.
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.

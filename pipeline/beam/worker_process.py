@@ -54,7 +54,6 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
-    """Asks the runner for the environment of Beam's worker, as Beam's `boot` does."""
     import grpc
     from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
     from google.protobuf import json_format, text_format

@@ -45,7 +45,6 @@ def user_error(error: BaseException) -> BertPipelineError | None:
 
 
 def user_error_in(text: str) -> BertPipelineError | None:
-    """The error for the user in a traceback, or None."""
     found = _USER_ERROR.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):

@@ -75,7 +75,6 @@ januar februar märz april mai juni juli august september oktober november dezem
 
 
 def word_hash(word: bytes) -> int:
-    """The hash that the splitter knows a word by, from its UTF-8 bytes."""
     return int(fnv1a(np.frombuffer(word, np.uint8), 0, len(word)))
 
 

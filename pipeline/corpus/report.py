@@ -142,7 +142,6 @@ def write_rejects(folder: str, path: str | Path) -> int:
 
 
 def write_lines(files: list[bytes], path: str | Path) -> int:
-    """Joins files of lines, if there are any, to one; returns the number of lines."""
     if files:
         with replacing_file(path) as aside:
             aside.write_bytes(b"".join(files))

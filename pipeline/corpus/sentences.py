@@ -224,7 +224,6 @@ def _holds(hashes, value):
 
 @numba.njit(cache=True)
 def _word_start(data, begin, mark, table):
-    """Where the word before a full stop starts, after quotes, brackets and dashes."""
     start = mark
     while start > begin and data[start - 1] != 32 and mark - start < _LONGEST_WORD:
         start -= 1

@@ -94,7 +94,6 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
 
 
 def _find_candidates(texts: Texts) -> np.ndarray:
-    """Numbers of the texts that are UTF-8 and have a `<` or `&`."""
     marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
     has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
     numbers = np.flatnonzero(has_mark)

@@ -68,11 +68,6 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
 
     Numbers are powers of two (except a given `num_shards`), so that a corpus keeps them when it is
     cut into other files or a line is added.
-
-    | text   | pool_megabytes | pools | passes | parts | records     | shards |
-    |--------|----------------|-------|--------|-------|-------------|--------|
-    | 3 MB   | 32             | 1     | 10     | 1     | 50 MB       | 1      |
-    | 100 MB | 32             | 4     | 10     | 3     | 1.6 GB      | 32     |
     """
     text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
     pools = _nearest_power_of_two(text_bytes / (config.pool_megabytes * 1e6))

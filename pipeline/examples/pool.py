@@ -222,7 +222,6 @@ class ExampleMaker:
     def _count_reached(
         self, pool: Pool, tokens: np.ndarray, made: list[tuple[np.ndarray, int]]
     ) -> int:
-        """Tokens of a pool that are in an example of any pass."""
         is_reached = tokens == self._row_format.sep_id  # between documents
         separators = int(is_reached.sum())
         for pairs, _ in made:

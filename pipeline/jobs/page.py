@@ -49,17 +49,14 @@ def write_corpus_page(
     samples: int,
     overwrite: bool,
 ) -> None:
-    """Writes the page of a corpus that is not preprocessed yet.
+    """Writes the page of a corpus that is not preprocessed yet, which `reading` names.
 
     Args:
-        reading: names a file or a glob as its input, and how it is read.
         vocab: vocabulary whose unknown words are looked for.
         lowercase: casing of that vocabulary; None to infer it from its entries.
         samples: examples of what each rule leaves out.
 
-    Raises:
-        UsageError: there is another file or a folder, or no corpus.
-        InputError: a file of the corpus cannot be read.
+    Raises UsageError for a place of other files or no corpus, InputError for unreadable files.
     """
     from pipeline.report.corpus.page import corpus_at  # readers, with Beam
     from pipeline.report.page import corpus_page

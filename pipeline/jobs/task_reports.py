@@ -116,7 +116,6 @@ def write_metrics(path: Path, metrics: Mapping[str, float], report: TaskReport) 
 
 
 def log_report(console: Console, report: TaskReport) -> None:
-    """Shows the summary of a measured model, and what looks wrong with it."""
     for line in report.lines:
         console.info(line)
     for line in report.warnings:

@@ -382,7 +382,7 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
 
 
 def keep_seconds(path: Path, seconds: float) -> None:
-    """Has the next `adding_up_seconds` of this file begin with these seconds."""
+    """Stores seconds for the next `adding_up_seconds` of this file to start from."""
     write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
 
 

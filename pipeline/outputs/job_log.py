@@ -40,9 +40,9 @@ class JobLog:
             self._send(LINE + (now + line).encode(errors="replace"))
 
     def keep_beside(self, output: str, command: str, *, is_directory: bool) -> None:
-        """Has the log written from here on: `DIR/job.log`, or `FILE.job.log`.
+        """Directs the log to `DIR/job.log` or `FILE.job.log` from here on.
 
-        Nothing is written beside outputs on other storage, nor to a file that is no such log.
+        Does nothing for outputs on other storage, or if the file is not such a log.
         """
         path = log_path(output, is_directory=is_directory)
         if self.path is not None or isinstance(path, RemotePath) or not _can_be_log(path):

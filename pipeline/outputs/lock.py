@@ -123,7 +123,7 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
 
 
 def _open(path: Path) -> int | None:
-    """Opens the lock file; only to read if it is another user's; None where none can be made."""
+    """Opens the lock file, read-only if another user owns it; None if it cannot be made."""
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         try:
             return os.open(path, flags | os.O_NOFOLLOW, 0o666)
@@ -170,10 +170,10 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
     """As `holding_output`, on storage without locks: by a marker with owner and time.
 
     Each run writes its marker, waits, and reads it: of two that start at once, storage keeps the
-    last. Each reads its marker again before it declares its output finished. This is weaker than a
-    lock: a run that hangs for longer than `_STALE_SECONDS` may go on writing into an output that
-    another run has taken over. Since every list of finished work has checksums, and the manifest is
-    written last, such an output is never called finished by mistake.
+    last, and the other is rejected. Each reads its marker again before it declares its output
+    finished. This is weaker than a lock: a run that hangs for longer than `_STALE_SECONDS` may go
+    on writing into an output that another run has taken over. Since every list of finished work has
+    checksums, and the manifest is written last, such an output is never called finished by mistake.
     """
     own: dict[str, Any] = {
         "id": uuid.uuid4().hex,

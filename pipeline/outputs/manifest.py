@@ -308,8 +308,7 @@ def already_finished(output: str) -> str:
 
 
 def recorded_input(artifact: Path, path: str) -> Path | None:
-    """Finds a manifest's input from the working directory or above the artifact; None if not
-    there."""
+    """Finds a manifest's input from the working directory or above the artifact, or None."""
     if "://" in path:
         return None
     places = (Path(path), *(folder / path for folder in artifact.absolute().parents))

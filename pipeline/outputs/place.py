@@ -93,7 +93,10 @@ def check_finished(folder: str | Path) -> None:
 
 
 def exported_model(path: str) -> str:
-    """The folder of an exported model: the newest version of a layout for TensorFlow Serving."""
+    """The folder of an exported model, in a layout for TensorFlow Serving the newest version.
+
+    Raises UsageError if such a layout is not finished.
+    """
     folder = exported_folder(path)
     if folder == Path(path):
         return path
@@ -102,7 +105,7 @@ def exported_model(path: str) -> str:
 
 
 def check_folder_name(output: str, instead: str) -> None:
-    """Raises UsageError for a folder to make whose name ends like a file, of a format not written.
+    """Raises UsageError for an output folder named like a file of an unsupported format.
 
     An existing folder, or a name that ends in `/`, passes; `instead` is advice for the message.
     """
@@ -169,7 +172,7 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
 
 
 def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
-    """Raises UsageError for data of others where an unfinished output is to be written.
+    """Raises UsageError if an unfinished output would replace data that this tool did not make.
 
     With `overwrite`, any file may be replaced, but no folder.
     """

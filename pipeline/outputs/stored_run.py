@@ -113,7 +113,7 @@ class StoredRun:
             del published[name]
 
     def sha256(self) -> dict[str, str]:
-        """By path, of the files that the run has made."""
+        """Hashes of the run's files, by path."""
         return {
             name: file_sha256(self.folder / name)
             for name in self._names()

@@ -99,7 +99,7 @@ def learn_vocabulary(
 
 
 def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """All words, or of more than MOST_WORDS the most frequent (all of a count or none)."""
+    """The most frequent words, at most MOST_WORDS, of equal counts all or none."""
     if len(words) <= MOST_WORDS:
         return words, counts
     threshold = np.partition(counts, -MOST_WORDS)[-MOST_WORDS] + 1

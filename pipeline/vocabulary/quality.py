@@ -46,9 +46,8 @@ def write_words(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Writes words with the longest pieces first.
 
-    Returns:
-        How many pieces each word is written with, 0 where it becomes [UNK] (int32 [words]), and how
-        often each piece is used in all (int64 [pieces]).
+    Returns how many pieces each word has, 0 for [UNK] (int32 [words]), and how often each piece is
+    used (int64 [pieces]).
     """
     texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
     continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)

@@ -91,7 +91,6 @@ class Kept:
 
 
 def merge_kept(parts: Iterable[bytes]) -> Kept | None:
-    """The only part; None without near duplicates."""
     loaded: list[Kept] = [pickle.loads(part) for part in parts]
     assert len(loaded) <= 1, "near duplicates are found in one place"
     return loaded[0] if loaded else None
@@ -151,10 +150,9 @@ def lines_of_block(
 
 
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
-    """Finds all lines but the first of each key, by document identity and number in the document.
+    """Finds lines (uint32 numbers by block) to drop, from blocks' LINEs with all their keys.
 
-    Of copies of a document, the first by file and place counts. `parts` hold LINEs; the result has
-    uint32 numbers of lines by block.
+    Keeps the first line of each key by document identity and number, of copies by file and place.
     """
     ordered = sorted(parts, key=lambda part: part[0])
     rows = np.concatenate([np.empty(0, LINE), *(np.frombuffer(data, LINE) for _, data in ordered)])

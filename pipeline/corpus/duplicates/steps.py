@@ -56,8 +56,6 @@ DocumentsToDrop = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DropJob:
-    """What is to be dropped, and where data are stored; sent to the workers."""
-
     documents: bool  # whether documents are dropped
     # Bands of a signature and rows of a band, for near duplicates; None to leave them.
     bands: tuple[int, int] | None

@@ -71,8 +71,7 @@ def make_reader(
 ) -> Reader:
     """Creates the reader of a file; `layouts` are the known ones of plain text.
 
-    Raises:
-        UsageError: the format is not known, or the file lacks the documents, such as the column.
+    Raises UsageError if the format is not known, or the file lacks, for instance, the column.
     """
     reader = _READERS[format_of(path, config)](path, config)
     if isinstance(reader, TextReader):
@@ -87,9 +86,7 @@ def make_reader(
 def format_of(path: str, config: CorpusSection) -> str:
     """The format of a file, one of `CORPUS_FORMATS` other than auto.
 
-    Raises:
-        UsageError: it follows neither from the name nor from the configuration, and is not
-            WikiExtractor's.
+    Raises UsageError if neither name, configuration nor content (WikiExtractor's) tells it.
     """
     if config.format != "auto":
         return config.format

@@ -139,7 +139,6 @@ def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_frame(stretch: bytes) -> bool:
-    """Whether text outside of pages belongs there: the end of a dump, or a next one's head."""
     return not stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"").strip()
 
 

@@ -75,7 +75,6 @@ class TextReader(ChunkReader):
         )
 
     def look(self, path: str, head_bytes: int = HEAD_BYTES) -> tuple[bytes, Sketch]:
-        """The beginning of a file, as it is, and its sketch."""
         with UncompressedFile(path, self.dialect.encoding) as file:
             head = file.read(head_bytes)
             text = with_line_feeds(head) if has_other_line_ends(head) else head
@@ -162,7 +161,6 @@ def _texts_between_marks(data: bytes, first_line: int) -> Texts:
 
 
 def _join_articles(lines: Texts) -> Texts:
-    """Joins the paragraphs between two or more blank lines in a row to a text."""
     paragraphs, is_blank = join_paragraphs(lines)
     places = np.flatnonzero(~is_blank)
     data = paragraphs.data.copy()
