@@ -28,7 +28,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
     """Lists the files matched by a glob (not by a path) that are no input of a job, sorted.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
-    manifests, rejects and duplicates; and tables made from files that the glob matches too.
+    manifests, rejects, duplicates, and tables made from files that the glob matches too.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
     if glob is None or pattern in found:

@@ -226,8 +226,8 @@ def partition_group(
 ) -> Iterator[tuple[str, BlobReference]]:
     """Splits the runs of a group into runs of its shards, some megabytes at a time.
 
-    Of terabytes, a pool has one or two records for each of 524,288 shards, and references to such
-    short runs would be more than the records. So a pool's runs are grouped by shards first.
+    Of terabytes, a pool has one or two records for each of 524,288 shards; references to so many
+    runs would be larger than the records, so runs are grouped by shards first.
     """
     label, references = group
     split = label.partition("-")[0]

@@ -1,4 +1,4 @@
-"""`export`: makes a model that others can load of a run."""
+"""`export`: makes a model that others can load from a run."""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
 
 
 def is_corpus(path: str, *, has_format: bool = False) -> bool:
-    """Whether a path or glob names text that no command made; `has_format` if its name need not say
-    so."""
+    """Whether a path or glob names text that no command made; `has_format` permits any ending."""
     if not Path(path).exists():
         return any(character in path for character in "*?[")
     name = name_without_compression(path)
