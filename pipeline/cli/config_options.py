@@ -166,12 +166,14 @@ def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:
 
 def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
     # Not required here: a YAML file may have it, and resolving says in which words it is missing.
-    is_key = isinstance(section, Variants) and field.name == section.key
+    choices = field.metadata["choices"]
+    if isinstance(section, Variants) and field.name == section.key:
+        choices = section.sections
     return ListedArgument(
         [field.name],
         required=False,
         metavar=argument_text(field),
-        type=_value_type(field, section.sections if is_key else field.metadata["choices"]),
+        type=_value_type(field, choices),
         doc=f"{field.metadata['doc']} [required]",
     )
 

@@ -87,7 +87,7 @@ class EvaluateConfig(ColumnsSection):
     sentence_column: str | None = model_column(
         "column of the sentence, for tables with one word per row"
     )
-    answer_column: str | None = model_column("column of the answer's text")
+    answer_column: str | None = model_column("column of the answer text")
     precision: str = option(
         "numeric precision of the inference engine; other than float32, predictions are also "
         "compared with float32",

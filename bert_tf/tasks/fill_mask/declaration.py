@@ -37,7 +37,7 @@ def masked(name: str, text: str) -> str:
 
 FILL_MASK = PretrainedTaskDeclaration(
     name="fill-mask",
-    summary=f"the likeliest tokens for every {MASK} of a text",
+    summary=f"the most likely tokens for every {MASK} of a text",
     options=FillMaskConfig,
     example="bert-pipeline export --run bert --task fill-mask --output filler",
     inputs=("text",),

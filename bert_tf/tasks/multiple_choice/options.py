@@ -38,7 +38,7 @@ _NUMBERED = re.compile(r"(choice|ending|option|answer|alternative)_?([a-e0-9])",
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceConfig(FinetuneConfig):
-    """Fine-tunes a model that chooses the right one of several texts."""
+    """Fine-tunes a model that chooses the correct one of several texts."""
 
     always_needed: ClassVar[tuple[str, ...]] = ("context_column", "label_column")
 
@@ -94,7 +94,7 @@ def trial_choices(name: str, text: str) -> Any:
 
 MULTIPLE_CHOICE = TaskDeclaration(
     name="multiple-choice",
-    summary="the right one of several texts for a context",
+    summary="the correct one of several texts for a context",
     options=MultipleChoiceConfig,
     example=(
         "bert-pipeline finetune multiple-choice --train questions.jsonl --eval dev.jsonl "

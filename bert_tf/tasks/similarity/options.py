@@ -47,9 +47,9 @@ class SimilarityConfig(FinetuneConfig):
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     loss: str = option(
-        f"loss, named as in sentence-transformers, which sets the columns: {RANKING} (an anchor "
-        f"and a matching text; all other texts of the batch are negatives), {TRIPLET} (anchor, "
-        f"positive and negative), {COSENT} (two texts and a score)",
+        f"loss, named as in sentence-transformers: {RANKING} (rows of an anchor and a matching "
+        f"text; all other texts of the batch are negatives), {TRIPLET} (rows of anchor, positive "
+        f"and negative), {COSENT} (rows of two texts and a score)",
         default=RANKING,
         choices=(RANKING, TRIPLET, COSENT),
     )
@@ -185,7 +185,7 @@ class SimilarityConfig(FinetuneConfig):
 
 SIMILARITY = TaskDeclaration(
     name="similarity",
-    summary="vectors of texts, and how similar two texts are",
+    summary="vectors of texts, and the similarity of two texts",
     options=SimilarityConfig,
     example=(
         "bert-pipeline finetune similarity --train pairs.csv --eval dev.csv --init bert "
