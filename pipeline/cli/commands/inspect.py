@@ -26,6 +26,7 @@ _FLAGS = {
 @click.argument("path", metavar="PATH", type=InputPath("any"))
 @click.option(
     "--samples",
+    metavar="N",
     type=click.IntRange(min=0),
     default=3,
     show_default=True,

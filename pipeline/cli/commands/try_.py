@@ -11,6 +11,7 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 @click.argument("model", metavar="MODEL", type=InputPath("model"))
 @click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
