@@ -43,6 +43,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/mypy
+	$(BIN)/python tests/size.py
 
 size: $(READY)
 	@$(BIN)/python tests/size.py

@@ -217,7 +217,6 @@ def _write_json_lines(
 ) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for part in _parts(plan):
-            lines: Iterator[str]
             if EMBEDDING in part.column_names:
                 vectors = _vectors_as_json(part[EMBEDDING].combine_chunks())
                 lines: Iterator[str] = (f'"{EMBEDDING}": {vector}' for vector in vectors)

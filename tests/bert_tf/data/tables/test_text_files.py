@@ -121,7 +121,7 @@ def test_marks_name_their_encoding(tmp_path, encoding):
             "is ISO-2022-JP, not UTF-8; give --encoding iso-2022",
         ),
         (
-            gzip.compress(TEXT.encode()),
+            gzip.compress(TEXT.encode(), mtime=0),
             "utf-8",
             r"is gzip data, not text; rename it to a\.csv\.gz$",
         ),
