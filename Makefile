@@ -36,7 +36,7 @@ test-fast: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz
 
-SPELLED := bert_tf pipeline tests benchmarks configs deploy docs Makefile pyproject.toml $(wildcard *.md)
+SPELLED := bert_tf pipeline tests benchmarks examples configs deploy docs Makefile pyproject.toml $(wildcard *.md)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
