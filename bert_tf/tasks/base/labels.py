@@ -6,7 +6,7 @@ import collections
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.casing import normalize
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.tables import Table  # loads Numba
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _SHOWN_LABELS = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from bert_tf.data.rows.windows import (
 from bert_tf.data.tables.rejects import Reject, nothing_usable
 from bert_tf.data.text.host_wordpiece import CharacterTokenizer, TokenizedTexts
 from bert_tf.serving.signatures import AnswerLengths
-from bert_tf.tasks.question_answering.rows import Questions
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.question_answering.rows import Questions  # loads Numba
 
 _LEAST_ROOM = 8
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from bert_tf.data.text.host_wordpiece import CharacterTokenizer, TokenizedTexts
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.tasks.base.labels import rarest_labels
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, tags_of_spans
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.tagging.tagged_texts import TaggedTexts  # loads Numba
 
 _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
 
