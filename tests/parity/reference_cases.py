@@ -235,18 +235,23 @@ def run_token_classifier(
 
 
 def run_answerer(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
-    """Start and end logits; the loss is HuggingFace's own."""
+    """Start and end logits; the loss is HuggingFace's, but padding does not compete."""
     starts = generator.integers(0, inputs["input_mask"].sum(axis=1))
     ends = generator.integers(starts, inputs["input_mask"].sum(axis=1))
-    outputs = model(
-        **as_torch(inputs), start_positions=torch.tensor(starts), end_positions=torch.tensor(ends)
-    )
+    outputs = model(**as_torch(inputs))
+    is_padding = torch.tensor(inputs["input_mask"]) == 0
+    losses = [
+        torch.nn.functional.cross_entropy(
+            logits.masked_fill(is_padding, torch.finfo(torch.float32).min), torch.tensor(targets)
+        )
+        for logits, targets in ((outputs.start_logits, starts), (outputs.end_logits, ends))
+    ]
     return {
         "input/starts": starts.astype(np.int32),
         "input/ends": ends.astype(np.int32),
         "output/start_logits": outputs.start_logits,
         "output/end_logits": outputs.end_logits,
-        "loss": outputs.loss,
+        "loss": sum(losses) / 2,
     }
 
 
