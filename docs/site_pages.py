@@ -15,6 +15,7 @@ PAGES = {
     "README.md": "quickstart.md",
     "CONTRIBUTING.md": "contributing.md",
     "deploy/README.md": "deploy.md",
+    "bert_tf/cpu/README.md": "cpu.md",
 }
 """The page of the site by path in the repository."""
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")

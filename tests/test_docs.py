@@ -8,7 +8,14 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("deploy/**/*.md"),
+        ROOT / "bert_tf/cpu/README.md",
+    ]
+)
 
 
 def anchors(page):
