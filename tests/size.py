@@ -21,7 +21,7 @@ BUDGETS = {
     "bert_tf/weights": ((2500, 15), (2610, 15)),
     "bert_tf/training": ((3600, 24), (3600, 24)),
     "bert_tf/pretraining": ((1500, 9), (1500, 9)),
-    "bert_tf/tasks": ((11500, 60), (12210, 73)),
+    "bert_tf/tasks": ((11500, 60), (12220, 73)),
     "bert_tf/serving": ((1700, 10), (1700, 11)),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": ((3100, 22), (3100, 22)),
     "pipeline/beam": ((1700, 14), (1960, 14)),
@@ -35,7 +35,7 @@ BUDGETS = {
     "pipeline/proposal": ((700, 6), (700, 6)),
     "pipeline/demo": ((600, 5), (630, 5)),
     "pipeline/cli": ((1800, 26), (2380, 26)),
-    "bert_tf, pipeline": ((64000, 430), (66250, 430)),
+    "bert_tf, pipeline": ((64000, 430), (66260, 430)),
 }
 
 
