@@ -146,7 +146,7 @@ def test_the_threads_of_a_process_are_divided_among_calls(exported, threads, set
         f"engine = load(Path(sys.argv[1]), threads={threads}, precision='float32')\n"
         "read = tf.config.threading\n"
         "print((read.get_intra_op_parallelism_threads(), "
-        "read.get_inter_op_parallelism_threads(), engine._calls_at_once))\n"
+        "read.get_inter_op_parallelism_threads(), engine.calls_at_once))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, exported], capture_output=True, text=True, check=True
@@ -161,7 +161,7 @@ def test_weights_laid_out_once_give_the_same_bits(exported, tmp_path):
         "import sys\n"
         "import numpy as np\n"
         "from pathlib import Path\n"
-        "from bert_tf.engines.saved_model import declare_frozen_weights\n"
+        "from bert_tf.engines.registry import declare_frozen_weights\n"
         "from bert_tf.engines.saved_model import load\n"
         "declare_frozen_weights()\n"
         "engine = load(Path(sys.argv[1]), threads=2, precision='bfloat16')\n"
