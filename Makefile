@@ -28,7 +28,7 @@ demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick

@@ -51,11 +51,27 @@ OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
 
 NO_BFLOAT16 = "ONEDNN_MAX_CPU_ISA excludes bfloat16"
+# Files of few and long tests run first, so that no worker is left alone with one at the end.
+LONG_FILES = (
+    "test_processors",
+    "test_docs",
+    "test_whole_chain",
+    "test_saved_model_requests",
+    "test_saved_model_alone",
+    "test_pretraining_workers",
+    "test_loop_replicas",
+    "test_step_trial",
+    "test_glue",
+    "test_distillation",
+    "test_server_serving",
+    "test_pretraining_resumed",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips bfloat16 where ONEDNN_MAX_CPU_ISA excludes it: TensorFlow aborts on its products."""
-    if is_bfloat16_excluded():
+    """Orders long files, and skips bfloat16 where ONEDNN_MAX_CPU_ISA excludes it."""
+    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
+    if is_bfloat16_excluded():  # TensorFlow aborts on its products
         for item in items:
             if "bfloat16" in item.nodeid:
                 item.add_marker(pytest.mark.skip(reason=NO_BFLOAT16))
