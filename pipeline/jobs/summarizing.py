@@ -47,14 +47,18 @@ class Summarizing(TableJob):
 
     label: ClassVar[str] = "summarizing"
 
+    @property
+    def notes(self) -> list[str]:
+        return [RAW_CLS] if self.source.recipe.is_raw_cls else []
+
     def announce(self, record: JobRecord) -> None:
-        if self.source.recipe.is_raw_cls:
-            record.console.warn(RAW_CLS)
+        for note in self.notes:
+            record.console.warn(note)
         record.console.info(f"vectors of sentences: {describe_settings(self.source.settings)}")
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
-        notes = [RAW_CLS] if self.source.recipe.is_raw_cls else []
-        record.extra |= {"embedding": dataclasses.asdict(self.source.settings), "notes": notes}
+        made_with = dataclasses.asdict(self.source.settings)
+        record.extra |= {"embedding": made_with, "notes": self.notes}
         record.made = [(table.output, f"{table.source} with summaries") for table in plan.tables]
 
 
