@@ -108,6 +108,7 @@ def _make_records(
     console = record.console
     corpus = understand_corpus(config, files)
     console.info(corpus.line)
+    record.warn(corpus.warnings)
     record.extra["corpus"] = corpus.facts
     output = path_of(config.output).absolute()  # workers may run in another folder
     plan = plan_examples(config, files)

@@ -157,11 +157,15 @@ class JobRecord:
         return str(found["sha256"])
 
     def report_health(self, line: str, warnings: list[str]) -> None:
-        """Tells the user how the result looks; the manifest keeps the warnings."""
+        """Tells the user how the result looks."""
         self.console.info(line)
+        self.warn(warnings)
+
+    def warn(self, warnings: list[str]) -> None:
+        """Tells the user; the manifest keeps the warnings."""
         for warning in warnings:
             self.console.warn(warning)
-        self.extra["notes"] = warnings
+        self.extra.setdefault("notes", []).extend(warnings)
 
     def list_rejects(self, path: Path, number: int) -> None:
         if number:

@@ -111,7 +111,7 @@ class TextLook:
 
     layouts: Mapping[str, str]  # values of `CorpusSection.text_layout`, by path
     sketches: Mapping[str, Sketch]  # of the files that were looked at, by path
-    heads: Sequence[bytes]  # their beginnings
+    heads: Mapping[str, bytes]  # their beginnings, by path
     is_whole: bool  # whether that is all of the text
 
     def descriptions(self) -> Counter[str]:
@@ -163,10 +163,10 @@ def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
 
 def _look_at_files(
     config: CorpusSection, files: Sequence[FileInfo]
-) -> tuple[dict[str, Sketch], list[bytes]]:
+) -> tuple[dict[str, Sketch], dict[str, bytes]]:
     share = _MOST_BYTES // max(len(files), 1)
     head_bytes = min(max(share, _LEAST_HEAD_BYTES), HEAD_BYTES)
-    sketches, heads = {}, []
+    sketches, heads = {}, {}
     for file in files:
         reader = make_reader(file.path, config)
         assert isinstance(reader, TextReader)
@@ -175,7 +175,7 @@ def _look_at_files(
             whole = int(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)])
             sketch = dataclasses.replace(sketch, file_bytes=max(sketch.text_bytes + 1, whole))
         sketches[file.path] = sketch
-        heads.append(head)
+        heads[file.path] = head
     return sketches, heads
 
 

@@ -16,6 +16,7 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.abbreviations import WORDS_OF_LANGUAGES
 from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
+from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
 
 _LANGUAGE_BYTES = 1_000_000
@@ -75,6 +76,7 @@ class UnderstoodCorpus:
     """How a corpus will be read: a line for the user, layouts by path, facts for the manifest."""
 
     line: str
+    warnings: list[str]  # of text that is no prose
     layouts: Mapping[str, str]
     facts: dict[str, Any]
 
@@ -83,8 +85,9 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     """Samples a corpus; raises UsageError and InputError as the readers do."""
     formats = Counter(format_of(file.path, config) for file in files)
     look = look_at_text(config, files)
-    texts = [head[: _LANGUAGE_BYTES // len(look.heads)] for head in look.heads]
-    language_sample = b"\n".join(texts).decode("utf-8", "ignore")
+    heads = {path: head[: _LANGUAGE_BYTES // len(look.heads)] for path, head in look.heads.items()}
+    cells: dict[str, bytes] = {}
+    language_sample = b"\n".join(heads.values()).decode("utf-8", "ignore")
     documents, is_exact = look.documents(), look.is_whole
     dumps = formats["mediawiki"]  # whose mark-up takes seconds to understand
     tables = [file for file in files if file.path not in look.layouts]
@@ -95,7 +98,9 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         is_exact &= sample.is_whole
         for block in sample.blocks:
             if len(language_sample) < 2 * _LANGUAGE_BYTES:
-                language_sample += "\n".join(block.sentences.to_pylist())
+                text = "\n".join(block.sentences.to_pylist())
+                language_sample += text
+                cells[block.source] = cells.get(block.source, b"") + text.encode()
     language = language_of(language_sample)
     number = None if dumps else round(documents)
     shown = None
@@ -110,7 +115,9 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         "language": language,
         "documents_about": number,
     }
-    return UnderstoodCorpus(line=line, layouts=look.layouts, facts=facts)
+    plain = {path: head for path, head in heads.items() if look.layouts[path] != "wikiextractor"}
+    warnings = signs_of_other_formats(plain, cells, f"{config.section_name}.format")
+    return UnderstoodCorpus(line=line, warnings=warnings, layouts=look.layouts, facts=facts)
 
 
 def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:

@@ -1,0 +1,81 @@
+import pytest
+
+from bert_tf.base.errors import UsageError
+from pipeline.report.corpus.other_formats import signs_of_other_formats
+
+PROSE = [
+    "The river runs north of the city.",
+    "Nobody had seen it so high in forty years, and nobody says why.",
+    "It was late.",
+    "On Monday 3:45 p.m. the bridge was closed to <100 cars> at most.",
+    "Costs are R&D; 5 > 4, and a tab\tis rare.",
+    "From: here to there takes long.",
+    "She said: “go”.",
+]
+
+
+def _signs(*lines, cells=False):
+    text = {"a.txt": "\n".join(lines).encode()}
+    return signs_of_other_formats({} if cells else text, text if cells else {}, "vocab.format")
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        ("{n}\tThe river runs {words}.", "100% of the lines hold 1 tab, like a table"),
+        ("{n}\t{words}\tlabel", "hold 2 tabs, like a table"),
+        ("river B-LOC", "hold 2 words, like a word and its tags"),
+        ("EU NNP B-NP B-ORG", "hold 4 words, like a word and its tags"),
+        ("<p>The river runs {words}.</p>", "tags such as <p>, which"),
+        ("The river <br />{words}.", "tags such as <br />, which"),
+        ("Fish &amp; chips {words}", "HTML entities such as &amp;; unescape"),
+        ("The end.\\nA new line of {words}", "written as two characters (\\n)"),
+        ("From: Ann <a@b.org>, {words}", "headers of mail such as 'From: Ann <a@'"),
+        (" = River {n} = \n{words} it runs", "50% of the lines hold headings of WikiText"),
+        ("00:0{n}:01,000 --> 00:0{n}:02,000\nriver {words}", "50% of the lines hold time stamps"),
+        ("It{garbled}s {words}", "garbled characters such as â€™"),
+    ],
+)
+def test_text_that_is_no_prose_is_warned_of(line, sign):
+    garbled = "’".encode().decode("cp1252")
+    lines = [
+        line.format(n=n, words="north " * (n + 1), garbled=garbled) if "{" in line else line
+        for n in range(9)
+    ]
+    (warning,) = _signs(*lines)
+    assert warning.startswith("a.txt: ")
+    assert sign in warning
+
+
+def test_prose_has_no_signs():
+    assert _signs(*PROSE * 3) == []
+    assert _signs("<p>one</p>") != []
+    assert _signs(*PROSE * 3, cells=True) == []
+    assert _signs("Tags <br> in one line of many.", *PROSE * 6) == []
+    assert (
+        _signs("文字の列です。", "もう一つの行。", "三つ目", "四つ目の行です。", "五つ目", "六")
+        == []
+    )
+
+
+def test_a_line_of_names_makes_a_table():
+    (warning,) = _signs("id,text", *(f'{n},"The river, {n * "so "}runs."' for n in range(9)))
+    assert "rows of a table (id,text); give it the ending .csv" in warning
+    assert _signs("Hello,world", *PROSE) == []
+
+
+def test_rows_of_json_are_refused():
+    lines = [f'{{"id": {n}, "text": "The river runs."}}' for n in range(9)]
+    with pytest.raises(UsageError, match=r"a\.txt: 100% of the lines are JSON objects.*=jsonl"):
+        _signs(*lines)
+    assert _signs(*lines, cells=True) == []
+
+
+def test_the_worst_file_stands_for_all():
+    html, text = (
+        b"<p>a river</p>\n<p>it runs north</p>\n" * 9,
+        b"The city is far.\nIt rains in the city.\n" * 9,
+    )
+    heads = {"a.txt": html + text, "b.txt": html, "c.txt": text}
+    (warning,) = signs_of_other_formats(heads, {}, "vocab.format")
+    assert warning.startswith("b.txt (and 1 other file): 100% of the lines hold tags")
