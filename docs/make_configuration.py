@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bert_tf.base.wording import shown_setting
-from bert_tf.config.section import Section, argument_text, field_type, flag_text
+from bert_tf.config.section import (
+    Bounds,
+    Section,
+    argument_text,
+    field_type,
+    flag_text,
+)
 from bert_tf.config.sections import SECTIONS, FinetuneConfig
 from bert_tf.tasks.registry import TASKS
 
@@ -65,25 +71,22 @@ def _flag(field: dataclasses.Field) -> str:
 
 
 def _values(section: type[Section], field: dataclasses.Field) -> str:
-    kind, many, _ = field_type(section, field.name)
+    kind, many, _, bounds = field_type(section, field.name)
     if field.metadata["choices"]:
         words = ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
     elif issubclass(kind, Section):
         words = ", ".join(f"`{inner.name}`" for inner in dataclasses.fields(kind))
     else:
         words = {bool: "yes, no", int: "whole number", float: "number"}.get(kind, "text")
-        words += _bounds(field)
+        words += _bounds(bounds)
     return f"list of {words}" if many else words
 
 
-def _bounds(field: dataclasses.Field) -> str:
+def _bounds(bounds: Bounds) -> str:
+    found = dataclasses.asdict(bounds)
     words = {"minimum": "from", "above": "above", "maximum": "to", "below": "below"}
-    bounds = [
-        f"{word} {field.metadata[name]:,}"
-        for name, word in words.items()
-        if field.metadata[name] is not None
-    ]
-    return " " + " ".join(bounds) if bounds else ""
+    given = (f" {word} {found[name]:,}" for name, word in words.items() if found[name] is not None)
+    return "".join(given)
 
 
 def _default(field: dataclasses.Field) -> str:

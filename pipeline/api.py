@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.section import likely_key
+from bert_tf.config.section import Section, field_type, likely_key
 
 if TYPE_CHECKING:
     from pipeline.cli.command import JobCall
@@ -74,7 +74,7 @@ class Job:
         os.environ.setdefault("KERAS_BACKEND", "tensorflow")
         call = self._call()
         given = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
-        known = {field.name for field in self._fields()}
+        known = {field.name for _, field in self._keys()}
         if unknown := given.keys() - known:
             listing = f"help(pipeline.{self.name.replace('-', '_')}) lists the keys"
             raise UsageError(
@@ -112,9 +112,9 @@ class Job:
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.metadata["required"] else field.default,
-                annotation=field.type,
+                annotation=str(field_type(section, field.name)),
             )
-            for field in self._fields()
+            for section, field in self._keys()
         ]
         return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
 
@@ -127,13 +127,13 @@ class Job:
         call: JobCall = module.command.callback
         return call
 
-    def _fields(self) -> list[dataclasses.Field]:
+    def _keys(self) -> list[tuple[type[Section], dataclasses.Field]]:
         from pipeline.cli.config_options import section_fields
 
-        return [field for each in self._call().sections for _, field in section_fields(each)]
+        return [key for each in self._call().sections for key in section_fields(each)]
 
     def _named(self, positional: Sequence[str]) -> dict[str, str]:
-        names = [field.name for field in self._fields() if field.metadata["positional"]]
+        names = [field.name for _, field in self._keys() if field.metadata["positional"]]
         if len(positional) > len(names):
             raise TypeError(
                 f"{self.name} takes {len(names)} arguments without a name, not {len(positional)}"

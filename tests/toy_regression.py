@@ -1,12 +1,12 @@
 """A task as anybody would add one, in a single file: a number for a text."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.section import option
+from bert_tf.config.section import Bounds, option
 from bert_tf.config.sections.finetuning import best_metric_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 from bert_tf.tasks.base.table_options import TableTaskConfig
@@ -22,7 +22,7 @@ class RegressionConfig(TableTaskConfig):
     metrics: ClassVar[tuple[str, ...]] = ("r2",)
     default_sequence_length: ClassVar[int] = 32
 
-    target_scale: float = option("what targets are divided by", default=1.0, above=0.0)
+    target_scale: Annotated[float, Bounds(above=0.0)] = option("what targets are divided by", 1.0)
     best_metric: str | None = best_metric_option("r2")
 
 

@@ -51,11 +51,11 @@ def _section(section: type[Section], constants: Mapping[str, str] | None = None)
 
 
 def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
-    kind, many, optional = field_type(section, field.name)
+    kind, many, optional, _ = field_type(section, field.name)
     if many and issubclass(kind, Section):
         alternatives = [{"type": "array", "items": _section(kind)}]
     else:
-        alternatives = _scalar(kind, field)
+        alternatives = _scalar(section, field)
         if many:
             item = alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
             alternatives = [*alternatives, {"type": "array", "items": item}]
@@ -69,19 +69,15 @@ def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
     return described
 
 
-def _scalar(kind: type, field: dataclasses.Field) -> list[dict[str, Any]]:
-    choices = field.metadata["choices"]
+def _scalar(section: type[Section], field: dataclasses.Field) -> list[dict[str, Any]]:
+    (kind, *_, bounds), choices = field_type(section, field.name), field.metadata["choices"]
     if kind is bool:
         return [{"type": "boolean"}, {"enum": _SPELLED_BOOLEANS}]
     if kind in (int, float):
-        bounds = {
-            "minimum": field.metadata["minimum"],
-            "maximum": field.metadata["maximum"],
-            "exclusiveMinimum": field.metadata["above"],
-            "exclusiveMaximum": field.metadata["below"],
-        }
+        names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+        limits = zip(names, dataclasses.astuple(bounds), strict=True)
         number = {"type": "integer" if kind is int else "number"}
-        return [number | {name: bound for name, bound in bounds.items() if bound is not None}]
+        return [number | {name: limit for name, limit in limits if limit is not None}]
     if choices:
         also = [{"type": "boolean"}] if "on" in choices else []
         return [{"enum": list(choices)}, *also]

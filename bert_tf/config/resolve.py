@@ -119,7 +119,7 @@ def resolve(
 
 def _takes_several(section: type[Section], name: str) -> bool:
     is_known = any(field.name == name for field in dataclasses.fields(section))
-    return is_known and field_type(section, name)[1]
+    return is_known and field_type(section, name).many
 
 
 def _spelling(section: type[Section], name: str) -> str:
@@ -140,7 +140,7 @@ def _read_assigned(section: type[Section], name: str, text: str) -> Any:
     field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None or not text:
         return text or None
-    kind, many, optional = field_type(section, name)
+    kind, many, optional, _ = field_type(section, name)
     try:
         value = read_yaml(text)
     except yaml.YAMLError:

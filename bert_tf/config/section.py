@@ -9,17 +9,18 @@ import contextlib
 import dataclasses
 import difflib
 import functools
+import inspect
 import math
+import operator
 import os
 import types
 import typing
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from bert_tf.base.errors import ConfigError
 
-_REQUIRED = "required"
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on"), True),
     **dict.fromkeys(("false", "no", "off"), False),
@@ -30,14 +31,29 @@ _MOST_LISTED = 12  # known keys in a message
 _LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Bounds of a number, as an annotation of a field's type; `above` and `below` are exclusive."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+
+PositiveInt = Annotated[int, Bounds(1)]
+NonNegativeInt = Annotated[int, Bounds(0)]
+BatchSize = Annotated[int, Bounds(1, 1_000_000)]
+NonNegativeFloat = Annotated[float, Bounds(0.0)]
+Fraction = Annotated[float, Bounds(0.0, 1.0)]
+FractionBelowOne = Annotated[float, Bounds(0.0, below=1.0)]
+PositiveFraction = Annotated[float, Bounds(above=0.0, maximum=1.0)]
+
+
 def option(
     doc: str,
-    *,
     default: Any = dataclasses.MISSING,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
+    *,
     choices: Collection[str] | None = None,
     flag: str | None = None,
     alternative: str | None = None,
@@ -48,12 +64,11 @@ def option(
     writes: Writes | None = None,
     affects_output: bool = True,
 ) -> Any:
-    """Declares one field of a section.
+    """Declares one field of a section; bounds of a number are `Bounds` in the field's type.
 
     Args:
         doc: one line of help.
         default: default value; keys without one are required.
-        minimum, maximum: inclusive bounds; `above` and `below` are exclusive.
         choices: allowed strings; for a registry its names at the time of asking.
         flag: click flag, unless it is the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that may be given instead of a required one.
@@ -65,26 +80,11 @@ def option(
         writes: kind of the output; None where its name or the inputs decide.
         affects_output: False for keys of speed and safety, which do not change the output.
     """
-    metadata = {
-        "doc": doc,
-        "minimum": minimum,
-        "maximum": maximum,
-        "above": above,
-        "below": below,
-        "choices": choices,
-        "flag": flag,
-        "alternative": alternative,
-        "common": common,
-        "advanced": advanced,
-        "positional": positional,
-        "reads": reads,
-        "writes": writes,
-        "affects_output": affects_output,
-        _REQUIRED: default is dataclasses.MISSING,
-    }
-    return dataclasses.field(
-        default=None if default is dataclasses.MISSING else default, metadata=metadata
-    )
+    metadata = {**locals(), "required": default is dataclasses.MISSING}
+    return dataclasses.field(default=None if metadata["required"] else default, metadata=metadata)
+
+
+advanced = functools.partial(option, advanced=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,22 +123,38 @@ def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, An
     return plain
 
 
+class FieldType(NamedTuple):
+    """The scalar type of a field, whether it is a tuple of them or may be None, its bounds."""
+
+    kind: type
+    many: bool
+    optional: bool
+    bounds: Bounds
+
+    def __str__(self) -> str:
+        text = f"tuple[{self.kind.__name__}, ...]" if self.many else self.kind.__name__
+        return f"{text} | None" if self.optional else text
+
+
 @functools.cache
-def _type_hints(section: type[Section]) -> dict[str, Any]:
-    return typing.get_type_hints(section)
+def _type_hints(section: Any) -> dict[str, Any]:
+    """Annotations by field; of two bases those of the first, whose fields dataclasses take."""
+    bases = [_type_hints(base) for base in section.__mro__[-2:0:-1]]
+    own = inspect.get_annotations(section, eval_str=True)
+    return {name: hint for hints in (*bases, own) for name, hint in hints.items()}
 
 
-def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
-    """The scalar type of a field, whether it is a tuple of them, whether it may be None."""
-    hint = _type_hints(typing.cast(Any, section))[name]  # mypy: a class of dataclasses has no hash
-    optional = False
+def field_type(section: type[Section], name: str) -> FieldType:
+    hints = _type_hints(typing.cast(Any, section))  # mypy: a class of dataclasses has no hash
+    hint, optional, bounds = hints[name], False, Bounds()
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [arg for arg in typing.get_args(hint) if arg is not type(None)]
         optional = len(members) < len(typing.get_args(hint))
         hint = members[0]
-    if typing.get_origin(hint) is tuple:
-        return typing.get_args(hint)[0], True, optional
-    return hint, False, optional
+    if typing.get_origin(hint) is Annotated:
+        hint, bounds = typing.get_args(hint)
+    many = typing.get_origin(hint) is tuple
+    return FieldType(typing.get_args(hint)[0] if many else hint, many, optional, bounds)
 
 
 def build_section(
@@ -165,7 +181,7 @@ def build_section(
     for name, field in sorted(fields.items(), key=lambda item: not item[1].metadata["positional"]):
         alternative = field.metadata["alternative"]
         is_given = any(values.get(key) not in (None, (), []) for key in (name, alternative))
-        if field.metadata[_REQUIRED] and not is_given:
+        if field.metadata["required"] and not is_given:
             faults.append(_missing(section, field))
     if faults:
         raise ConfigError(faults)
@@ -226,17 +242,17 @@ def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: 
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
-    kind, many, optional = field_type(section, field.name)
+    kind, many, optional, _ = field_type(section, field.name)
     if raw is None or (optional and raw == ""):
-        if optional or field.metadata[_REQUIRED]:
+        if optional or field.metadata["required"]:
             return None
         raise ValueError("needs a value, got nothing")
     if many:
         items = raw if isinstance(raw, list | tuple) else [raw]
         if issubclass(kind, Section):
             return tuple(_convert_item(kind, item, n) for n, item in enumerate(items, start=1))
-        return tuple(_convert_scalar(kind, field, item) for item in items)
-    return _convert_scalar(kind, field, raw)
+        return tuple(_convert_scalar(section, field, item) for item in items)
+    return _convert_scalar(section, field, raw)
 
 
 def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionType:
@@ -248,13 +264,13 @@ def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionT
         raise ValueError(f"item {number}: {'; '.join(error.faults)}") from None
 
 
-def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
-    choices = field.metadata["choices"]
+def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
+    (kind, *_, bounds), choices = field_type(section, field.name), field.metadata["choices"]
     if kind is bool:
         return _convert_boolean(raw)
     if kind in (int, float):
         number = _convert_number(kind, raw)
-        _check_bounds(field, number, raw)
+        _check_bounds(bounds, number, raw)
         return number
     if choices and "on" in choices and str(raw).lower() in _BOOLEANS:  # also `true`, `no`
         return "on" if _convert_boolean(raw) else "off"
@@ -289,20 +305,19 @@ def _convert_text(raw: Any) -> str:
     return str(raw)
 
 
-def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> None:
-    names = ("minimum", "above", "maximum", "below")
-    minimum, above, maximum, below = (field.metadata[name] for name in names)
-    bounds = [
-        (minimum is None or value >= minimum, f"at least {minimum}", minimum),
-        (above is None or value > above, f"above {above}", above),
-        (maximum is None or value <= maximum, f"at most {maximum}", maximum),
-        (below is None or value < below, f"below {below}", below),
+def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
+    rules = [
+        (bounds.minimum, operator.ge, "at least"),
+        (bounds.above, operator.gt, "above"),
+        (bounds.maximum, operator.le, "at most"),
+        (bounds.below, operator.lt, "below"),
     ]
-    if all(is_kept for is_kept, _, _ in bounds):
+    given = [(bound, holds, words) for bound, holds, words in rules if bound is not None]
+    if all(holds(value, bound) for bound, holds, _ in given):
         return
-    allowed = " and ".join(words for _, words, bound in bounds if bound is not None)
-    if minimum is not None and maximum is not None:
-        allowed = f"from {minimum} to {maximum}"
+    allowed = " and ".join(f"{words} {bound}" for bound, _, words in given)
+    if bounds.minimum is not None and bounds.maximum is not None:
+        allowed = f"from {bounds.minimum} to {bounds.maximum}"
     raise ValueError(f"expected a number {allowed}, got {shown(raw)}")
 
 

@@ -125,7 +125,7 @@ def _several(section: AnySection) -> set[str]:
         field.name
         for variant in _variants(section)
         for field in dataclasses.fields(variant)
-        if field_type(variant, field.name)[1]
+        if field_type(variant, field.name).many
     }
 
 
@@ -179,7 +179,7 @@ def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
 
 
 def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> click.Option:
-    kind, _, _ = field_type(section, field.name)
+    kind = field_type(section, field.name).kind
     metadata = field.metadata
     spelling = flag_text(field)
     doc, depends, default = metadata["doc"].partition(" (default: ")

@@ -242,7 +242,7 @@ def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str
     """A saved config with the keys that an earlier release did not have, as their defaults."""
     complete = {**section().as_dict(), **config}
     for field in dataclasses.fields(section):
-        kind, is_list, _ = field_type(section, field.name)
+        kind, is_list, *_ = field_type(section, field.name)
         items = complete[field.name]
         if is_list and issubclass(kind, Section) and isinstance(items, list):
             complete[field.name] = [

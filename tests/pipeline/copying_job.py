@@ -18,8 +18,8 @@ class CopyConfig(Section):
 
     input: str = option("file to copy")
     output: str = option("copy to make")
-    times: int = option("how often", default=1)
-    speed: int = option("does not change the output", default=1, affects_output=False)
+    times: int = option("how often", 1)
+    speed: int = option("does not change the output", 1, affects_output=False)
 
 
 class Copying:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
-from bert_tf.config.section import option
+from bert_tf.config.section import (
+    Bounds,
+    Fraction,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    advanced,
+    option,
+)
 from bert_tf.config.sections.tables import RowSection
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
@@ -29,6 +37,7 @@ CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 _LEAST_PREDICTIONS = 20
+NgramSize = Annotated[int, Bounds(1, 100)]
 DUPLICATES = ("keep", "exact", "near")
 _MASKING: dict[str, dict[str, Any]] = {
     "masking": {
@@ -36,19 +45,9 @@ _MASKING: dict[str, dict[str, Any]] = {
         "default": "token",
         "choices": MASKINGS,
     },
-    "masked_lm_prob": {
-        "doc": "fraction of tokens to mask{}",
-        "default": 0.15,
-        "above": 0.0,
-        "maximum": 1.0,
-    },
+    "masked_lm_prob": {"doc": "fraction of tokens to mask{}", "default": 0.15},
     "whole_word_mask": {"doc": "mask all tokens of a word together{}", "default": False},
-    "max_ngram_size": {
-        "doc": "maximum words per n-gram of masking=ngram",
-        "default": 3,
-        "minimum": 1,
-        "maximum": 100,
-    },
+    "max_ngram_size": {"doc": "maximum words per n-gram of masking=ngram", "default": 3},
     "random_tokens": {
         "doc": "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
         "frequency in the corpus)",
@@ -70,89 +69,64 @@ class CorpusSection(RowSection):
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
     input: tuple[str, ...] = option("corpus files: path or quoted glob; repeatable", reads="files")
-    text_column: str = option("column or JSON key of the text", default="text")
-    format: str = option(
+    text_column: str = option("column or JSON key of the text", "text")
+    format: str = advanced(
         "format of the input files (auto: detect from the file name)",
-        default="auto",
+        "auto",
         choices=CORPUS_FORMATS,
-        advanced=True,
     )
-    text_layout: str = option(
+    text_layout: str = advanced(
         "layout of plain text: sentences (one per line, blank lines between documents), "
         "paragraph_lines (the same with a paragraph per line), lines (one document per line), "
         "paragraphs (one document per file, blank lines between paragraphs), articles (a blank "
         "line between paragraphs, several between documents), file (one document per file), "
         "endoftext (<|endoftext|> between documents), wikiextractor (one document per <doc>), "
         "auto (detect from a sample of the files)",
-        default="auto",
+        "auto",
         choices=TEXT_LAYOUTS,
-        advanced=True,
     )
-    cleaning: tuple[str, ...] = option(
+    cleaning: tuple[str, ...] = advanced(
         "cleaning steps, applied in this order: html (remove tags, decode entities), controls "
         "(replace control characters with spaces), whitespace (collapse runs to one space), nfc "
         "(Unicode normalization form C), boilerplate (remove cookie notices, copyright and "
         "navigation lines)",
-        default=DEFAULT_CLEANING,
+        DEFAULT_CLEANING,
         choices=CLEANING_STEPS,
-        advanced=True,
     )
-    min_document_characters: int = option(
-        "drop documents with fewer characters", default=0, minimum=0, advanced=True
-    )
-    min_document_words: int = option(
-        "drop documents with fewer words", default=0, minimum=0, advanced=True
-    )
-    min_letter_fraction: float = option(
+    min_document_characters: NonNegativeInt = advanced("drop documents with fewer characters", 0)
+    min_document_words: NonNegativeInt = advanced("drop documents with fewer words", 0)
+    min_letter_fraction: Fraction = advanced(
         "drop documents with a smaller fraction of letters among their non-whitespace characters",
-        default=0.0,
-        minimum=0.0,
-        maximum=1.0,
-        advanced=True,
+        0.0,
     )
-    sentence_splitter: str = option(
+    sentence_splitter: str = advanced(
         "sentence splitter for paragraphs: none (one sentence per line), rules (any "
         "language), sentencex (Wikimedia's library, for sentence_language)",
-        default="rules",
+        "rules",
         choices=SENTENCE_SPLITTERS,
-        advanced=True,
     )
-    sentence_language: str = option(
-        "language code of the text for sentencex", default="en", advanced=True
-    )
+    sentence_language: str = advanced("language code of the text for sentencex", "en")
     duplicates: str = option(
         "duplicate documents: keep, exact (keep one of several documents that are equal up to "
         "case, spacing and punctuation), near (also keep only one of several near duplicates)",
-        default="keep",
+        "keep",
         choices=DUPLICATES,
     )
-    near_duplicate_threshold: float = option(
-        "minimum Jaccard similarity of word 5-grams for near duplicates",
-        default=0.8,
-        minimum=0.1,
-        maximum=1.0,
-        advanced=True,
+    near_duplicate_threshold: Annotated[float, Bounds(0.1, 1.0)] = advanced(
+        "minimum Jaccard similarity of word 5-grams for near duplicates", 0.8
     )
-    duplicate_lines: str = option(
+    duplicate_lines: str = advanced(
         "lines that occur more than once in the corpus: keep, drop (keep only the first)",
-        default="keep",
+        "keep",
         choices=("keep", "drop"),
-        advanced=True,
     )
-    max_document_megabytes: float = option(
-        "maximum document size; files with a larger document are an error",
-        default=256.0,
-        minimum=1.0,
-        maximum=1024.0,
-        advanced=True,
+    max_document_megabytes: Annotated[float, Bounds(1.0, 1024.0)] = advanced(
+        "maximum document size; files with a larger document are an error", 256.0
     )
-    block_megabytes: float = option(
+    block_megabytes: Annotated[float, Bounds(0.01, 1024.0)] = advanced(
         "maximum size of the blocks of whole documents that are processed at once; use less for "
         "a small corpus; at most 1024 (32-bit offsets)",
-        default=16.0,
-        minimum=0.01,
-        maximum=1024.0,
-        advanced=True,
+        16.0,
         affects_output=False,
     )
 
@@ -174,55 +148,39 @@ class VocabConfig(CorpusSection):
     section_name: ClassVar[str] = "vocab"
 
     output: str = option("vocabulary file to write", writes="file")
-    vocab_size: int = option(
-        "number of tokens in the vocabulary", default=30_000, minimum=10, maximum=10_000_000
+    vocab_size: Annotated[int, Bounds(10, 10_000_000)] = option(
+        "number of tokens in the vocabulary", 30_000
     )
     extend: str | None = option(
         "vocabulary to extend: existing tokens keep their ids, new ones are appended up to "
         "vocab_size",
-        default=None,
+        None,
         common=True,
         reads="file",
     )
     lowercase: bool | None = option(
         "lowercase and strip accents, like bert-base-uncased (default: yes, or as in the "
         "vocabulary to extend)",
-        default=None,
+        None,
         flag="--lowercase/--cased",
     )
     keep_accents: bool = option(
-        "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese",
-        default=False,
+        "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese", False
     )
-    min_frequency: int = option(
-        "minimum frequency of a token pair to be merged", default=2, minimum=1
+    min_frequency: PositiveInt = option("minimum frequency of a token pair to be merged", 2)
+    limit_alphabet: PositiveInt = advanced(
+        "maximum number of distinct characters; the most frequent are kept", 1000
     )
-    limit_alphabet: int = option(
-        "maximum number of distinct characters; the most frequent are kept",
-        default=1000,
-        minimum=1,
-        advanced=True,
-    )
-    extra_pieces: float = option(
+    extra_pieces: Annotated[float, Bounds(0.0, 2.0)] = advanced(
         "extra tokens to learn before pruning the least used, as a fraction of vocab_size (0: "
         "no pruning, like HuggingFace's trainer)",
-        default=0.25,
-        minimum=0.0,
-        maximum=2.0,
-        advanced=True,
+        0.25,
     )
-    max_word_length: int = option(
-        "maximum characters per word; longer words are ignored",
-        default=100,
-        minimum=1,
-        advanced=True,
+    max_word_length: PositiveInt = advanced(
+        "maximum characters per word; longer words are ignored", 100
     )
-    held_out_fraction: float = option(
-        "fraction of documents held out to evaluate the vocabulary",
-        default=0.01,
-        minimum=0.0,
-        maximum=0.5,
-        advanced=True,
+    held_out_fraction: Annotated[float, Bounds(0.0, 0.5)] = advanced(
+        "fraction of documents held out to evaluate the vocabulary", 0.01
     )
 
     def __post_init__(self) -> None:
@@ -250,38 +208,28 @@ class PreprocessConfig(CorpusSection):
     output: str = option("output directory", writes="folder")
     lowercase: bool | None = option(
         "lowercase and strip accents (default: as in the vocabulary)",
-        default=None,
+        None,
         flag="--lowercase/--cased",
     )
     keep_accents: bool = option(
         "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese (default: "
         "as in the vocabulary)",
-        default=False,
+        False,
     )
-    max_seq_length: int = option(
-        "maximum tokens per sequence, including [CLS] and [SEP]",
-        default=128,
-        minimum=8,
-        maximum=65_536,
+    max_seq_length: Annotated[int, Bounds(8, 65_536)] = option(
+        "maximum tokens per sequence, including [CLS] and [SEP]", 128
     )
-    max_predictions_per_seq: int = option(
+    max_predictions_per_seq: PositiveInt = option(
         "maximum masked tokens per sequence (default: masked_lm_prob of max_seq_length, at "
         "least 20)",
-        default=None,
-        minimum=1,
+        None,
     )
-    masked_lm_prob: float = masking_option("masked_lm_prob", advanced=False)
-    dupe_factor: int = option(
-        "passes over the corpus with different masks (1 with masking=dynamic)",
-        default=10,
-        minimum=1,
-        maximum=1000,
+    masked_lm_prob: PositiveFraction = masking_option("masked_lm_prob", advanced=False)
+    dupe_factor: Annotated[int, Bounds(1, 1000)] = option(
+        "passes over the corpus with different masks (1 with masking=dynamic)", 10
     )
-    short_seq_prob: float = option(
-        "probability of making a sequence shorter than max_seq_length",
-        default=0.1,
-        minimum=0.0,
-        maximum=1.0,
+    short_seq_prob: Fraction = option(
+        "probability of making a sequence shorter than max_seq_length", 0.1
     )
     whole_word_mask: bool = masking_option(
         "whole_word_mask", flag="--whole-word-mask/--no-whole-word-mask", advanced=False
@@ -291,50 +239,33 @@ class PreprocessConfig(CorpusSection):
         also="; dynamic: leave records unmasked, so that train draws new masks every epoch",
         choices=(*MASKINGS, "dynamic"),
     )
-    max_ngram_size: int = masking_option("max_ngram_size")
+    max_ngram_size: NgramSize = masking_option("max_ngram_size")
     random_tokens: str = masking_option("random_tokens")
-    pair_task: str = option(
+    pair_task: str = advanced(
         "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
         "(two consecutive segments, swapped or not), none (full sentences up to the length, "
         "across documents)",
-        default="nsp",
+        "nsp",
         choices=PAIR_TASKS,
-        advanced=True,
     )
-    random_next_prob: float = option(
-        "probability that the second segment comes from another document (pair_task=nsp)",
-        default=0.5,
-        minimum=0.0,
-        maximum=1.0,
-        advanced=True,
+    random_next_prob: Fraction = advanced(
+        "probability that the second segment comes from another document (pair_task=nsp)", 0.5
     )
-    seed: int = option("random seed; any integer", default=12345)
-    eval_fraction: float = option(
-        "fraction of documents held out for the eval shards",
-        default=0.01,
-        minimum=0.0,
-        maximum=0.9,
+    seed: int = option("random seed; any integer", 12345)
+    eval_fraction: Annotated[float, Bounds(0.0, 0.9)] = option(
+        "fraction of documents held out for the eval shards", 0.01
     )
-    num_shards: int = option(
-        "number of training shards (0: from the input size, about 64 MB per shard)",
-        default=0,
-        minimum=0,
-        maximum=100_000,
+    num_shards: Annotated[int, Bounds(0, 100_000)] = option(
+        "number of training shards (0: from the input size, about 64 MB per shard)", 0
     )
-    compression: str = option(
-        "compression of the shards", default="none", choices=("none", "gzip"), advanced=True
-    )
-    feature_names: str = option(
+    compression: str = advanced("compression of the shards", "none", choices=("none", "gzip"))
+    feature_names: str = advanced(
         "naming of the features: google-research/bert (reference) or TF Model Garden",
-        default="reference",
+        "reference",
         choices=("reference", "model-garden"),
-        advanced=True,
     )
-    pool_megabytes: float = option(
-        "size of a pool, the documents that are shuffled and turned into examples together",
-        default=32.0,
-        minimum=0.01,
-        advanced=True,
+    pool_megabytes: Annotated[float, Bounds(minimum=0.01)] = advanced(
+        "size of a pool, the documents that are shuffled and turned into examples together", 32.0
     )
 
     def __post_init__(self) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
-from bert_tf.config.section import option
+from bert_tf.config.section import (
+    Bounds,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    advanced,
+    option,
+)
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
-from bert_tf.config.sections.tables import TableSection, batch_tokens_option
+from bert_tf.config.sections.tables import BatchTokens, TableSection, batch_tokens_option
 
 POOLINGS = ("mean", "cls", "max")
 LAYER_COMBINATIONS = ("mean", "concat")
@@ -21,7 +30,7 @@ def pooling_option() -> Any:
     return option(
         "pooling of token states into a text vector (default: from a sentence-transformers folder, "
         "otherwise mean)",
-        default=None,
+        None,
         choices=POOLINGS,
     )
 
@@ -30,7 +39,7 @@ def normalize_option() -> Any:
     return option(
         "divide vectors by their Euclidean norm (default: from a sentence-transformers folder, "
         "otherwise no)",
-        default=None,
+        None,
     )
 
 
@@ -39,33 +48,24 @@ class TextVectorsSection(TableSection):
     """How vectors are made of the texts of tables."""
 
     text_column: str | None = option(
-        "column of the text (default: the column that the model was trained on, or text)",
-        default=None,
+        "column of the text (default: the column that the model was trained on, or text)", None
     )
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
-    max_seq_length: int | None = option(
-        "maximum tokens per text, including [CLS] and [SEP] (default: the model's)",
-        default=None,
-        minimum=3,
+    max_seq_length: Annotated[int, Bounds(minimum=3)] | None = option(
+        "maximum tokens per text, including [CLS] and [SEP] (default: the model's)", None
     )
     layers: tuple[int, ...] = option(
         "layer to take hidden states from: 1 is the first, -1 the last, 0 the embeddings; "
         "repeatable",
-        default=(-1,),
+        (-1,),
     )
     layer_combination: str = option(
-        "combination of several layers: mean or concatenation",
-        default="mean",
-        choices=LAYER_COMBINATIONS,
+        "combination of several layers: mean or concatenation", "mean", choices=LAYER_COMBINATIONS
     )
-    batch_tokens: int = batch_tokens_option()
-    block_rows: int = option(
-        "rows to read, sort by length and write at once",
-        default=8192,
-        minimum=1,
-        advanced=True,
-        affects_output=False,
+    batch_tokens: BatchTokens = batch_tokens_option()
+    block_rows: PositiveInt = advanced(
+        "rows to read, sort by length and write at once", 8192, affects_output=False
     )
 
     def faults(self) -> list[str]:
@@ -89,14 +89,14 @@ class EmbedConfig(TextVectorsSection):
     tokens: bool = option(
         "write one vector per token, with the token and its character offsets, instead of one "
         "per text",
-        default=False,
+        False,
     )
     prompt_name: str | None = option(
         "sentence-transformers prompt to prepend to each text: query, document, … (default: the "
         "folder's)",
-        default=None,
+        None,
     )
-    limit: int = option("embed only the first rows of each input (0: all)", default=0, minimum=0)
+    limit: NonNegativeInt = option("embed only the first rows of each input (0: all)", 0)
 
     def faults(self) -> list[str]:
         faults = super().faults()
@@ -121,34 +121,28 @@ class SearchConfig(TextVectorsSection):
     model: str | None = option(
         "model directory, run, HuggingFace folder or exported model; required if queries or "
         "corpus are texts",
-        default=None,
+        None,
         common=True,
         reads="model",
     )
     output: str = option("file to write: .jsonl or .csv", writes="file")
-    top_k: int = option("results per query", default=10, minimum=1)
+    top_k: PositiveInt = option("results per query", 10)
     similarity: str = option(
         "similarity of vectors: cosine, or dot product without normalization",
-        default="cosine",
+        "cosine",
         choices=SIMILARITIES,
     )
     index: str = option(
         "exact (compare every query with every vector), hnsw (approximate) or auto (exact up to "
         "search.exact_pairs)",
-        default="auto",
+        "auto",
         choices=INDEXES,
     )
-    exact_pairs: float = option(
-        "maximum number of query-vector pairs for an exact search with index=auto",
-        default=1e9,
-        minimum=0,
-        advanced=True,
+    exact_pairs: NonNegativeFloat = advanced(
+        "maximum number of query-vector pairs for an exact search with index=auto", 1e9
     )
-    recall_queries: int = option(
-        "queries used to measure the recall of an approximate index",
-        default=100,
-        minimum=1,
-        advanced=True,
+    recall_queries: PositiveInt = advanced(
+        "queries used to measure the recall of an approximate index", 100
     )
 
     def check_installed(self) -> None:
@@ -175,34 +169,25 @@ class SummarizeConfig(TextVectorsSection):
         "rows with a document: path or quoted glob; repeatable", reads="tables"
     )
     output: str = option("output file (the extension sets the format) or directory")
-    sentences: int | None = option(
-        f"maximum sentences per summary (default: {DEFAULT_SENTENCES}, unless ratio is given)",
-        default=None,
-        minimum=1,
+    sentences: PositiveInt | None = option(
+        f"maximum sentences per summary (default: {DEFAULT_SENTENCES}, unless ratio is given)", None
     )
-    ratio: float | None = option(
-        "fraction of a document's sentences to keep, rounded up, instead of a number",
-        default=None,
-        above=0.0,
-        maximum=1.0,
+    ratio: PositiveFraction | None = option(
+        "fraction of a document's sentences to keep, rounded up, instead of a number", None
     )
-    mmr_lambda: float = option(
+    mmr_lambda: Fraction = option(
         "maximal marginal relevance: 1 selects the sentences most similar to the document, "
         "lower values prefer sentences that differ from those already selected",
-        default=0.7,
-        minimum=0.0,
-        maximum=1.0,
+        0.7,
     )
     sentence_splitter: str = option(
         "sentence splitter for paragraphs: rules (any language), sentencex (Wikimedia's "
         "library, for sentence_language), none (one sentence per line)",
-        default="rules",
+        "rules",
         choices=SENTENCE_SPLITTERS,
     )
-    sentence_language: str = option("language code of the text for sentencex", default="en")
-    limit: int = option(
-        "summarize only the first rows of each input (0: all)", default=0, minimum=0
-    )
+    sentence_language: str = option("language code of the text for sentencex", "en")
+    limit: NonNegativeInt = option("summarize only the first rows of each input (0: all)", 0)
 
     def check_installed(self) -> None:
         check_splitter_installed(self.sentence_splitter)

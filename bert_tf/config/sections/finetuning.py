@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.registries import REGISTRIES
-from bert_tf.config.section import build_section, option
+from bert_tf.config.section import (
+    BatchSize,
+    Bounds,
+    Fraction,
+    FractionBelowOne,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    advanced,
+    build_section,
+    option,
+)
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
 
@@ -67,11 +78,7 @@ def parse_grid(text: str) -> list[dict[str, str]]:
 
 def sequence_length_option(default: int | None = None) -> Any:
     shown = "set by the task" if default is None else f"{default} for this task"
-    return option(
-        f"maximum tokens per sequence, including [CLS] and [SEP] (default: {shown})",
-        default=0,
-        minimum=0,
-    )
+    return option(f"maximum tokens per sequence, including [CLS] and [SEP] (default: {shown})", 0)
 
 
 def best_metric_option(*metrics: str) -> Any:
@@ -81,8 +88,7 @@ def best_metric_option(*metrics: str) -> Any:
     else:
         choices = "a metric of the task, or loss (default: set by the task)"
     return option(
-        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}",
-        default=None,
+        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}", None
     )
 
 
@@ -114,62 +120,43 @@ class FinetuneConfig(TableSection, LoopSection):
     task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV, JSONL or Parquet", reads="table")
     eval: str | None = option(
-        "evaluation rows, in the same formats", default=None, common=True, reads="table"
+        "evaluation rows, in the same formats", None, common=True, reads="table"
     )
-    eval_fraction: float = option(
+    eval_fraction: FractionBelowOne = option(
         "without --eval, fraction of the training rows held out for evaluation, selected by a "
         "hash of their texts (0: none)",
-        default=0.1,
-        minimum=0.0,
-        below=1.0,
+        0.1,
     )
     init: str = option(
         "model directory, run directory or HuggingFace folder to start from", reads="model"
     )
-    max_train_rows: int = option(
-        "train only on the first rows (0: all)", default=0, minimum=0, advanced=True
+    max_train_rows: NonNegativeInt = advanced("train only on the first rows (0: all)", 0)
+    max_seq_length: NonNegativeInt = sequence_length_option()
+    epochs: Annotated[float, Bounds(maximum=1_000_000.0, above=0.0)] = option(
+        "passes over the training rows", 3.0
     )
-    max_seq_length: int = sequence_length_option()
-    epochs: float = option(
-        "passes over the training rows", default=3.0, above=0.0, maximum=1_000_000.0
-    )
-    batch_size: int = option(
-        "rows per step, across all replicas", default=32, minimum=1, maximum=1_000_000
-    )
-    eval_batch_size: int = option(
-        "maximum rows per evaluation batch",
-        default=64,
-        minimum=1,
-        maximum=1_000_000,
-        affects_output=False,
+    batch_size: BatchSize = option("rows per step, across all replicas", 32)
+    eval_batch_size: BatchSize = option(
+        "maximum rows per evaluation batch", 64, affects_output=False
     )
     best_metric: str | None = best_metric_option()
-    learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
-    seeds: int = option(
-        "number of runs with consecutive seeds, starting at `seed`; the best model is kept",
-        default=1,
-        minimum=1,
-        maximum=1000,
+    learning_rate: PositiveFraction = option("peak learning rate", 5e-5)
+    seeds: Annotated[int, Bounds(1, 1000)] = option(
+        "number of runs with consecutive seeds, starting at `seed`; the best model is kept", 1
     )
     grid: str | None = option(
         "train with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
         "'published' for the grid of the small BERTs, restricted by such values",
-        default=None,
+        None,
     )
-    freeze_layers: int = option(
+    freeze_layers: NonNegativeInt = option(
         "number of encoder layers to freeze, counted from the embeddings, which are frozen with "
         "them (0: none)",
-        default=0,
-        minimum=0,
+        0,
     )
-    warmup_proportion: float = option(
-        "fraction of the steps for warm-up", default=0.1, minimum=0.0, maximum=1.0
-    )
-    gradient_accumulation_steps: int = option(
-        "micro-batches per batch, to save memory",
-        default=1,
-        minimum=1,
-        advanced=True,
+    warmup_proportion: Fraction = option("fraction of the steps for warm-up", 0.1)
+    gradient_accumulation_steps: PositiveInt = advanced(
+        "micro-batches per batch, to save memory", 1
     )
 
     def faults(self) -> list[str]:
@@ -273,12 +260,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
 
 def no_trackers() -> tuple[str, ...]:
-    return option(
-        "unused: no model is kept",
-        default=(),
-        choices=REGISTRIES.trackers,
-        advanced=True,
-    )
+    return advanced("unused: no model is kept", (), choices=REGISTRIES.trackers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -287,22 +269,13 @@ class LabelErrorsConfig(FinetuneConfig):
 
     section_name: ClassVar[str] = "label_errors"
 
-    eval: str | None = option(
-        "unused: all rows of --train are checked", default=None, advanced=True
-    )
-    eval_fraction: float = option(
-        "unused: all rows of --train are checked",
-        default=0.0,
-        minimum=0.0,
-        maximum=0.0,
-        advanced=True,
+    eval: str | None = advanced("unused: all rows of --train are checked", None)
+    eval_fraction: Annotated[float, Bounds(0.0, 0.0)] = advanced(
+        "unused: all rows of --train are checked", 0.0
     )
     report_to: tuple[str, ...] = no_trackers()
-    folds: int = option(
-        "cross-validation folds; each fold is predicted by a model fine-tuned on the others",
-        default=5,
-        minimum=2,
-        maximum=100,
+    folds: Annotated[int, Bounds(2, 100)] = option(
+        "cross-validation folds; each fold is predicted by a model fine-tuned on the others", 5
     )
 
     def faults(self) -> list[str]:

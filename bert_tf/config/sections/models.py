@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT
-from bert_tf.config.section import Section, option
+from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option
 from bert_tf.config.sections.embedding import POOLINGS
 
 MAX_POSITIONS = 65_536
@@ -30,68 +30,66 @@ class ExportConfig(Section):
     output: str = option("output directory", writes="folder")
     format: str = option(
         "format to write: " + ", ".join(entry.title for entry in _FORMATS.values()),
-        default=next(iter(_FORMATS)),
+        next(iter(_FORMATS)),
         choices=_FORMATS.keys(),
     )
     task: str | None = option(
         "task for a pretrained model without fine-tuning; requires its pretraining head "
         "(default: the task of fine-tuning; text vectors for a pretrained model)",
-        default=None,
+        None,
         choices=REGISTRIES.pretrained_tasks.keys(),
     )
     pooling: str | None = option(
         "pooling of token states into a text vector, for formats that store it (default: the "
         "model's, otherwise mean)",
-        default=None,
+        None,
         choices=POOLINGS,
     )
     normalize: bool | None = option(
-        "divide such vectors by their Euclidean norm (default: the model's, otherwise no)",
-        default=None,
+        "divide such vectors by their Euclidean norm (default: the model's, otherwise no)", None
     )
     layout: str = option(
         "folder: the model with its weights for HuggingFace; serving: OUTPUT/1 without them, "
         "the layout of TensorFlow Serving",
-        default=FOLDER,
+        FOLDER,
         choices=(FOLDER, SERVING),
     )
     inputs: str = option(
         "inputs of the graph: text (tokenized in the graph) or token ids, which do not require "
         "tensorflow_text",
-        default=TEXT,
+        TEXT,
         choices=(TEXT, IDS),
     )
     precision: str = option(
         "int8: also write a graph with 8-bit integer matrix products, which score then prefers "
         "to the float32 graph",
-        default=FLOAT32,
+        FLOAT32,
         choices=(FLOAT32, INT8),
     )
     calibrate: str | None = option(
         "labeled rows, as for evaluation, to calibrate int8 with and to measure it on",
-        default=None,
+        None,
         reads="table",
     )
-    max_metric_drop: float = option(
+    max_metric_drop: NonNegativeFloat = option(
         "maximum drop of the selection metric after quantization to int8; otherwise nothing is "
         "written",
-        default=0.01,
-        minimum=0.0,
+        0.01,
     )
     license: str | None = option(
         "license for the model card, as a Hugging Face Hub id: apache-2.0, mit, … (default: "
         "from the card of an exported folder)",
-        default=None,
+        None,
     )
     language: str | None = option(
         "comma-separated codes of the text languages for the model card: en or en,de (default: "
         "from the card of an exported folder)",
-        default=None,
+        None,
     )
     base_model: str | None = option(
         "Hub id of the pretrained weights for the model card (default: from the cache of the "
         "Hub client if they are there)",
-        default=None,
+        None,
     )
 
     @property
@@ -156,22 +154,19 @@ class ImportWeightsConfig(Section):
         reads="model",
     )
     output: str = option("model directory to write", writes="folder")
-    max_position_embeddings: int | None = option(
+    max_position_embeddings: Annotated[int, Bounds(1, MAX_POSITIONS)] | None = option(
         "maximum sequence length of the new model; position embeddings are interpolated "
         "(default: the source's)",
-        default=None,
-        minimum=1,
-        maximum=MAX_POSITIONS,
+        None,
     )
     vocab: str | None = option(
         "vocabulary that appends new tokens to the source's (default: the source's)",
-        default=None,
+        None,
         common=True,
         reads="file",
     )
     layers: str | None = option(
-        "source layers to keep, counted from 0: '0,2,4' (default: all)",
-        default=None,
+        "source layers to keep, counted from 0: '0,2,4' (default: all)", None
     )
 
     def faults(self) -> list[str]:

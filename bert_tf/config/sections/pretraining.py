@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from bert_tf.config.bert import SIZES
-from bert_tf.config.section import Section, option
-from bert_tf.config.sections.data import masking_option
+from bert_tf.config.section import (
+    BatchSize,
+    Bounds,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    Section,
+    advanced,
+    option,
+)
+from bert_tf.config.sections.data import NgramSize, masking_option
 from bert_tf.config.sections.loop import LoopSection
 
 DEFAULT_STEPS = 10_000
@@ -21,33 +32,20 @@ class TrainingPhase(Section):
 
     section_name: ClassVar[str] = "phases"
 
-    data: str | None = option(
-        "directory of TFRecords made by preprocess", default=None, reads="folder"
+    data: str | None = option("directory of TFRecords made by preprocess", None, reads="folder")
+    steps: Annotated[int, Bounds(0, MAX_STEPS)] = option("training steps of the phase", 0)
+    fraction: Fraction = option("fraction of train.steps, instead of steps", 0.0)
+    batch_size: BatchSize | None = option("sequences per step (default: train.batch_size)", None)
+    gradient_accumulation_steps: PositiveInt | None = option(
+        "micro-batches per batch (default: train.gradient_accumulation_steps)", None
     )
-    steps: int = option("training steps of the phase", default=0, minimum=0, maximum=MAX_STEPS)
-    fraction: float = option(
-        "fraction of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
-    )
-    batch_size: int | None = option(
-        "sequences per step (default: train.batch_size)", default=None, minimum=1, maximum=1_000_000
-    )
-    gradient_accumulation_steps: int | None = option(
-        "micro-batches per batch (default: train.gradient_accumulation_steps)",
-        default=None,
-        minimum=1,
-    )
-    learning_rate: float | None = option(
+    learning_rate: PositiveFraction | None = option(
         "peak learning rate of a new warm-up and decay that start with the phase (default: "
         "continue the schedule)",
-        default=None,
-        above=0.0,
-        maximum=1.0,
+        None,
     )
-    warmup_proportion: float = option(
-        "fraction of the steps for warm-up, if the phase has its own learning_rate",
-        default=0.1,
-        minimum=0.0,
-        maximum=1.0,
+    warmup_proportion: Fraction = option(
+        "fraction of the steps for warm-up, if the phase has its own learning_rate", 0.1
     )
 
     def faults(self) -> list[str]:
@@ -66,82 +64,51 @@ class TrainConfig(LoopSection):
     data: str | None = option(
         "directory of TFRecords made by preprocess", alternative="phases", reads="folder"
     )
-    phases: tuple[TrainingPhase, ...] = option(
+    phases: tuple[TrainingPhase, ...] = advanced(
         "training phases with their own data, in order, instead of data: a list of mappings with "
         "the keys " + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
-        default=(),
-        advanced=True,
+        (),
     )
-    size: str | None = option("model size", default=None, choices=tuple(SIZES), common=True)
+    size: str | None = option("model size", None, choices=tuple(SIZES), common=True)
     model_config: str | None = option(
-        "config.json of HuggingFace or Google, instead of --size",
-        default=None,
-        common=True,
-        reads="file",
+        "config.json of HuggingFace or Google, instead of --size", None, common=True, reads="file"
     )
     init: str | None = option(
-        "model directory to initialize the weights from", default=None, common=True, reads="model"
+        "model directory to initialize the weights from", None, common=True, reads="model"
     )
-    steps: int = option(
-        f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)",
-        default=None,
-        minimum=1,
-        maximum=MAX_STEPS,
+    steps: Annotated[int, Bounds(1, MAX_STEPS)] = option(
+        f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)", None
     )
-    max_minutes: float = option(
-        "time budget in minutes, over which the learning rate decays (0: no limit)",
-        default=0.0,
-        minimum=0.0,
-        advanced=True,
+    max_minutes: NonNegativeFloat = advanced(
+        "time budget in minutes, over which the learning rate decays (0: no limit)", 0.0
     )
-    batch_size: int = option(
-        "sequences per step, across all replicas", default=32, minimum=1, maximum=1_000_000
-    )
-    gradient_accumulation_steps: int = option(
-        "micro-batches per batch, to save memory", default=1, minimum=1
-    )
+    batch_size: BatchSize = option("sequences per step, across all replicas", 32)
+    gradient_accumulation_steps: PositiveInt = option("micro-batches per batch, to save memory", 1)
     masking: str = masking_option(
         "masking", where=" in unmasked records (preprocess.masking=dynamic)"
     )
-    masked_lm_prob: float = masking_option("masked_lm_prob", where=_UNMASKED)
+    masked_lm_prob: PositiveFraction = masking_option("masked_lm_prob", where=_UNMASKED)
     whole_word_mask: bool = masking_option("whole_word_mask", where=_UNMASKED)
-    max_ngram_size: int = masking_option("max_ngram_size")
+    max_ngram_size: NgramSize = masking_option("max_ngram_size")
     random_tokens: str = masking_option("random_tokens", where=_UNMASKED)
-    packing: str = option(
+    packing: str = advanced(
         "pack several short sequences into one row, batch_size of them per step on average "
         "(auto: if this saves at least 1/6 of the rows)",
-        default="auto",
+        "auto",
         choices=("auto", "on", "off"),
-        advanced=True,
     )
-    learning_rate: float = option("peak learning rate", default=1e-4, above=0.0, maximum=1.0)
-    warmup_steps: int = option(
-        "steps of linear warm-up (0: use warmup_proportion)", default=0, minimum=0
+    learning_rate: PositiveFraction = option("peak learning rate", 1e-4)
+    warmup_steps: NonNegativeInt = option("steps of linear warm-up (0: use warmup_proportion)", 0)
+    warmup_proportion: Fraction = advanced(
+        "fraction of the steps for warm-up if warmup_steps is 0", 0.1
     )
-    warmup_proportion: float = option(
-        "fraction of the steps for warm-up if warmup_steps is 0",
-        default=0.1,
-        minimum=0.0,
-        maximum=1.0,
-        advanced=True,
-    )
-    eval_every: int = option(
-        "steps between evaluations on the eval shards", default=1000, minimum=1, advanced=True
-    )
-    eval_examples: int = option(
-        "examples per evaluation (0: all)", default=2000, minimum=0, advanced=True
-    )
-    steps_per_call: int = option(
-        "training steps per tf.function call (0: automatic)",
-        default=0,
-        minimum=0,
-        maximum=10_000,
-        advanced=True,
-        affects_output=False,
+    eval_every: PositiveInt = advanced("steps between evaluations on the eval shards", 1000)
+    eval_examples: NonNegativeInt = advanced("examples per evaluation (0: all)", 2000)
+    steps_per_call: Annotated[int, Bounds(0, 10_000)] = advanced(
+        "training steps per tf.function call (0: automatic)", 0, affects_output=False
     )
     dry_run: bool = option(
-        "show the training plan, the computation of a step and its memory, without training",
-        default=False,
+        "show the training plan, the computation of a step and its memory, without training", False
     )
 
     def __post_init__(self) -> None:

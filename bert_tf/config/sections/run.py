@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from bert_tf.config.section import Section, option
+from bert_tf.config.section import Bounds, Section, advanced, option
 
 MAX_LOCAL_WORKERS = 512
 
@@ -17,21 +17,15 @@ class RunnerConfig(Section):
     section_name: ClassVar[str] = "runner"
 
     runner: str = option(
-        "Beam runner",
-        default="local",
-        choices=("local", "prism", "flink", "spark", "dataflow"),
+        "Beam runner", "local", choices=("local", "prism", "flink", "spark", "dataflow")
     )
-    workers: int = option(
+    workers: Annotated[int, Bounds(0, 10_000)] = option(
         "worker processes of the local runner (0: from the input size; 1 for score); "
         "parallelism on flink, workers on dataflow",
-        default=0,
-        minimum=0,
-        maximum=10_000,
+        0,
     )
-    options: tuple[str, ...] = option(
-        "Beam pipeline options, as on the command line of Beam (--flink_master=host:8081)",
-        default=(),
-        advanced=True,
+    options: tuple[str, ...] = advanced(
+        "Beam pipeline options, as on the command line of Beam (--flink_master=host:8081)", ()
     )
 
     def faults(self) -> list[str]:
@@ -49,9 +43,8 @@ class StorageConfig(Section):
 
     section_name: ClassVar[str] = "storage"
 
-    options: tuple[str, ...] = option(
+    options: tuple[str, ...] = advanced(
         "options of Beam's file systems, as on the command line of Beam "
         "(--s3_region_name=eu-west-1, --hdfs_host=namenode)",
-        default=(),
-        advanced=True,
+        (),
     )

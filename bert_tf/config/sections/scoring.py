@@ -9,8 +9,15 @@ from typing import Any, ClassVar
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.registries import AUTO, FLOAT32, PRECISIONS, REGISTRIES, EngineChoices
-from bert_tf.config.section import flag_text, option
-from bert_tf.config.sections.tables import COLUMN, TableSection, batch_tokens_option
+from bert_tf.config.section import (
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    advanced,
+    flag_text,
+    option,
+)
+from bert_tf.config.sections.tables import COLUMN, BatchTokens, TableSection, batch_tokens_option
 
 BEST, ALL = "best", "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
@@ -18,7 +25,7 @@ _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
 
 def model_column(content: str) -> Any:
     """The key of a column; by default the one that the model was trained on."""
-    return option(f"{content} (default: the model's)", default=None)
+    return option(f"{content} (default: the model's)", None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,15 +38,10 @@ class ColumnsSection(TableSection):
     context_column: str | None = model_column("column of the context")
     tokens_column: str | None = model_column("column of the words; in CoNLL files a column number")
     columns: tuple[str, ...] = option(
-        "column of any model input, as INPUT=COLUMN; repeatable",
-        default=(),
-        flag="--column",
+        "column of any model input, as INPUT=COLUMN; repeatable", (), flag="--column"
     )
-    abstain_below: float | None = option(
-        "leave predictions with a lower probability empty (no decision)",
-        default=None,
-        above=0.0,
-        maximum=1.0,
+    abstain_below: PositiveFraction | None = option(
+        "leave predictions with a lower probability empty (no decision)", None
     )
     choices_column: tuple[str, ...] | None = model_column(
         "column with the list of choices, or of one choice; repeatable"
@@ -47,10 +49,10 @@ class ColumnsSection(TableSection):
     engine: str = option(
         "inference engine for exported models (auto: the first that is installed and supports "
         "the model; score benchmarks several for a second if there are many rows)",
-        default=AUTO,
+        AUTO,
         choices=EngineChoices(),
     )
-    batch_tokens: int = batch_tokens_option()
+    batch_tokens: BatchTokens = batch_tokens_option()
 
     def faults(self) -> list[str]:
         return [
@@ -91,7 +93,7 @@ class EvaluateConfig(ColumnsSection):
     precision: str = option(
         "numeric precision of the inference engine; other than float32, predictions are also "
         "compared with float32",
-        default=FLOAT32,
+        FLOAT32,
         choices=PRECISIONS,
     )
 
@@ -108,41 +110,31 @@ class ScoreConfig(ColumnsSection):
     )
     output: str = option("output file (the extension sets the format) or directory")
     extra_columns: tuple[str, ...] = option(
-        "additional prediction column of the model's task; repeatable",
-        default=(),
-        flag="--extra-column",
+        "additional prediction column of the model's task; repeatable", (), flag="--extra-column"
     )
     scores: str = option(
         "probabilities to add: best (of the prediction), all (of every label or choice) or "
         "top-N (of the N most likely, such as top-3)",
-        default=BEST,
+        BEST,
     )
-    rename: tuple[str, ...] = option(
-        "rename an added column, as NAME=COLUMN; repeatable",
-        default=(),
-    )
+    rename: tuple[str, ...] = option("rename an added column, as NAME=COLUMN; repeatable", ())
     escape_formulas: bool = option(
         "in CSV and TSV, put an apostrophe before cells that a spreadsheet would run as a formula",
-        default=False,
+        False,
     )
     dry_run: bool = option(
-        "read the first rows of each input and show the output columns, without writing",
-        default=False,
+        "read the first rows of each input and show the output columns, without writing", False
     )
     precision: str = option(
         "numeric precision of the inference engine (auto: int8 if exported with it, else "
         "bfloat16 if processor and engine support it; bfloat16 changes the third or fourth "
         "decimal of probabilities)",
-        default=AUTO,
+        AUTO,
         choices=PRECISIONS,
     )
-    limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
-    block_rows: int = option(
-        "rows to read, sort by length and write at once",
-        default=8192,
-        minimum=1,
-        advanced=True,
-        affects_output=False,
+    limit: NonNegativeInt = option("score only the first rows of each input (0: all)", 0)
+    block_rows: PositiveInt = advanced(
+        "rows to read, sort by length and write at once", 8192, affects_output=False
     )
 
     def faults(self) -> list[str]:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from bert_tf.config.section import Section, option
+from bert_tf.config.section import Bounds, Section, advanced, option
 
 COLUMN = "_column"  # the end of the names of keys that hold a column of tables
 
 
+BatchTokens = Annotated[int, Bounds(1, 100_000_000)]
+
+
 def batch_tokens_option() -> Any:
-    return option(
-        "tokens per batch, padding included",
-        default=2048,
-        minimum=1,
-        maximum=100_000_000,
-        advanced=True,
-        affects_output=False,
-    )
+    return advanced("tokens per batch, padding included", 2048, affects_output=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,20 +29,16 @@ class RowSection(Section):
 
     encoding: str = option(
         "character encoding of the input files, as a Python name: latin-1, cp1252, utf-16, …",
-        default="utf-8",
+        "utf-8",
     )
     header: bool = option(
         "read column names from the first line of CSV and TSV files; without a header, columns "
         "are numbered from 1 (--text-column 2)",
-        default=True,
+        True,
         flag="--header/--no-header",
     )
-    max_row_characters: int = option(
-        "maximum characters per row; longer rows are rejected",
-        default=1 << 24,
-        minimum=1000,
-        maximum=1 << 30,
-        advanced=True,
+    max_row_characters: Annotated[int, Bounds(1000, 1 << 30)] = advanced(
+        "maximum characters per row; longer rows are rejected", 1 << 24
     )
 
     @property
@@ -77,9 +69,7 @@ class RowSection(Section):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
-    max_table_megabytes: float = option(
+    max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
         "maximum memory for the rows of one file, which training and evaluation load at once",
-        default=4000.0,
-        minimum=1.0,
-        advanced=True,
+        4000.0,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import Bounds, Fraction, option
 from bert_tf.config.sections.finetuning import HEAD, LONG_TEXTS, WINDOWS, FinetuneConfig, Teaching
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ class TableTaskConfig(FinetuneConfig):
 
     always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
 
-    text_column: str = option("column of the text", default="text")
-    text_pair_column: str | None = option("column of the second text of a pair", default=None)
-    label_column: str = option("column of the label", default="label")
+    text_column: str = option("column of the text", "text")
+    text_pair_column: str | None = option("column of the second text of a pair", None)
+    label_column: str = option("column of the label", "label")
     long_texts: str = option(
         "handling of texts longer than max_seq_length: use only the head, the head and tail, or "
         "all of it in overlapping windows whose logits are averaged",
-        default=HEAD,
+        HEAD,
         choices=LONG_TEXTS,
     )
 
@@ -56,18 +56,14 @@ class DistillationConfig(TableTaskConfig):
     """Fine-tunes on labels, or on labels and predictions of a larger model."""
 
     teacher: str | None = option(
-        "run or model directory, fine-tuned for the same task, to distill from",
-        default=None,
-        reads="model",
+        "run or model directory, fine-tuned for the same task, to distill from", None, reads="model"
     )
     unlabeled: str | None = option(
-        "rows without labels for distillation from --teacher", default=None, reads="table"
+        "rows without labels for distillation from --teacher", None, reads="table"
     )
-    distill_weight: float = option(
+    distill_weight: Fraction = option(
         "with --teacher: fraction of the loss for distillation; the rest is the loss of the labels",
-        default=0.5,
-        minimum=0.0,
-        maximum=1.0,
+        0.5,
     )
 
     def faults(self) -> list[str]:
@@ -103,11 +99,8 @@ class DistillationConfig(TableTaskConfig):
 class SoftLabelConfig(DistillationConfig):
     """The same for tasks whose predictions are probabilities."""
 
-    distill_temperature: float = option(
-        "with --teacher: temperature of the softmax of both models in the distillation loss",
-        default=2.0,
-        above=0.0,
-        maximum=100.0,
+    distill_temperature: Annotated[float, Bounds(maximum=100.0, above=0.0)] = option(
+        "with --teacher: temperature of the softmax of both models in the distillation loss", 2.0
     )
 
     @property

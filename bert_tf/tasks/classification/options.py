@@ -7,7 +7,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option
 from bert_tf.config.sections.finetuning import (
     LabelErrorsConfig,
     best_metric_option,
@@ -38,26 +38,23 @@ class ClassificationConfig(SoftLabelConfig):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = best_metric_option(*METRICS)
     class_weights: str = option(
         "label weights in the loss: none, balanced (higher for rare labels), or label=weight,… "
         "(1 for other labels)",
-        default=NONE,
+        NONE,
     )
     weight_column: str | None = option(
-        "column with the weight of each training row in the loss, 0 or above", default=None
+        "column with the weight of each training row in the loss, 0 or above", None
     )
-    label_smoothing: float = option(
-        "fraction of each target to spread over all labels",
-        default=0.0,
-        minimum=0.0,
-        below=1.0,
+    label_smoothing: FractionBelowOne = option(
+        "fraction of each target to spread over all labels", 0.0
     )
     calibration: str = option(
         "temperature: fit a softmax temperature on the evaluation rows; predicted labels do not "
         "change",
-        default=UNCALIBRATED,
+        UNCALIBRATED,
         choices=(UNCALIBRATED, TEMPERATURE),
     )
 

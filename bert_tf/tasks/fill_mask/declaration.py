@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from bert_tf.config.section import option
+from bert_tf.config.section import Bounds, option
 from bert_tf.config.sections.models import ExportConfig
 from bert_tf.tasks.base.declaration import Fault, PredictionField, PretrainedTaskDeclaration
 
@@ -17,11 +17,8 @@ MASK = "[MASK]"
 class FillMaskConfig(ExportConfig):
     """Exports a pretrained model that fills masks."""
 
-    top_k: int = option(
-        "candidates per masked token, from the whole vocabulary",
-        default=5,
-        minimum=1,
-        maximum=1000,
+    top_k: Annotated[int, Bounds(1, 1000)] = option(
+        "candidates per masked token, from the whole vocabulary", 5
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import NonNegativeInt, option
 from bert_tf.config.sections.finetuning import (
     best_metric_option,
     names_in,
@@ -42,18 +42,18 @@ class MultiLabelConfig(SoftLabelConfig):
     label_column: tuple[str, ...] = option(  # type: ignore[assignment]
         "column of the labels: a list, or a text with separators; if repeated, columns of 0 or "
         "1 named after their labels",
-        default=("label",),
+        ("label",),
     )
     label_names: tuple[str, ...] = option(
         "names of labels that a file has as numbers from 0, or as a list of zeros and ones: A,B,C",
-        default=(),
+        (),
     )
-    label_separator: str = option("separator of labels in a text", default=SEPARATOR)
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    label_separator: str = option("separator of labels in a text", SEPARATOR)
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     thresholds: str = option(
         "minimum probability of a predicted label: best F1 on the evaluation rows, for all "
         f"labels (global) or each (per-label); or {FIXED}",
-        default=GLOBAL,
+        GLOBAL,
         choices=(GLOBAL, PER_LABEL, FIXED),
     )
     best_metric: str | None = best_metric_option(*METRICS)

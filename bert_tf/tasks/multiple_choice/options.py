@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import NonNegativeInt, option
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -45,22 +45,21 @@ class MultipleChoiceConfig(FinetuneConfig):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    context_column: str = option("column of the context", default="context")
+    context_column: str = option("column of the context", "context")
     question_column: str | None = option(
-        "column of a question or start of a sentence that every choice continues",
-        default=None,
+        "column of a question or start of a sentence that every choice continues", None
     )
     choices_column: tuple[str, ...] = option(
-        "column with the list of choices, or of one choice; repeatable", default=("choices",)
+        "column with the list of choices, or of one choice; repeatable", ("choices",)
     )
-    label_column: str = option("column of the correct choice", default="label")
+    label_column: str = option("column of the correct choice", "label")
     label_form: str = option(
         "form of the labels: number of the choice, from 0, or its text (auto: number if all "
         "training labels are whole numbers)",
-        default="auto",
+        "auto",
         choices=("auto", "number", "text"),
     )
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = best_metric_option(*METRICS)
 
     def faults(self) -> list[str]:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import (
+    Bounds,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    advanced,
+    option,
+)
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -37,39 +44,31 @@ class QuestionAnsweringConfig(FinetuneConfig):
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet", reads="table")
-    question_column: str = option("column of the question", default="question")
-    context_column: str = option("column of the context", default="context")
-    answer_column: str = option("column of the answer text", default="answer")
+    question_column: str = option("column of the question", "question")
+    context_column: str = option("column of the context", "context")
+    answer_column: str = option("column of the answer text", "answer")
     answer_start_column: str = option(
-        "column of the character offset of the answer in the context",
-        default="answer_start",
+        "column of the character offset of the answer in the context", "answer_start"
     )
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
-    doc_stride: int = option(
-        "stride in tokens between windows of a long context; at most the tokens of a window",
-        default=128,
-        minimum=1,
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    doc_stride: PositiveInt = option(
+        "stride in tokens between windows of a long context; at most the tokens of a window", 128
     )
-    max_query_length: int = option(
-        "maximum tokens per question; longer questions are truncated", default=64, minimum=1
+    max_query_length: PositiveInt = option(
+        "maximum tokens per question; longer questions are truncated", 64
     )
-    max_answer_length: int = option("maximum tokens per answer", default=30, minimum=1)
-    n_best_size: int = option(
-        "candidate spans per question", default=20, minimum=1, maximum=1000, advanced=True
-    )
-    null_score_diff_threshold: float | None = option(
+    max_answer_length: PositiveInt = option("maximum tokens per answer", 30)
+    n_best_size: Annotated[int, Bounds(1, 1000)] = advanced("candidate spans per question", 20)
+    null_score_diff_threshold: float | None = advanced(
         "predict no answer if the null score exceeds the best span's by more than this "
         "(default: tuned for F1 if the evaluation rows have questions with and without an "
         "answer, else 0)",
-        default=None,
-        advanced=True,
+        None,
     )
-    sentence_margin: float = option(
+    sentence_margin: NonNegativeFloat = advanced(
         "prefer the best answer within one sentence to an answer across sentences if its score "
         "is lower by at most this (0: never)",
-        default=3.0,
-        minimum=0.0,
-        advanced=True,
+        3.0,
     )
     best_metric: str | None = best_metric_option(*METRICS)
 

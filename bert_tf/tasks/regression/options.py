@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import NonNegativeInt, option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 from bert_tf.tasks.base.table_options import DistillationConfig, likely_labeled_texts
@@ -25,12 +25,12 @@ class RegressionConfig(DistillationConfig):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    label_column: str = option("column of the number", default="label")
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    label_column: str = option("column of the number", "label")
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     target_scaling: str = option(
         "standard: train on targets with mean 0 and standard deviation 1 (predictions have the "
         "original scale); none: train on unscaled targets",
-        default=STANDARD,
+        STANDARD,
         choices=(STANDARD, NONE),
     )
     best_metric: str | None = best_metric_option(*METRICS)

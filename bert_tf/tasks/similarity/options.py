@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import Bounds, NonNegativeInt, option
 from bert_tf.config.sections.embedding import normalize_option, pooling_option
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
@@ -50,53 +50,49 @@ class SimilarityConfig(FinetuneConfig):
         f"loss, named as in sentence-transformers: {RANKING} (rows of an anchor and a matching "
         f"text; all other texts of the batch are negatives), {TRIPLET} (rows of anchor, positive "
         f"and negative), {COSENT} (rows of two texts and a score)",
-        default=RANKING,
+        RANKING,
         choices=(RANKING, TRIPLET, COSENT),
     )
     text_column: str | None = option(
-        f"column of the first text (default: anchor, or text with --loss {COSENT})", default=None
+        f"column of the first text (default: anchor, or text with --loss {COSENT})", None
     )
     text_pair_column: str | None = option(
-        f"column of the second text (default: positive, or text_pair with --loss {COSENT})",
-        default=None,
+        f"column of the second text (default: positive, or text_pair with --loss {COSENT})", None
     )
     negative_column: tuple[str, ...] = option(
         "column of a text that does not match the anchor; repeatable (default: negative with "
         f"--loss {TRIPLET}, otherwise none)",
-        default=(),
+        (),
     )
     label_column: str | None = option(
         f"column of the similarity score of a pair, any number, with --loss {COSENT} (default: "
         f"{SCORE})",
-        default=None,
+        None,
     )
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
-    scale: float | None = option(
+    scale: Annotated[float, Bounds(maximum=1000.0, above=0.0)] | None = option(
         "factor of cosine similarities in the loss, the inverse of a temperature (default: "
         f"{SCALE:g})",
-        default=None,
-        above=0.0,
-        maximum=1000.0,
+        None,
     )
-    triplet_margin: float | None = option(
+    triplet_margin: Annotated[float, Bounds(above=0.0)] | None = option(
         f"minimum margin between the distances to negative and positive, with --loss {TRIPLET} "
         f"(default: {TRIPLET_MARGIN:g})",
-        default=None,
-        above=0.0,
+        None,
     )
     triplet_distance: str | None = option(
         f"distance between vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
-        default=None,
+        None,
         choices=(EUCLIDEAN, COSINE),
     )
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = option(
         "metric on the evaluation rows that selects the epoch saved in best/: "
         f"{', '.join(SCORE_METRICS)} for scored pairs, {', '.join(RETRIEVAL_METRICS)} for others, "
         "triplet_accuracy for rows with negatives, or loss (default: spearman, triplet_accuracy "
         "or mrr@10)",
-        default=None,
+        None,
     )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import option
+from bert_tf.config.section import NonNegativeInt, PositiveInt, option
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -42,40 +42,37 @@ class TaggingConfig(FinetuneConfig):
 
     train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV", reads="table")
     text_column: str = option(
-        "column of the text, for rows with entities and rows to score", default="text"
+        "column of the text, for rows with entities and rows to score", "text"
     )
     tokens_column: str | None = option(
         "column of the words; in CoNLL files a column number (default: tokens; 1, in CoNLL-U 2)",
-        default=None,
+        None,
     )
     tag_column: str | None = option(
         "column of the tags; in CoNLL files a column number (default: tags; the last, in "
         "CoNLL-U 4)",
-        default=None,
+        None,
     )
     entities_column: str = option(
-        "column of the entities of a text: a list of {start, end, label}, in characters",
-        default="entities",
+        "column of the entities of a text: a list of {start, end, label}, in characters", "entities"
     )
     sentence_column: str | None = option(
         "column of the sentence, for tables with one word per row (default: sentence, "
         "sentence_id, Sentence # and similar)",
-        default=None,
+        None,
     )
     tag_names: tuple[str, ...] = option(
-        "names of tags that a file has as numbers from 0: O,B-PER,I-PER", default=()
+        "names of tags that a file has as numbers from 0: O,B-PER,I-PER", ()
     )
     scheme: str = option(
         "tagging scheme of entities (auto: detect from the tags; plain: each tag is a label of "
         "its own)",
-        default=AUTO,
+        AUTO,
         choices=(AUTO, *SCHEMES, PLAIN),
     )
-    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
-    window_stride: int = option(
-        "stride in tokens between windows of a long text; at most the tokens of a window",
-        default=64,
-        minimum=1,
+    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    window_stride: PositiveInt = option(
+        "stride in tokens between windows of a long text; at most the tokens of a window", 64
     )
     best_metric: str | None = best_metric_option(*METRICS)
 

@@ -1,7 +1,7 @@
 """Values in, checked sections out; every fault is reported at once, with a cure."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.plain_yaml import read_yaml, yaml_text
-from bert_tf.config.section import Section, build_section, option, plain_values
+from bert_tf.config.section import (
+    Bounds,
+    Fraction,
+    FractionBelowOne,
+    PositiveInt,
+    Section,
+    build_section,
+    option,
+    plain_values,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,16 +26,16 @@ class Sample(Section):
     section_name: ClassVar[str] = "sample"
 
     path: str = option("where it is")
-    steps: int = option("updates", default=10, minimum=1)
-    rate: float = option("a fraction", default=0.5, minimum=0.0, maximum=1.0)
-    scale: float = option("a factor", default=1.0, above=0.0)
-    decay: float = option("of a mean", default=0.9, minimum=0.0, below=1.0)
-    length: int = option("of a row", default=8, maximum=16)
-    mode: str = option("how", default="fast", choices=("fast", "small"))
-    strict: bool = option("refuse doubt", default=False)
-    names: tuple[str, ...] = option("several", default=())
-    limit: int | None = option("no more than this", default=None)
-    files: tuple[str, ...] = option("what is read", default=(), reads="files")
+    steps: PositiveInt = option("updates", 10)
+    rate: Fraction = option("a fraction", 0.5)
+    scale: Annotated[float, Bounds(above=0.0)] = option("a factor", 1.0)
+    decay: FractionBelowOne = option("of a mean", 0.9)
+    length: Annotated[int, Bounds(maximum=16)] = option("of a row", 8)
+    mode: str = option("how", "fast", choices=("fast", "small"))
+    strict: bool = option("refuse doubt", False)
+    names: tuple[str, ...] = option("several", ())
+    limit: int | None = option("no more than this", None)
+    files: tuple[str, ...] = option("what is read", (), reads="files")
 
 
 def test_home_is_written_as_in_a_shell(monkeypatch, tmp_path):

@@ -24,7 +24,7 @@ NUMBERS = [
     (section, field.name)
     for section in (*SECTIONS.values(), *(task.options for task in TASKS.values()), TrainingPhase)
     for field in dataclasses.fields(section)
-    if field_type(section, field.name)[0] in (int, float)
+    if field_type(section, field.name).kind in (int, float)
 ]
 REFUSED = [
     ("train.adam_beta_1", 1),
@@ -73,7 +73,7 @@ def faults(section, name, value):
 def test_a_number_is_finite_and_has_a_lower_bound(section, name):
     key = f"{section.section_name}.{name}"
     for value in ("nan", "inf", "-inf", True, "", []):
-        if value != "" or not field_type(section, name)[2]:
+        if value != "" or not field_type(section, name).optional:
             assert any(key in fault for fault in faults(section, name, value)), value
     if key not in ANY_NUMBER:
         [fault] = faults(section, name, -1)
