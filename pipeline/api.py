@@ -11,7 +11,6 @@ Nothing heavy is imported before a function is called.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import os
 from collections.abc import Sequence
@@ -119,13 +118,9 @@ class Job:
         return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
 
     def _call(self) -> JobCall:
-        from pipeline.cli.commands.jobs import JOBS
+        from pipeline.cli.jobs import JOBS
 
-        if self.name in JOBS:
-            return JOBS[self.name]
-        module = importlib.import_module(f"pipeline.cli.commands.{self.name.replace('-', '_')}")
-        call: JobCall = module.command.callback
-        return call
+        return JOBS[self.name]
 
     def _keys(self) -> list[tuple[type[Section], dataclasses.Field]]:
         from pipeline.cli.config_options import section_fields

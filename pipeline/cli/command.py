@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -74,34 +76,68 @@ class JobCall:
     It is called with the options that click has parsed; `pipeline.api` calls its parts.
 
     Attributes:
-        sections: config sections, in the order the job's `run` takes them; of `Variants` the one
-            that the command line chooses.
-        job: module with `run(*sections, options) -> manifest`, imported when the command runs.
-        summary: first paragraph of the help.
+        section: config section with the command's name.
+        job: module of `pipeline.jobs` with `run(*sections, options) -> manifest`, imported when the
+            command runs.
+        where: section of the runner or the storage, if the job has one.
+        tasks: declarations of the tasks whose options the command has; its key `task` chooses.
+        summary: first paragraph of the help; by default the docstring of the section.
+        summary_of_task: the same of the help of a task, with its summary as `{}`; without one the
+            tasks have no help of their own.
         has_rows: whether the job has `--max-rejects`.
         max_rejects: its default; None allows any number.
         has_health: whether the job has `--strict`.
     """
 
-    name: str
-    sections: tuple[AnySection, ...]
+    section: type[Section]
     job: str
-    summary: str
-    example: str
+    where: type[Section] | None = None
+    tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    summary: str = ""
+    summary_of_task: str = ""
+    example: str = ""
     resumes: bool = False
     has_rows: bool = False
     max_rejects: str | None = None
     has_health: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.section.section_name.replace("_", "-")
+
+    @functools.cached_property
+    def sections(self) -> tuple[AnySection, ...]:
+        """Config sections in the order in which the job's `run` takes them."""
+        options = {name: task.options for name, task in self.tasks.items()}
+        variants = Variants(common=self.section, key="task", sections=options)
+        return (variants if options else self.section, *filter(None, [self.where]))
+
     def command(self) -> JobCommand:
-        return JobCommand(
+        example = "\n".join((self.example, *(task.example for task in self.tasks.values())))
+        summary = self.summary or " ".join((self.section.__doc__ or "").split())
+        command = JobCommand(
             self.name,
             self.sections,
             self._general_options(),
             callback=self,
-            help=f"{self.summary}\n\n\b\nExample:\n{_indent(self.example)}",
+            help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
             context_settings={**HELP_FLAGS, "max_content_width": 100},
         )
+        if self.tasks and self.summary_of_task:
+            alone = dataclasses.replace(self, tasks={}, example=example)
+            command.helps = {"": alone.command()}
+            for name, task in self.tasks.items():
+                of_task = dataclasses.replace(
+                    alone,
+                    section=task.options,
+                    summary=self.summary_of_task.format(task.summary),
+                    example=task.example,
+                )
+                command.helps[name] = of_task.command()
+                for parameter in command.helps[name].params:
+                    if isinstance(parameter, click.Argument):
+                        parameter.metavar = name
+        return command
 
     def _general_options(self) -> list[click.Parameter]:
         options: list[click.Parameter] = [*_COMMON]
@@ -194,7 +230,7 @@ class JobCall:
                 "multiprocessing.get_context('spawn'), or before the first job"
             )
         with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
-            job = importlib.import_module(self.job)
+            job = importlib.import_module(f"pipeline.jobs.{self.job}")
         manifest: dict[str, Any] = job.run(*resolved, options)
         return manifest
 

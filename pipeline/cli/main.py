@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
-import importlib.util
 import keyword
 import os
 import sys
@@ -52,20 +51,15 @@ COMMANDS = {
     "schema": "print the JSON Schema of config files",
     "doctor": "check this machine and the installation",
 }
+_FILES = {  # of commands that are no jobs
+    **dict.fromkeys(("inspect", "report", "verify", "lineage"), "artifacts"),
+    **dict.fromkeys(("init", "try", "demo", "schema", "doctor"), "tools"),
+}
 RUN_MODELS = frozenset(
-    [
-        "init",
-        "train",
-        "finetune",
-        "label-errors",
-        "evaluate",
-        "score",
-        "try",
-        "embed",
-        "search",
-        "summarize",
-        "demo",
-    ]
+    (
+        *("init", "train", "finetune", "label-errors", "evaluate", "score", "try"),
+        *("embed", "search", "summarize", "demo"),
+    )
 )
 
 
@@ -78,13 +72,13 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        file = name.replace("-", "_") + "_" * keyword.iskeyword(name)  # try_.py
-        module = f"pipeline.cli.commands.{file}"
-        if importlib.util.find_spec(module) is not None:
-            return importlib.import_module(module).command
-        from pipeline.cli.commands.jobs import JOBS
+        if name not in _FILES:
+            from pipeline.cli.jobs import JOBS
 
-        return JOBS[name].command()
+            return JOBS[name].command()
+        module = importlib.import_module(f"pipeline.cli.{_FILES[name]}")
+        command: click.Command = getattr(module, name + "_" * keyword.iskeyword(name))  # try_
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

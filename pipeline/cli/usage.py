@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import difflib
+import functools
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -67,6 +68,15 @@ class PlainCommand(click.Command):
     def get_help(self, ctx: click.Context) -> str:
         asked = self.helps.get(ctx.meta.get(_ASKED) or "")
         return super().get_help(ctx) if asked is None else asked.get_help(ctx)
+
+
+plain_command = functools.partial(click.command, cls=PlainCommand, context_settings=HELP_FLAGS)
+quiet_option = click.option("--quiet", is_flag=True, help="only show warnings and errors")
+verbose_option = click.option(
+    "--verbose",
+    is_flag=True,
+    help="also show all output of TensorFlow, Beam and other libraries",
+)
 
 
 class ConfigChoice(click.Choice):

@@ -200,7 +200,9 @@ def _casing_faults(config: VocabConfig | PreprocessConfig) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PreprocessConfig(CorpusSection):
-    """Turns a corpus into masked-LM and next-sentence-prediction TFRecords."""
+    """Writes TFRecords for masked-LM and next-sentence prediction, also readable by the
+    trainers of google-research/bert, TF Model Garden and NVIDIA.
+    """
 
     section_name: ClassVar[str] = "preprocess"
 

@@ -77,7 +77,9 @@ class TextVectorsSection(TableSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedConfig(TextVectorsSection):
-    """Turns the texts of tables into vectors."""
+    """Writes a vector for the text of every input row, in input order, or with --tokens one for
+    each token.
+    """
 
     section_name: ClassVar[str] = "embed"
 
@@ -110,7 +112,7 @@ class EmbedConfig(TextVectorsSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig(TextVectorsSection):
-    """Finds the nearest texts of a corpus for every query."""
+    """Finds the nearest texts of a corpus for every query, by the vectors of a model."""
 
     section_name: ClassVar[str] = "search"
 
@@ -156,7 +158,9 @@ def check_index_installed() -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizeConfig(TextVectorsSection):
-    """Adds an extractive summary to every row of tables."""
+    """Adds an extractive summary to every input row, in input order: the sentences most similar to
+    the document and different from each other, with their positions.
+    """
 
     section_name: ClassVar[str] = "summarize"
 

@@ -265,7 +265,9 @@ def no_trackers() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsConfig(FinetuneConfig):
-    """Finds rows whose label is likely wrong, by models that were fine-tuned on other rows."""
+    """Finds labeled rows whose label is likely wrong, by predictions of models that were fine-tuned
+    on other rows.
+    """
 
     section_name: ClassVar[str] = "label_errors"
 

@@ -22,7 +22,10 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportConfig(Section):
-    """Turns a run into a model that others can load."""
+    """Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace,
+    sentence-transformers, KerasHub or google-research/bert. With --task, --help also shows the
+    options of the task.
+    """
 
     section_name: ClassVar[str] = "export"
 
@@ -144,7 +147,9 @@ class ExportConfig(Section):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImportWeightsConfig(Section):
-    """Turns other libraries' BERT weights into a model directory."""
+    """Converts BERT weights from HuggingFace, KerasHub, Google or TF Model Garden to a model
+    directory.
+    """
 
     section_name: ClassVar[str] = "import_weights"
 

@@ -71,7 +71,7 @@ class ColumnsSection(TableSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(ColumnsSection):
-    """Evaluates a fine-tuned model on labeled rows."""
+    """Evaluates a fine-tuned run or an exported model on labeled rows."""
 
     section_name: ClassVar[str] = "evaluate"
 
@@ -100,7 +100,9 @@ class EvaluateConfig(ColumnsSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreConfig(ColumnsSection):
-    """Adds a model's predictions to every row of CSV, TSV, JSONL, Parquet or CoNLL files."""
+    """Adds predictions as columns to every input row, in input order and with all other columns
+    unchanged.
+    """
 
     section_name: ClassVar[str] = "score"
 

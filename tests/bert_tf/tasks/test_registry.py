@@ -24,9 +24,9 @@ TRAINING = [
 def toy(monkeypatch):
     """The line in the registry; the command is made again, as in a process that starts with it."""
     monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
-    monkeypatch.delitem(sys.modules, "pipeline.cli.commands.finetune", raising=False)
+    monkeypatch.delitem(sys.modules, "pipeline.cli.jobs", raising=False)
     yield
-    sys.modules.pop("pipeline.cli.commands.finetune", None)
+    sys.modules.pop("pipeline.cli.jobs", None)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from pipeline.beam.files import FileInfo
-from pipeline.cli.commands.init import command
+from pipeline.cli.tools import init
 from pipeline.jobs.proposals.corpus_facts import look_at_corpus
 from pipeline.jobs.proposals.pretraining import propose_pretraining
 
@@ -103,5 +103,5 @@ def test_what_cannot_be_used_is_refused(
 def test_weights_are_for_tasks_alone(tmp_path):
     (tmp_path / "a.txt").write_text("A text.\n")
     given = ["--from", str(tmp_path / "a.txt"), "--init", str(tmp_path)]
-    ran = CliRunner().invoke(command, ["pretrain", *given])
+    ran = CliRunner().invoke(init, ["pretrain", *given])
     assert isinstance(ran.exception, UsageError) and "train --init" in str(ran.exception)
