@@ -29,12 +29,7 @@ class ProblemType(enum.StrEnum):
 
 
 class ModelWithHead(BertModel):
-    """Base of models with an encoder and a head.
-
-    Their `call` takes `inputs`: `input_word_ids`, `input_mask`, `input_type_ids`, int
-    [batch, length]; optionally `position_ids`, see `BertEncoder.encode_inputs`; other keys are
-    ignored. `dropout_key`, int32[2], decides the dropout masks; None draws one.
-    """
+    """Base of models with an encoder and a head."""
 
     has_pooler: ClassVar[bool] = False
 
@@ -50,6 +45,26 @@ class ModelWithHead(BertModel):
             if not layer.built:
                 layer.build((None, self.config.hidden_size))
         self.built = True
+
+    def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
+        """Returns the outputs of `head`.
+
+        `inputs` has `input_word_ids`, `input_mask`, `input_type_ids`, int [batch, length], and
+        optionally `position_ids`, see `BertEncoder.encode_inputs`; other keys are ignored.
+        `dropout_key`, int32[2], decides the dropout masks; None draws one.
+        """
+        key = self.encoder.resolve_dropout_key(training, dropout_key)
+        encoded = self.encoder.encode_inputs(
+            inputs, training=training, dropout_key=key, **self._tokens_read(inputs)
+        )
+        return self.head(encoded, inputs, key)
+
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
+        """Computes the outputs from those of the encoder."""
+        raise NotImplementedError
+
+    def _tokens_read(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"pooled_only": not self.reads_all_tokens}
 
     def _linear(self, size: int, name: str, initializer_range: float | None = None) -> Projection:
         # By default not the encoder's range, in which a head of a small model learns little in its
@@ -70,33 +85,20 @@ class BertMaskedLM(ModelWithHead):
         super().__init__(config, **kwargs)
         self.masked_lm = MaskedLMHead(config, dtype=self.dtype_policy, name="masked_lm")
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> Any:
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Scores the vocabulary at `masked_lm_positions`, int [batch, predictions], also an input.
 
         Returns float32 logits [batch, predictions, vocab].
         """
-        return self._encoded_and_scored(inputs, training, dropout_key)[1]
-
-    def _encoded_and_scored(
-        self, inputs: dict[str, Any], training: bool | None, dropout_key: Any | None
-    ) -> tuple[dict[str, Any], Any]:
-        encoded = self.encoder.encode_inputs(
-            inputs,
-            training=training,
-            dropout_key=dropout_key,
-            read_positions=inputs["masked_lm_positions"],
-        )
         hidden, head = encoded["sequence_output"], self.masked_lm
         forward = implementation()  # as `BertEncoder.call`, for the head's own layer
         states = (
             head.transform(hidden) if forward is None else forward.project(head.transform, hidden)
         )
-        return encoded, head.logits(states, self.encoder.embeddings.word_embeddings)
+        return head.logits(states, self.encoder.embeddings.word_embeddings)
+
+    def _tokens_read(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"read_positions": inputs["masked_lm_positions"]}
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -110,12 +112,7 @@ class BertPretrainingModel(BertMaskedLM):
         super().__init__(config, **kwargs)
         self.next_sentence = self._linear(2, "next_sentence", config.initializer_range)
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> dict[str, Any]:
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Scores tokens at the masked positions, and the order of the segments.
 
         Inputs as of `BertMaskedLM`; for packed rows also `sequence_ids` and `cls_positions`, see
@@ -125,7 +122,7 @@ class BertPretrainingModel(BertMaskedLM):
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
             for packed rows [batch, sequences, 2], where 1 means that the second segment is random.
         """
-        encoded, mlm_logits = self._encoded_and_scored(inputs, training, dropout_key)
+        mlm_logits = super().head(encoded, inputs, dropout_key)
         nsp_logits = ops.cast(self.next_sentence(encoded["pooled_output"]), "float32")
         return {"mlm_logits": mlm_logits, "nsp_logits": nsp_logits}
 
@@ -133,33 +130,27 @@ class BertPretrainingModel(BertMaskedLM):
 class LinearHeadModel(ModelWithHead):
     """Base of models with dropout, `hidden_dropout_prob`, and a linear layer on the encoder."""
 
-    def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
+    own_arguments = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
         super().__init__(config, **kwargs)
+        self.num_labels = num_labels
         self.dropout = StatelessDropout(
             config.hidden_dropout_prob,
             stream=1 + DROPOUT_STREAMS * config.num_hidden_layers,  # after the encoder's last one
             dtype=self.dtype_policy,
             name="dropout",
         )
-        self.classifier = self._linear(outputs, "classifier")
+        self.classifier = self._linear(num_labels, "classifier")
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> Any:
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Scores texts by their pooled output, or without a pooler every token.
 
-        Returns float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
+        Returns float32 logits [batch, labels] or [batch, length, labels]. Specials, padding and
         tokens that continue a word are scored too: the caller leaves them out.
         """
-        key = self.encoder.resolve_dropout_key(training, dropout_key)
-        encoded = self.encoder.encode_inputs(
-            inputs, training=training, dropout_key=key, pooled_only=self.has_pooler
-        )
         states = encoded["pooled_output" if self.has_pooler else "sequence_output"]
-        return ops.cast(self.classifier(self.dropout(states, dropout_key=key)), "float32")
+        return ops.cast(self.classifier(self.dropout(states, dropout_key=dropout_key)), "float32")
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -185,7 +176,6 @@ class BertClassifier(LinearHeadModel):
         **kwargs: Any,
     ):
         super().__init__(config, num_labels, **kwargs)
-        self.num_labels = num_labels
         self.problem_type = problem_type
         self._initial_bias = tuple(initial_bias)
 
@@ -218,14 +208,9 @@ class BertRegressor(BertClassifier):
         self.target_mean = target_mean
         self.target_scale = target_scale
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> Any:
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Predicts the targets: float32 [batch, 1]."""
-        standardized = super().call(inputs, training, dropout_key)
+        standardized = super().head(encoded, inputs, dropout_key)
         return standardized * self.target_scale + self.target_mean
 
 
@@ -234,11 +219,6 @@ class BertTokenClassifier(LinearHeadModel):
     """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3)."""
 
     huggingface_class = "BertForTokenClassification"
-    own_arguments = ("num_labels",)
-
-    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
-        super().__init__(config, num_labels, **kwargs)
-        self.num_labels = num_labels
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -251,14 +231,8 @@ class BertQuestionAnswerer(ModelWithHead):
         super().__init__(config, **kwargs)
         self.span = self._linear(2, "span")
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> tuple[Any, Any]:
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Start and end logits of every token, padding too, float32 [batch, length] each."""
-        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
         return logits[..., 0], logits[..., 1]
 
@@ -270,16 +244,12 @@ class BertMultipleChoice(LinearHeadModel):
     has_pooler = True
     huggingface_class = "BertForMultipleChoice"
     reads_all_tokens = False
+    own_arguments = ()
 
     def __init__(self, config: BertConfig, **kwargs: Any):
-        super().__init__(config, outputs=1, **kwargs)
+        super().__init__(config, num_labels=1, **kwargs)
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> Any:
+    def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
         """Scores sequences, int [..., length], of one or two leading axes: float32 [...]."""
         shape, flat = _flat_sequences(inputs)
         return ops.reshape(super().call(flat, training, dropout_key), shape[:-1])
@@ -318,20 +288,16 @@ class BertSentenceEncoder(ModelWithHead):
             is_trained=True,
         )
 
-    def call(
-        self,
-        inputs: dict[str, Any],
-        training: bool | None = False,
-        dropout_key: Any | None = None,
-    ) -> Any:
+    def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
         """Maps int [..., length] to float32 [..., hidden], finite for padding, too."""
         shape, flat = _flat_sequences(inputs)
-        encoded = self.encoder.encode_inputs(flat, training=training, dropout_key=dropout_key)
-        states = ops.cast(encoded["sequence_output"], "float32")
-        vectors = pool_tokens(states, flat["input_mask"], self.pooling)
-        if self.normalize:
-            vectors = unit_vectors(vectors)
+        vectors = super().call(flat, training, dropout_key)
         return ops.reshape(vectors, (*shape[:-1], self.config.hidden_size))
+
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
+        states = ops.cast(encoded["sequence_output"], "float32")
+        vectors = pool_tokens(states, inputs["input_mask"], self.pooling)
+        return unit_vectors(vectors) if self.normalize else vectors
 
 
 def _flat_sequences(inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -11,7 +11,7 @@ from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.base.declaration import imported
 from bert_tf.tasks.registry import label_error_tasks
-from bert_tf.tasks.running.label_errors import LabelErrors, write_doubted_rows
+from bert_tf.tasks.running.evaluation import LabelErrors, write_doubted_rows
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,

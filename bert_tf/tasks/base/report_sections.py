@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ MOST_EXAMPLES = 30
 MOST_ROWS = 50
 MOST_POINTS = 1000
 _LENGTH_BINS = 5
+_LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 CellKind = Literal["text", "count", "fraction", "percent", "number"]
 
@@ -139,6 +140,43 @@ def table_by_group(
             [name, int(counts[group]), *(float(mean[group]) for mean in means)]
             for group, name in enumerate(names)
             if counts[group]
+        ],
+        note=note,
+    )
+
+
+def table_by_length(
+    texts: Mapping[str, Sequence[Any]],
+    measures: Mapping[str, tuple[CellKind, np.ndarray]],
+    *,
+    title: str = "By length",
+    group_title: str = "characters",
+) -> TableSection:
+    return table_by_group(title, group_title, *length_bins(characters_of(texts)), measures)
+
+
+def negative_logs(probabilities: Any) -> np.ndarray:
+    """Computes -log p, float64, finite where p is 0."""
+    return -np.log(np.maximum(np.asarray(probabilities, np.float64), _LEAST_PROBABILITY))
+
+
+def worst_rows(
+    losses: np.ndarray,
+    is_wrong: np.ndarray,
+    lines: Sequence[int],
+    texts: Mapping[str, Sequence[Any]],
+    facts: Callable[[int], Mapping[str, str]],
+    *,
+    note: str,
+    title: str = "Most wrong rows",
+) -> ExamplesSection:
+    """Shows the rows with the highest losses, if they are wrong, bool [rows]."""
+    return ExamplesSection(
+        title=title,
+        examples=[
+            Example(line=lines[row], facts=facts(row), texts=shown_texts(texts, row))
+            for row in worst_first(losses).tolist()
+            if is_wrong[row]
         ],
         note=note,
     )

@@ -23,9 +23,8 @@ from bert_tf.tasks.classification.metrics import LabelReport, classification_met
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS, finetune_config
-from bert_tf.tasks.running.evaluation import predict_rows
+from bert_tf.tasks.running.evaluation import DoubtedRow, LabelErrors, predict_rows
 from bert_tf.tasks.running.finetuning import finetune
-from bert_tf.tasks.running.label_errors import DoubtedRow, LabelErrors
 
 
 def find_label_errors(

@@ -103,7 +103,7 @@ CLASSIFICATION = TaskDeclaration(
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     host="bert_tf.tasks.classification.metrics:ClassificationHost",
-    page="bert_tf.tasks.classification.page:sections",
+    page="bert_tf.tasks.classification.metrics:sections",
     columns="bert_tf.tasks.classification.options:likely_columns",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures, quotient
+from bert_tf.tasks.base.prediction_rows import json_values
+from bert_tf.tasks.base.report_sections import (
+    Section,
+    label_section,
+    negative_logs,
+    table_by_group,
+    table_by_length,
+    worst_rows,
+)
 from bert_tf.tasks.multilabel.options import MULTILABEL
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.tables import Table
+    from bert_tf.tasks.base.task import TaskResults
+    from bert_tf.tasks.multilabel.task import MultiLabelTask
+
 
 SCORE_DIGITS = 6
 
@@ -137,3 +153,52 @@ def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[fl
     shared = global_threshold(probabilities, gold)
     found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
     return tuple(shared if threshold is None else threshold for threshold in found)
+
+
+def sections(
+    task: MultiLabelTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
+) -> Iterator[Section]:
+    gold = task.targets(source)["labels"]
+    sets = json_values(predicted["predicted_labels"])
+    names = task.gold(source)
+    chosen = np.zeros_like(gold)
+    number = {label: place for place, label in enumerate(task.labels)}
+    for row, labels in enumerate(sets):
+        chosen[row, [number[label] for label in labels]] = True
+    thresholds = np.broadcast_to(task.decision_thresholds or (0.5,), len(task.labels))
+    yield label_section(results.report.details, more={"threshold": ("number", thresholds.tolist())})
+    measures: dict[str, tuple[Any, np.ndarray]] = {
+        "all labels right": ("fraction", (gold == chosen).all(axis=1)),
+        "F1 of the row": ("fraction", _row_f1(gold, chosen)),
+    }
+    counts = gold.sum(axis=1)
+    yield table_by_group(
+        "By number of labels",
+        "labels of the row",
+        counts,
+        [f"{count}" for count in range(counts.max() + 1)],
+        measures,
+    )
+    texts = task.texts(source)
+    yield table_by_length(texts, measures)
+    probabilities = np.asarray(predicted["probabilities"], np.float64)
+    losses = negative_logs(np.where(gold, probabilities, 1.0 - probabilities)).mean(axis=1)
+    yield worst_rows(
+        losses,
+        (gold != chosen).any(axis=1),
+        source.lines,
+        texts,
+        lambda row: {
+            "labels": ", ".join(names[row]) or "none",
+            "predicted": ", ".join(sets[row]) or "none",
+            "loss": f"{losses[row]:.3f}",
+        },
+        note="Rows with a wrong set of labels, by the mean over labels of the negative log "
+        "probability of having or not having it.",
+    )
+
+
+def _row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
+    right, of_both = (gold & chosen).sum(axis=1), gold.sum(axis=1) + chosen.sum(axis=1)
+    return np.divide(2 * right, of_both, out=np.ones(len(gold)), where=of_both > 0)

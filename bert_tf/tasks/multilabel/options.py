@@ -91,7 +91,7 @@ MULTILABEL = TaskDeclaration(
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
     host="bert_tf.tasks.multilabel.metrics:MultiLabelHost",
-    page="bert_tf.tasks.multilabel.page:sections",
+    page="bert_tf.tasks.multilabel.metrics:sections",
     columns="bert_tf.tasks.multilabel.options:likely_columns",
 )
 

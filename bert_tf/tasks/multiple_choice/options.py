@@ -108,7 +108,7 @@ MULTIPLE_CHOICE = TaskDeclaration(
     probabilities=ProbabilitiesField(output="probabilities", noun="choice", list_input="choices"),
     implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
     host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
-    page="bert_tf.tasks.multiple_choice.page:sections",
+    page="bert_tf.tasks.multiple_choice.task:sections",
     columns="bert_tf.tasks.multiple_choice.options:likely_columns",
     row_fault=choices_fault,
     trial_value=trial_choices,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +25,14 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
 from bert_tf.tasks.base.prediction_rows import labeled_rows
+from bert_tf.tasks.base.report_sections import (
+    MatrixSection,
+    Section,
+    negative_logs,
+    table_by_group,
+    table_by_length,
+    worst_rows,
+)
 from bert_tf.tasks.base.task import (
     ROW_WEIGHTS,
     Task,
@@ -259,3 +267,49 @@ def encode_choices(
 
 def _right_choices(source: ChoiceRows) -> LabelRows:
     return LabelRows(source.source, list(map(str, source.right.tolist())), source.lines)
+
+
+_MATRIX_CHOICES = 20
+
+
+def sections(
+    task: MultipleChoiceTask, source: ChoiceRows, predicted: Mapping[str, Any], results: TaskResults
+) -> Iterator[Section]:
+    right, chosen = source.right, np.asarray(predicted["predicted_choice"])
+    measures: dict[str, tuple[Any, np.ndarray]] = {
+        "accuracy": ("fraction", right == chosen),
+        "by chance": ("fraction", 1.0 / source.counts),
+        "mean confidence": ("fraction", np.asarray(predicted["predicted_score"], float)),
+    }
+    most = int(source.counts.max())
+    if source.counts.min() < most:
+        names = [str(count) for count in range(most + 1)]
+        yield table_by_group("By number of choices", "choices", source.counts, names, measures)
+    texts = task.texts(source)
+    yield table_by_length(texts, measures)
+    if most <= _MATRIX_CHOICES:
+        names = [str(place) for place in range(most)]
+        yield MatrixSection(
+            title="Places",
+            row_title="right choice",
+            column_title="predicted",
+            rows=names,
+            columns=names,
+            counts=np.bincount(right * most + chosen, minlength=most * most).reshape(most, most),
+            note="A column that is darker than the others is a place that the model prefers.",
+        )
+    of_right = np.asarray(predicted["probabilities"])[np.arange(len(right)), right]
+    wrong = np.where(right == chosen, -1.0, negative_logs(of_right))
+    yield worst_rows(
+        wrong,
+        right != chosen,
+        source.lines,
+        texts,
+        lambda row: {
+            "right": str(right[row]),
+            "predicted": str(chosen[row]),
+            "probability of the right one": f"{of_right[row]:.4f}",
+            "of the prediction": f"{predicted['predicted_score'][row]:.4f}",
+        },
+        note="Wrongly predicted rows by the negative log probability of the right choice.",
+    )

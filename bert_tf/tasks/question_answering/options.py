@@ -92,7 +92,7 @@ QUESTION_ANSWERING = TaskDeclaration(
     ),
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
     host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
-    page="bert_tf.tasks.question_answering.page:sections",
+    page="bert_tf.tasks.question_answering.metrics:sections",
     columns="bert_tf.tasks.question_answering.options:likely_columns",
 )
 

@@ -48,7 +48,7 @@ REGRESSION = TaskDeclaration(
     predictions=(PredictionField("predicted_value", "value"),),
     implementation="bert_tf.tasks.regression.task:RegressionTask",
     host="bert_tf.tasks.regression.metrics:RegressionHost",
-    page="bert_tf.tasks.regression.page:sections",
+    page="bert_tf.tasks.regression.metrics:sections",
     columns="bert_tf.tasks.regression.options:likely_columns",
 )
 

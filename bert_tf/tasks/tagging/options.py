@@ -111,7 +111,7 @@ TAGGING = TaskDeclaration(
     ),
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
     host="bert_tf.tasks.tagging.host:TaggingHost",
-    page="bert_tf.tasks.tagging.page:sections",
+    page="bert_tf.tasks.tagging.metrics:sections",
     columns="bert_tf.tasks.tagging.options:likely_columns",
     words=WordsDeclaration(
         input="text",

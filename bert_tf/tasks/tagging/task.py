@@ -26,7 +26,7 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, suspicious_labels
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults, cross_entropy, weighted_hits
-from bert_tf.tasks.tagging.host import TaggingHost
+from bert_tf.tasks.tagging.host import TaggingHost, gold_labels, gold_tags
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.rows import TagColumns
@@ -50,7 +50,6 @@ from bert_tf.tasks.tagging.tagged_texts import (
     scheme_of,
     usual_tags,
 )
-from bert_tf.tasks.tagging.words import gold_labels, gold_tags
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_tf.serving.graphs.tagging import EntityWriter, graph_words
-from bert_tf.tasks.tagging.host import prediction_columns
+from bert_tf.tasks.tagging.host import encode_words, prediction_columns
 from bert_tf.tasks.tagging.schemes import scheme_tags
 from bert_tf.tasks.tagging.task import entity_tags
-from bert_tf.tasks.tagging.words import encode_words
 
 KINDS = ['per"son', "loc\\ation", "ü"]
 SCHEMES = ["bio", "bilou", "iobes", "plain"]

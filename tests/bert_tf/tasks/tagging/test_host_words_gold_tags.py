@@ -8,9 +8,9 @@ import json
 import numpy as np
 from tokenizers import BertWordPieceTokenizer
 
+from bert_tf.tasks.tagging.host import encode_words, gold_tags
 from bert_tf.tasks.tagging.rows import TagColumns
 from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
-from bert_tf.tasks.tagging.words import encode_words, gold_tags
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 

@@ -8,7 +8,7 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import LabelErrorsConfig
 from bert_tf.tasks.registry import TASKS, label_error_tasks
-from bert_tf.tasks.running.label_errors import DoubtedRow, write_doubted_rows
+from bert_tf.tasks.running.evaluation import DoubtedRow, write_doubted_rows
 
 VALUES = {"task": "classification", "train": "t", "init": "i", "output": "o"}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from bert_tf.tasks.tagging.words import encode_words
+from bert_tf.tasks.tagging.host import encode_words
 
 WORDS = ["Ada", "adas", "London", "don't", "in", '"London"', "\\", "北京", "x", "\u200b", "É"]
 texts = st.lists(
