@@ -130,7 +130,7 @@ class BertPretrainingModel(BertMaskedLM):
 class LinearHeadModel(ModelWithHead):
     """Base of models with dropout, `hidden_dropout_prob`, and a linear layer on the encoder."""
 
-    own_arguments = ("num_labels",)
+    own_arguments: ClassVar[tuple[str, ...]] = ("num_labels",)
 
     def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
         super().__init__(config, **kwargs)
