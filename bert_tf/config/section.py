@@ -84,6 +84,7 @@ def option(
     return dataclasses.field(default=None if metadata["required"] else default, metadata=metadata)
 
 
+optional = functools.partial(option, default=None)
 advanced = functools.partial(option, advanced=True)
 
 

@@ -15,6 +15,7 @@ from bert_tf.config.section import (
     PositiveInt,
     advanced,
     option,
+    optional,
 )
 from bert_tf.config.sections.tables import RowSection
 
@@ -151,17 +152,15 @@ class VocabConfig(CorpusSection):
     vocab_size: Annotated[int, Bounds(10, 10_000_000)] = option(
         "number of tokens in the vocabulary", 30_000
     )
-    extend: str | None = option(
+    extend: str | None = optional(
         "vocabulary to extend: existing tokens keep their ids, new ones are appended up to "
         "vocab_size",
-        None,
         common=True,
         reads="file",
     )
-    lowercase: bool | None = option(
+    lowercase: bool | None = optional(
         "lowercase and strip accents, like bert-base-uncased (default: yes, or as in the "
         "vocabulary to extend)",
-        None,
         flag="--lowercase/--cased",
     )
     keep_accents: bool = option(
@@ -208,10 +207,8 @@ class PreprocessConfig(CorpusSection):
 
     vocab: str = option("vocabulary file", reads="file")
     output: str = option("output directory", writes="folder")
-    lowercase: bool | None = option(
-        "lowercase and strip accents (default: as in the vocabulary)",
-        None,
-        flag="--lowercase/--cased",
+    lowercase: bool | None = optional(
+        "lowercase and strip accents (default: as in the vocabulary)", flag="--lowercase/--cased"
     )
     keep_accents: bool = option(
         "lowercase but keep accents and vowel signs, for Hindi, Ukrainian, Vietnamese (default: "
@@ -221,10 +218,9 @@ class PreprocessConfig(CorpusSection):
     max_seq_length: Annotated[int, Bounds(8, 65_536)] = option(
         "maximum tokens per sequence, including [CLS] and [SEP]", 128
     )
-    max_predictions_per_seq: PositiveInt = option(
+    max_predictions_per_seq: PositiveInt = optional(
         "maximum masked tokens per sequence (default: masked_lm_prob of max_seq_length, at "
-        "least 20)",
-        None,
+        "least 20)"
     )
     masked_lm_prob: PositiveFraction = masking_option("masked_lm_prob", advanced=False)
     dupe_factor: Annotated[int, Bounds(1, 1000)] = option(

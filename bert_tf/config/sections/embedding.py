@@ -15,6 +15,7 @@ from bert_tf.config.section import (
     PositiveInt,
     advanced,
     option,
+    optional,
 )
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
 from bert_tf.config.sections.tables import BatchTokens, TableSection, batch_tokens_option
@@ -27,19 +28,17 @@ DEFAULT_SENTENCES = 3
 
 
 def pooling_option() -> Any:
-    return option(
+    return optional(
         "pooling of token states into a text vector (default: from a sentence-transformers folder, "
         "otherwise mean)",
-        None,
         choices=POOLINGS,
     )
 
 
 def normalize_option() -> Any:
-    return option(
+    return optional(
         "divide vectors by their Euclidean norm (default: from a sentence-transformers folder, "
-        "otherwise no)",
-        None,
+        "otherwise no)"
     )
 
 
@@ -47,13 +46,13 @@ def normalize_option() -> Any:
 class TextVectorsSection(TableSection):
     """How vectors are made of the texts of tables."""
 
-    text_column: str | None = option(
-        "column of the text (default: the column that the model was trained on, or text)", None
+    text_column: str | None = optional(
+        "column of the text (default: the column that the model was trained on, or text)"
     )
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
-    max_seq_length: Annotated[int, Bounds(minimum=3)] | None = option(
-        "maximum tokens per text, including [CLS] and [SEP] (default: the model's)", None
+    max_seq_length: Annotated[int, Bounds(minimum=3)] | None = optional(
+        "maximum tokens per text, including [CLS] and [SEP] (default: the model's)"
     )
     layers: tuple[int, ...] = option(
         "layer to take hidden states from: 1 is the first, -1 the last, 0 the embeddings; "
@@ -93,10 +92,9 @@ class EmbedConfig(TextVectorsSection):
         "per text",
         False,
     )
-    prompt_name: str | None = option(
+    prompt_name: str | None = optional(
         "sentence-transformers prompt to prepend to each text: query, document, … (default: the "
-        "folder's)",
-        None,
+        "folder's)"
     )
     limit: NonNegativeInt = option("embed only the first rows of each input (0: all)", 0)
 
@@ -120,10 +118,9 @@ class SearchConfig(TextVectorsSection):
         "query rows with a text, or vectors from embed (.npy, .parquet)", reads="table"
     )
     corpus: str = option("rows or vectors to search, in the same formats", reads="table")
-    model: str | None = option(
+    model: str | None = optional(
         "model directory, run, HuggingFace folder or exported model; required if queries or "
         "corpus are texts",
-        None,
         common=True,
         reads="model",
     )
@@ -173,11 +170,11 @@ class SummarizeConfig(TextVectorsSection):
         "rows with a document: path or quoted glob; repeatable", reads="tables"
     )
     output: str = option("output file (the extension sets the format) or directory")
-    sentences: PositiveInt | None = option(
-        f"maximum sentences per summary (default: {DEFAULT_SENTENCES}, unless ratio is given)", None
+    sentences: PositiveInt | None = optional(
+        f"maximum sentences per summary (default: {DEFAULT_SENTENCES}, unless ratio is given)"
     )
-    ratio: PositiveFraction | None = option(
-        "fraction of a document's sentences to keep, rounded up, instead of a number", None
+    ratio: PositiveFraction | None = optional(
+        "fraction of a document's sentences to keep, rounded up, instead of a number"
     )
     mmr_lambda: Fraction = option(
         "maximal marginal relevance: 1 selects the sentences most similar to the document, "

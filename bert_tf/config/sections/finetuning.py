@@ -19,6 +19,7 @@ from bert_tf.config.section import (
     advanced,
     build_section,
     option,
+    optional,
 )
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
@@ -87,8 +88,8 @@ def best_metric_option(*metrics: str) -> Any:
         choices = f"{', '.join(metrics)} or loss (default: {metrics[0]} for this task)"
     else:
         choices = "a metric of the task, or loss (default: set by the task)"
-    return option(
-        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}", None
+    return optional(
+        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}"
     )
 
 
@@ -119,9 +120,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV, JSONL or Parquet", reads="table")
-    eval: str | None = option(
-        "evaluation rows, in the same formats", None, common=True, reads="table"
-    )
+    eval: str | None = optional("evaluation rows, in the same formats", common=True, reads="table")
     eval_fraction: FractionBelowOne = option(
         "without --eval, fraction of the training rows held out for evaluation, selected by a "
         "hash of their texts (0: none)",
@@ -144,10 +143,9 @@ class FinetuneConfig(TableSection, LoopSection):
     seeds: Annotated[int, Bounds(1, 1000)] = option(
         "number of runs with consecutive seeds, starting at `seed`; the best model is kept", 1
     )
-    grid: str | None = option(
+    grid: str | None = optional(
         "train with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
-        "'published' for the grid of the small BERTs, restricted by such values",
-        None,
+        "'published' for the grid of the small BERTs, restricted by such values"
     )
     freeze_layers: NonNegativeInt = option(
         "number of encoder layers to freeze, counted from the embeddings, which are frozen with "

@@ -17,6 +17,7 @@ from bert_tf.config.section import (
     Section,
     advanced,
     option,
+    optional,
 )
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
@@ -29,7 +30,7 @@ OPTIMIZERS = ("adamw", "lamb")
 class LoopSection(Section):
     output: str = option("run directory to write", writes="folder")
     strategy: str = option("tf.distribute strategy", "default", choices=STRATEGIES)
-    tpu_address: str | None = option("name or address of the TPU", None)
+    tpu_address: str | None = optional("name or address of the TPU")
     precision: str = advanced(
         "numeric precision of the layers (auto: the fastest on this machine)",
         "auto",

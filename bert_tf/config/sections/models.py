@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT
-from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option
+from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option, optional
 from bert_tf.config.sections.embedding import POOLINGS
 
 MAX_POSITIONS = 65_536
@@ -36,20 +36,18 @@ class ExportConfig(Section):
         next(iter(_FORMATS)),
         choices=_FORMATS.keys(),
     )
-    task: str | None = option(
+    task: str | None = optional(
         "task for a pretrained model without fine-tuning; requires its pretraining head "
         "(default: the task of fine-tuning; text vectors for a pretrained model)",
-        None,
         choices=REGISTRIES.pretrained_tasks.keys(),
     )
-    pooling: str | None = option(
+    pooling: str | None = optional(
         "pooling of token states into a text vector, for formats that store it (default: the "
         "model's, otherwise mean)",
-        None,
         choices=POOLINGS,
     )
-    normalize: bool | None = option(
-        "divide such vectors by their Euclidean norm (default: the model's, otherwise no)", None
+    normalize: bool | None = optional(
+        "divide such vectors by their Euclidean norm (default: the model's, otherwise no)"
     )
     layout: str = option(
         "folder: the model with its weights for HuggingFace; serving: OUTPUT/1 without them, "
@@ -69,9 +67,8 @@ class ExportConfig(Section):
         FLOAT32,
         choices=(FLOAT32, INT8),
     )
-    calibrate: str | None = option(
+    calibrate: str | None = optional(
         "labeled rows, as for evaluation, to calibrate int8 with and to measure it on",
-        None,
         reads="table",
     )
     max_metric_drop: NonNegativeFloat = option(
@@ -79,20 +76,17 @@ class ExportConfig(Section):
         "written",
         0.01,
     )
-    license: str | None = option(
+    license: str | None = optional(
         "license for the model card, as a Hugging Face Hub id: apache-2.0, mit, … (default: "
-        "from the card of an exported folder)",
-        None,
+        "from the card of an exported folder)"
     )
-    language: str | None = option(
+    language: str | None = optional(
         "comma-separated codes of the text languages for the model card: en or en,de (default: "
-        "from the card of an exported folder)",
-        None,
+        "from the card of an exported folder)"
     )
-    base_model: str | None = option(
+    base_model: str | None = optional(
         "Hub id of the pretrained weights for the model card (default: from the cache of the "
-        "Hub client if they are there)",
-        None,
+        "Hub client if they are there)"
     )
 
     @property
@@ -159,20 +153,16 @@ class ImportWeightsConfig(Section):
         reads="model",
     )
     output: str = option("model directory to write", writes="folder")
-    max_position_embeddings: Annotated[int, Bounds(1, MAX_POSITIONS)] | None = option(
+    max_position_embeddings: Annotated[int, Bounds(1, MAX_POSITIONS)] | None = optional(
         "maximum sequence length of the new model; position embeddings are interpolated "
-        "(default: the source's)",
-        None,
+        "(default: the source's)"
     )
-    vocab: str | None = option(
+    vocab: str | None = optional(
         "vocabulary that appends new tokens to the source's (default: the source's)",
-        None,
         common=True,
         reads="file",
     )
-    layers: str | None = option(
-        "source layers to keep, counted from 0: '0,2,4' (default: all)", None
-    )
+    layers: str | None = optional("source layers to keep, counted from 0: '0,2,4' (default: all)")
 
     def faults(self) -> list[str]:
         faults = super().faults()

@@ -17,6 +17,7 @@ from bert_tf.config.section import (
     Section,
     advanced,
     option,
+    optional,
 )
 from bert_tf.config.sections.data import NgramSize, masking_option
 from bert_tf.config.sections.loop import LoopSection
@@ -32,17 +33,16 @@ class TrainingPhase(Section):
 
     section_name: ClassVar[str] = "phases"
 
-    data: str | None = option("directory of TFRecords made by preprocess", None, reads="folder")
+    data: str | None = optional("directory of TFRecords made by preprocess", reads="folder")
     steps: Annotated[int, Bounds(0, MAX_STEPS)] = option("training steps of the phase", 0)
     fraction: Fraction = option("fraction of train.steps, instead of steps", 0.0)
-    batch_size: BatchSize | None = option("sequences per step (default: train.batch_size)", None)
-    gradient_accumulation_steps: PositiveInt | None = option(
-        "micro-batches per batch (default: train.gradient_accumulation_steps)", None
+    batch_size: BatchSize | None = optional("sequences per step (default: train.batch_size)")
+    gradient_accumulation_steps: PositiveInt | None = optional(
+        "micro-batches per batch (default: train.gradient_accumulation_steps)"
     )
-    learning_rate: PositiveFraction | None = option(
+    learning_rate: PositiveFraction | None = optional(
         "peak learning rate of a new warm-up and decay that start with the phase (default: "
-        "continue the schedule)",
-        None,
+        "continue the schedule)"
     )
     warmup_proportion: Fraction = option(
         "fraction of the steps for warm-up, if the phase has its own learning_rate", 0.1
@@ -69,15 +69,15 @@ class TrainConfig(LoopSection):
         "the keys " + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
         (),
     )
-    size: str | None = option("model size", None, choices=tuple(SIZES), common=True)
-    model_config: str | None = option(
-        "config.json of HuggingFace or Google, instead of --size", None, common=True, reads="file"
+    size: str | None = optional("model size", choices=tuple(SIZES), common=True)
+    model_config: str | None = optional(
+        "config.json of HuggingFace or Google, instead of --size", common=True, reads="file"
     )
-    init: str | None = option(
-        "model directory to initialize the weights from", None, common=True, reads="model"
+    init: str | None = optional(
+        "model directory to initialize the weights from", common=True, reads="model"
     )
-    steps: Annotated[int, Bounds(1, MAX_STEPS)] = option(
-        f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)", None
+    steps: Annotated[int, Bounds(1, MAX_STEPS)] = optional(
+        f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)"
     )
     max_minutes: NonNegativeFloat = advanced(
         "time budget in minutes, over which the learning rate decays (0: no limit)", 0.0

@@ -16,6 +16,7 @@ from bert_tf.config.section import (
     advanced,
     flag_text,
     option,
+    optional,
 )
 from bert_tf.config.sections.tables import COLUMN, BatchTokens, TableSection, batch_tokens_option
 
@@ -25,7 +26,7 @@ _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
 
 def model_column(content: str) -> Any:
     """The key of a column; by default the one that the model was trained on."""
-    return option(f"{content} (default: the model's)", None)
+    return optional(f"{content} (default: the model's)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,8 +41,8 @@ class ColumnsSection(TableSection):
     columns: tuple[str, ...] = option(
         "column of any model input, as INPUT=COLUMN; repeatable", (), flag="--column"
     )
-    abstain_below: PositiveFraction | None = option(
-        "leave predictions with a lower probability empty (no decision)", None
+    abstain_below: PositiveFraction | None = optional(
+        "leave predictions with a lower probability empty (no decision)"
     )
     choices_column: tuple[str, ...] | None = model_column(
         "column with the list of choices, or of one choice; repeatable"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, Fraction, option
+from bert_tf.config.section import Bounds, Fraction, option, optional
 from bert_tf.config.sections.finetuning import HEAD, LONG_TEXTS, WINDOWS, FinetuneConfig, Teaching
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class TableTaskConfig(FinetuneConfig):
     always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
 
     text_column: str = option("column of the text", "text")
-    text_pair_column: str | None = option("column of the second text of a pair", None)
+    text_pair_column: str | None = optional("column of the second text of a pair")
     label_column: str = option("column of the label", "label")
     long_texts: str = option(
         "handling of texts longer than max_seq_length: use only the head, the head and tail, or "
@@ -55,11 +55,11 @@ class TableTaskConfig(FinetuneConfig):
 class DistillationConfig(TableTaskConfig):
     """Fine-tunes on labels, or on labels and predictions of a larger model."""
 
-    teacher: str | None = option(
-        "run or model directory, fine-tuned for the same task, to distill from", None, reads="model"
+    teacher: str | None = optional(
+        "run or model directory, fine-tuned for the same task, to distill from", reads="model"
     )
-    unlabeled: str | None = option(
-        "rows without labels for distillation from --teacher", None, reads="table"
+    unlabeled: str | None = optional(
+        "rows without labels for distillation from --teacher", reads="table"
     )
     distill_weight: Fraction = option(
         "with --teacher: fraction of the loss for distillation; the rest is the loss of the labels",

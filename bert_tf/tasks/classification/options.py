@@ -7,7 +7,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option
+from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option, optional
 from bert_tf.config.sections.finetuning import (
     LabelErrorsConfig,
     best_metric_option,
@@ -45,8 +45,8 @@ class ClassificationConfig(SoftLabelConfig):
         "(1 for other labels)",
         NONE,
     )
-    weight_column: str | None = option(
-        "column with the weight of each training row in the loss, 0 or above", None
+    weight_column: str | None = optional(
+        "column with the weight of each training row in the loss, 0 or above"
     )
     label_smoothing: FractionBelowOne = option(
         "fraction of each target to spread over all labels", 0.0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, option
+from bert_tf.config.section import NonNegativeInt, option, optional
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -46,8 +46,8 @@ class MultipleChoiceConfig(FinetuneConfig):
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     context_column: str = option("column of the context", "context")
-    question_column: str | None = option(
-        "column of a question or start of a sentence that every choice continues", None
+    question_column: str | None = optional(
+        "column of a question or start of a sentence that every choice continues"
     )
     choices_column: tuple[str, ...] = option(
         "column with the list of choices, or of one choice; repeatable", ("choices",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, NonNegativeInt, option
+from bert_tf.config.section import Bounds, NonNegativeInt, option, optional
 from bert_tf.config.sections.embedding import normalize_option, pooling_option
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
@@ -53,46 +53,41 @@ class SimilarityConfig(FinetuneConfig):
         RANKING,
         choices=(RANKING, TRIPLET, COSENT),
     )
-    text_column: str | None = option(
-        f"column of the first text (default: anchor, or text with --loss {COSENT})", None
+    text_column: str | None = optional(
+        f"column of the first text (default: anchor, or text with --loss {COSENT})"
     )
-    text_pair_column: str | None = option(
-        f"column of the second text (default: positive, or text_pair with --loss {COSENT})", None
+    text_pair_column: str | None = optional(
+        f"column of the second text (default: positive, or text_pair with --loss {COSENT})"
     )
     negative_column: tuple[str, ...] = option(
         "column of a text that does not match the anchor; repeatable (default: negative with "
         f"--loss {TRIPLET}, otherwise none)",
         (),
     )
-    label_column: str | None = option(
+    label_column: str | None = optional(
         f"column of the similarity score of a pair, any number, with --loss {COSENT} (default: "
-        f"{SCORE})",
-        None,
+        f"{SCORE})"
     )
     pooling: str | None = pooling_option()
     normalize: bool | None = normalize_option()
-    scale: Annotated[float, Bounds(maximum=1000.0, above=0.0)] | None = option(
+    scale: Annotated[float, Bounds(maximum=1000.0, above=0.0)] | None = optional(
         "factor of cosine similarities in the loss, the inverse of a temperature (default: "
-        f"{SCALE:g})",
-        None,
+        f"{SCALE:g})"
     )
-    triplet_margin: Annotated[float, Bounds(above=0.0)] | None = option(
+    triplet_margin: Annotated[float, Bounds(above=0.0)] | None = optional(
         f"minimum margin between the distances to negative and positive, with --loss {TRIPLET} "
-        f"(default: {TRIPLET_MARGIN:g})",
-        None,
+        f"(default: {TRIPLET_MARGIN:g})"
     )
-    triplet_distance: str | None = option(
+    triplet_distance: str | None = optional(
         f"distance between vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
-        None,
         choices=(EUCLIDEAN, COSINE),
     )
     max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
-    best_metric: str | None = option(
+    best_metric: str | None = optional(
         "metric on the evaluation rows that selects the epoch saved in best/: "
         f"{', '.join(SCORE_METRICS)} for scored pairs, {', '.join(RETRIEVAL_METRICS)} for others, "
         "triplet_accuracy for rows with negatives, or loss (default: spearman, triplet_accuracy "
-        "or mrr@10)",
-        None,
+        "or mrr@10)"
     )
 
     @property

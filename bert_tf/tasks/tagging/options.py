@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, PositiveInt, option
+from bert_tf.config.section import NonNegativeInt, PositiveInt, option, optional
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -44,22 +44,18 @@ class TaggingConfig(FinetuneConfig):
     text_column: str = option(
         "column of the text, for rows with entities and rows to score", "text"
     )
-    tokens_column: str | None = option(
-        "column of the words; in CoNLL files a column number (default: tokens; 1, in CoNLL-U 2)",
-        None,
+    tokens_column: str | None = optional(
+        "column of the words; in CoNLL files a column number (default: tokens; 1, in CoNLL-U 2)"
     )
-    tag_column: str | None = option(
-        "column of the tags; in CoNLL files a column number (default: tags; the last, in "
-        "CoNLL-U 4)",
-        None,
+    tag_column: str | None = optional(
+        "column of the tags; in CoNLL files a column number (default: tags; the last, in CoNLL-U 4)"
     )
     entities_column: str = option(
         "column of the entities of a text: a list of {start, end, label}, in characters", "entities"
     )
-    sentence_column: str | None = option(
+    sentence_column: str | None = optional(
         "column of the sentence, for tables with one word per row (default: sentence, "
-        "sentence_id, Sentence # and similar)",
-        None,
+        "sentence_id, Sentence # and similar)"
     )
     tag_names: tuple[str, ...] = option(
         "names of tags that a file has as numbers from 0: O,B-PER,I-PER", ()
