@@ -15,7 +15,7 @@ import operator
 import os
 import types
 import typing
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -94,9 +94,9 @@ class Section:
 
     section_name: ClassVar[str] = ""
 
-    def faults(self) -> list[str]:
-        """Faults that involve more than one field, as `key: what is wrong; what to do`."""
-        return []
+    def faults(self) -> Iterator[str]:
+        """Yields faults that involve more than one field, as `key: what is wrong; what to do`."""
+        return iter(())
 
     def check_installed(self) -> None:
         """Raises UsageError if a package that the values need is missing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
@@ -21,48 +22,39 @@ from bert_tf.config.sections.tables import RowSection
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
 MASKINGS = ("token", "ngram", "span")
-RANDOM_TOKENS = ("uniform", "unigram")
-PAIR_TASKS = ("nsp", "sop", "none")
 TEXT_LAYOUTS = (
-    "auto",
-    "sentences",
-    "lines",
-    "paragraphs",
-    "file",
-    "paragraph_lines",
-    "articles",
-    "endoftext",
-    "wikiextractor",
+    *("auto", "sentences", "lines", "paragraphs", "file"),
+    *("paragraph_lines", "articles", "endoftext", "wikiextractor"),
 )
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 _LEAST_PREDICTIONS = 20
 NgramSize = Annotated[int, Bounds(1, 100)]
-DUPLICATES = ("keep", "exact", "near")
-_MASKING: dict[str, dict[str, Any]] = {
-    "masking": {
-        "doc": "unit of masking{}: token (words with whole_word_mask), ngram or span (of words)",
-        "default": "token",
-        "choices": MASKINGS,
-    },
-    "masked_lm_prob": {"doc": "fraction of tokens to mask{}", "default": 0.15},
-    "whole_word_mask": {"doc": "mask all tokens of a word together{}", "default": False},
-    "max_ngram_size": {"doc": "maximum words per n-gram of masking=ngram", "default": 3},
-    "random_tokens": {
-        "doc": "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
+_MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
+    "masking": (
+        "unit of masking{}: token (words with whole_word_mask), ngram or span (of words)",
+        "token",
+        MASKINGS,
+    ),
+    "masked_lm_prob": ("fraction of tokens to mask{}", 0.15, None),
+    "whole_word_mask": ("mask all tokens of a word together{}", False, None),
+    "max_ngram_size": ("maximum words per n-gram of masking=ngram", 3, None),
+    "random_tokens": (
+        "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
         "frequency in the corpus)",
-        "default": "uniform",
-        "choices": RANDOM_TOKENS,
-    },
+        "uniform",
+        ("uniform", "unigram"),
+    ),
 }
 MASKING_KEYS = tuple(_MASKING)
 
 
 def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
     """One of `MASKING_KEYS`; `where` and `also` add to its help."""
-    declared = {"advanced": True, **_MASKING[key], **changes}
-    return option(declared.pop("doc").format(where) + also, **declared)
+    doc, default, choices = _MASKING[key]
+    declared = {"advanced": True, "choices": choices, **changes}
+    return option(doc.format(where) + also, default, **declared)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,7 +103,7 @@ class CorpusSection(RowSection):
         "duplicate documents: keep, exact (keep one of several documents that are equal up to "
         "case, spacing and punctuation), near (also keep only one of several near duplicates)",
         "keep",
-        choices=DUPLICATES,
+        choices=("keep", "exact", "near"),
     )
     near_duplicate_threshold: Annotated[float, Bounds(0.1, 1.0)] = advanced(
         "minimum Jaccard similarity of word 5-grams for near duplicates", 0.8
@@ -187,14 +179,14 @@ class VocabConfig(CorpusSection):
         if self.lowercase is None and self.extend is None:
             object.__setattr__(self, "lowercase", True)
 
-    def faults(self) -> list[str]:
-        return super().faults() + _casing_faults(self)
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        yield from _casing_faults(self)
 
 
-def _casing_faults(config: VocabConfig | PreprocessConfig) -> list[str]:
+def _casing_faults(config: VocabConfig | PreprocessConfig) -> Iterator[str]:
     if config.keep_accents and config.lowercase is False:
-        return ["keep_accents: is how to lowercase; --cased keeps accents, too, so leave one out"]
-    return []
+        yield "keep_accents: is how to lowercase; --cased keeps accents, too, so leave one out"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -244,7 +236,7 @@ class PreprocessConfig(CorpusSection):
         "(two consecutive segments, swapped or not), none (full sentences up to the length, "
         "across documents)",
         "nsp",
-        choices=PAIR_TASKS,
+        choices=("nsp", "sop", "none"),
     )
     random_next_prob: Fraction = advanced(
         "probability that the second segment comes from another document (pair_task=nsp)", 0.5
@@ -277,33 +269,23 @@ class PreprocessConfig(CorpusSection):
         """Predictions that mask `masked_lm_prob` of the longest sequence."""
         return math.ceil(self.masked_lm_prob * self.max_seq_length)
 
-    def faults(self) -> list[str]:
-        return [
-            *super().faults(),
-            *_casing_faults(self),
-            *self._length_faults(),
-            *self._dynamic_faults(),
-        ]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        yield from _casing_faults(self)
+        if self.max_predictions_per_seq > self.max_seq_length - 3:
+            yield (
+                f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "
+                f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
+                "lower one or raise the other"
+            )
+        for field in dataclasses.fields(self) if self.masking == "dynamic" else ():
+            name, value = field.name, getattr(self, field.name)
+            if name in MASKING_KEYS and value not in ("dynamic", field.default):
+                yield (
+                    f"{name}: records of masking=dynamic are masked by train; set train.{name} "
+                    "there"
+                )
 
     @property
     def passes(self) -> int:
         return 1 if self.masking == "dynamic" else self.dupe_factor
-
-    def _dynamic_faults(self) -> list[str]:
-        if self.masking != "dynamic":
-            return []
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        return [
-            f"{name}: records of masking=dynamic are masked by train; set train.{name} there"
-            for name in MASKING_KEYS
-            if name != "masking" and getattr(self, name) != defaults[name]
-        ]
-
-    def _length_faults(self) -> list[str]:
-        if self.max_predictions_per_seq > self.max_seq_length - 3:
-            return [
-                f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "
-                f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
-                "lower one or raise the other"
-            ]
-        return []

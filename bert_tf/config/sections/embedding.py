@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
@@ -21,8 +22,6 @@ from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_inst
 from bert_tf.config.sections.tables import BatchTokens, TableSection, batch_tokens_option
 
 POOLINGS = ("mean", "cls", "max")
-LAYER_COMBINATIONS = ("mean", "concat")
-INDEXES = ("auto", "exact", "hnsw")
 SIMILARITIES = ("cosine", "dot")
 DEFAULT_SENTENCES = 3
 
@@ -60,18 +59,17 @@ class TextVectorsSection(TableSection):
         (-1,),
     )
     layer_combination: str = option(
-        "combination of several layers: mean or concatenation", "mean", choices=LAYER_COMBINATIONS
+        "combination of several layers: mean or concatenation", "mean", choices=("mean", "concat")
     )
     batch_tokens: BatchTokens = batch_tokens_option()
     block_rows: PositiveInt = advanced(
         "rows to read, sort by length and write at once", 8192, affects_output=False
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if not self.layers:
-            faults.append("layers: names no layer; -1 is the last")
-        return faults
+            yield "layers: names no layer; -1 is the last"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,14 +96,13 @@ class EmbedConfig(TextVectorsSection):
     )
     limit: NonNegativeInt = option("embed only the first rows of each input (0: all)", 0)
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.tokens and self.output.endswith(".npy"):
-            faults.append(
+            yield (
                 "output: .npy holds one vector per row; let it end in .parquet or .jsonl for "
                 "vectors of tokens"
             )
-        return faults
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,7 +132,7 @@ class SearchConfig(TextVectorsSection):
         "exact (compare every query with every vector), hnsw (approximate) or auto (exact up to "
         "search.exact_pairs)",
         "auto",
-        choices=INDEXES,
+        choices=("auto", "exact", "hnsw"),
     )
     exact_pairs: NonNegativeFloat = advanced(
         "maximum number of query-vector pairs for an exact search with index=auto", 1e9
@@ -193,8 +190,7 @@ class SummarizeConfig(TextVectorsSection):
     def check_installed(self) -> None:
         check_splitter_installed(self.sentence_splitter)
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.sentences is not None and self.ratio is not None:
-            faults.append("ratio: sentences is given as well; give one of them")
-        return faults
+            yield "ratio: sentences is given as well; give one of them"

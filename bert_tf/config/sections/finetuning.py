@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 from bert_tf.base.errors import ConfigError
@@ -157,32 +158,31 @@ class FinetuneConfig(TableSection, LoopSection):
         "micro-batches per batch, to save memory", 1
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.early_stop_evals and not self.evaluates:
-            faults.append(
+            yield (
                 "early_stop_evals: needs rows to evaluate on; give --eval or an --eval-fraction "
                 "above 0, or set it to 0"
             )
         known = (*self.metrics, "loss")
         if self.best_metric not in (None, *known):
-            faults.append(
+            yield (
                 f"best_metric: {self.best_metric!r} is not a metric of {self.task}; choose one of "
                 f"{', '.join(known)}"
             )
         elif self.best_metric and not self.evaluates:
-            faults.append(
+            yield (
                 "best_metric: needs rows to evaluate on; give --eval or an --eval-fraction above "
                 "0, or leave it out"
             )
         if self.is_series:
-            faults += self._faults_of_series()
+            yield from self._faults_of_series()
         elif self.gradient_accumulation_steps > self.batch_size:
-            faults.append(
+            yield (
                 f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
                 f"the {self.batch_size} rows of a batch; use at most {self.batch_size}"
             )
-        return faults
 
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
         """Returns grid settings and config by combination and seed; raises ConfigError."""
@@ -195,24 +195,26 @@ class FinetuneConfig(TableSection, LoopSection):
                 found.append((settings, dataclasses.replace(first, seed=seed)))
         return found
 
-    def _faults_of_series(self) -> list[str]:
+    def _faults_of_series(self) -> Iterator[str]:
         if self.strategy == "multi-worker":
-            return ["seeds: a series of runs is trained by a single worker; use another strategy"]
+            yield "seeds: a series of runs is trained by a single worker; use another strategy"
+            return
         if not self.evaluates:
-            return [
+            yield (
                 "seeds: comparing runs needs rows to evaluate on; give --eval or an "
                 "--eval-fraction above 0"
-            ]
+            )
+            return
         try:
             for key in parse_grid(self.grid or "")[0]:
                 if key in _SAME_IN_A_SERIES:
-                    return [f"grid: {key} cannot vary; make a run of its own for each value"]
+                    yield f"grid: {key} cannot vary; make a run of its own for each value"
+                    return
             self.runs()
         except ValueError as error:
-            return [f"grid: {error}"]
+            yield f"grid: {error}"
         except ConfigError as error:
-            return [f"grid: {fault}" for fault in error.faults]
-        return []
+            yield from (f"grid: {fault}" for fault in error.faults)
 
     @property
     def compares_rows(self) -> bool:
@@ -278,12 +280,9 @@ class LabelErrorsConfig(FinetuneConfig):
         "cross-validation folds; each fold is predicted by a model fine-tuned on the others", 5
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.eval is not None:
-            faults.append("eval: is not used, since all rows of --train are checked; leave it out")
+            yield "eval: is not used, since all rows of --train are checked; leave it out"
         if self.report_to:
-            faults.append(
-                "report_to: is not used, since no model is kept; leave it out, or use finetune"
-            )
-        return faults
+            yield "report_to: is not used, since no model is kept; leave it out, or use finetune"

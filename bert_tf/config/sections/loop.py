@@ -20,21 +20,18 @@ from bert_tf.config.section import (
     optional,
 )
 
-STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-SCHEDULES = ("linear", "constant", "cosine", "polynomial", "trapezoidal")
-OPTIMIZERS = ("adamw", "lamb")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoopSection(Section):
     output: str = option("run directory to write", writes="folder")
-    strategy: str = option("tf.distribute strategy", "default", choices=STRATEGIES)
+    strategy: str = option(
+        "tf.distribute strategy", "default", choices=("default", "mirrored", "multi-worker", "tpu")
+    )
     tpu_address: str | None = optional("name or address of the TPU")
     precision: str = advanced(
         "numeric precision of the layers (auto: the fastest on this machine)",
         "auto",
-        choices=PRECISIONS,
+        choices=("auto", "float32", "bfloat16", "float16"),
     )
     xla: str = advanced(
         "compile the training step with XLA (auto: on TPUs, on GPUs with fixed shapes, on CPUs "
@@ -51,7 +48,9 @@ class LoopSection(Section):
     )
     seed: int = option("random seed of initial weights, data order and dropout; any integer", 1)
     optimizer: str = advanced(
-        "optimizer; use lamb for batches of thousands of sequences", "adamw", choices=OPTIMIZERS
+        "optimizer; use lamb for batches of thousands of sequences",
+        "adamw",
+        choices=("adamw", "lamb"),
     )
     weight_decay: NonNegativeFloat = advanced(
         "decoupled weight decay, except for LayerNorm and biases", 0.01
@@ -86,7 +85,11 @@ class LoopSection(Section):
     gradient_clip_norm: NonNegativeFloat = advanced(
         "maximum global norm of the gradients (0: no clipping)", 1.0
     )
-    schedule: str = advanced("learning-rate schedule after warm-up", "linear", choices=SCHEDULES)
+    schedule: str = advanced(
+        "learning-rate schedule after warm-up",
+        "linear",
+        choices=("linear", "constant", "cosine", "polynomial", "trapezoidal"),
+    )
     cooldown_proportion: Fraction = advanced(
         "fraction of the steps for the final linear decay to 0 of the trapezoidal schedule", 0.1
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections.abc import Callable, Iterator
 from typing import Annotated, ClassVar
 
 from bert_tf.base.errors import check_packages
-from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT
+from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT, Format
 from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option, optional
 from bert_tf.config.sections.embedding import POOLINGS
 
@@ -93,50 +94,51 @@ class ExportConfig(Section):
     def languages(self) -> list[str] | None:
         return None if self.language is None else self.language.replace(" ", "").split(",")
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
-        faults += [
-            f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
-            "multilingual, …, separated by commas"
-            for code in self.languages or []
-            if not _LANGUAGE.fullmatch(code)
-        ]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        for code in self.languages or []:
+            if not _LANGUAGE.fullmatch(code):
+                yield (
+                    f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
+                    "multilingual, …, separated by commas"
+                )
         if self.license is not None and not _LICENSE.fullmatch(self.license):
-            faults.append(
+            yield (
                 f"license: {self.license!r} is not an id of a license; expected one of "
                 "https://hf.co/docs/hub/repositories-licenses: apache-2.0, mit, cc-by-4.0, other, …"
             )
         if self.base_model is not None and not _HUB_ID.fullmatch(self.base_model):
-            faults.append(
+            yield (
                 f"base_model: {self.base_model!r} is not an id of the Hub; expected a name such "
                 "as google-bert/bert-base-uncased"
             )
-        for key in ("pooling", "normalize"):
-            if getattr(self, key) is not None and not _FORMATS[self.format].has_pooling:
-                able = [name for name, entry in _FORMATS.items() if entry.has_pooling]
-                faults.append(self._no_meaning(key, able))
-        if self.precision == INT8 and _FORMATS[self.format].quantizer is None:
-            able = [name for name, entry in _FORMATS.items() if entry.quantizer is not None]
-            faults.append(self._no_meaning("precision", able))
+        if self.pooling is not None:
+            yield from self._unable("pooling", lambda entry: entry.has_pooling)
+        if self.normalize is not None:
+            yield from self._unable("normalize", lambda entry: entry.has_pooling)
+        if self.precision == INT8:
+            yield from self._unable("precision", lambda entry: entry.quantizer is not None)
         if (self.precision == INT8) != (self.calibrate is not None):
-            faults.append(
+            yield (
                 "calibrate: labeled rows are needed for --precision int8, and have no meaning "
                 "without it; give both or none"
             )
-        for key, default in (("layout", FOLDER), ("inputs", TEXT)):
-            if getattr(self, key) != default and key not in _FORMATS[self.format].options:
-                able = [name for name, entry in _FORMATS.items() if key in entry.options]
-                faults.append(self._no_meaning(key, able))
-        return faults
+        if self.layout != FOLDER:
+            yield from self._unable("layout", lambda entry: "layout" in entry.options)
+        if self.inputs != TEXT:
+            yield from self._unable("inputs", lambda entry: "inputs" in entry.options)
+
+    def _unable(self, key: str, is_able: Callable[[Format], bool]) -> Iterator[str]:
+        """The fault of a key that only some other formats have a meaning for."""
+        able = [name for name, entry in _FORMATS.items() if is_able(entry)]
+        if self.format not in able:
+            yield f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
 
     def check_installed(self) -> None:
         entry = _FORMATS[self.format]
         entry.check_installed()
         if self.precision == INT8 and entry.quantizer is not None:
             check_packages("--precision int8", [entry.quantizer], extra=entry.quantizer)
-
-    def _no_meaning(self, key: str, able: list[str]) -> str:
-        return f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,13 +166,12 @@ class ImportWeightsConfig(Section):
     )
     layers: str | None = optional("source layers to keep, counted from 0: '0,2,4' (default: all)")
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.layers is not None and not _LAYERS.fullmatch(self.layers):
-            faults.append(f"layers: expected numbers such as 0,2,4, got {self.layers!r}")
+            yield f"layers: expected numbers such as 0,2,4, got {self.layers!r}"
         elif any(first >= second for first, second in itertools.pairwise(self.chosen_layers)):
-            faults.append(f"layers: {self.layers} must ascend, each layer once")
-        return faults
+            yield f"layers: {self.layers} must ascend, each layer once"
 
     @property
     def chosen_layers(self) -> tuple[int, ...]:

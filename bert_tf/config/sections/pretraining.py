@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from bert_tf.config.bert import SIZES
@@ -48,11 +49,11 @@ class TrainingPhase(Section):
         "fraction of the steps for warm-up, if the phase has its own learning_rate", 0.1
     )
 
-    def faults(self) -> list[str]:
-        faults = [] if self.data else ["data: is missing: directory of TFRecords"]
+    def faults(self) -> Iterator[str]:
+        if not self.data:
+            yield "data: is missing: directory of TFRecords"
         if bool(self.steps) == bool(self.fraction):
-            faults.append("steps: give either steps or fraction, above 0")
-        return faults
+            yield "steps: give either steps or fraction, above 0"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,14 +117,15 @@ class TrainConfig(LoopSection):
             by_steps = sum(phase.steps for phase in self.phases)
             object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)
 
-    def faults(self) -> list[str]:
-        faults = []
+    def faults(self) -> Iterator[str]:
         named = [name for name in ("size", "model_config", "init") if getattr(self, name)]
         if len(named) != 1:
             got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
-            faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
-        faults += _phase_faults(self) if self.phases else []
-        return faults or _warmup_faults(self)
+            yield f"size: give exactly one of --size, --model-config and --init; got {got}"
+        faults = list(_phase_faults(self)) if self.phases else []
+        yield from faults
+        if len(named) == 1 and not faults:
+            yield from _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
         """Steps of every phase; a single number without phases."""
@@ -140,39 +142,36 @@ class TrainConfig(LoopSection):
         return sum(self.phase_steps())
 
 
-def _phase_faults(config: TrainConfig) -> list[str]:
-    faults = []
+def _phase_faults(config: TrainConfig) -> Iterator[str]:
     if config.data:
-        faults.append("data: every phase has data of its own; leave --data out")
+        yield "data: every phase has data of its own; leave --data out"
     if config.early_stop_evals:
-        faults.append("early_stop_evals: a run with phases goes through all of them; set it to 0")
+        yield "early_stop_evals: a run with phases goes through all of them; set it to 0"
     if config.max_minutes:
-        faults.append("max_minutes: a run with phases ends by its steps; set it to 0")
+        yield "max_minutes: a run with phases ends by its steps; set it to 0"
+    total = sum(phase.fraction for phase in config.phases)
     by_fraction = [bool(phase.fraction) for phase in config.phases]
     if len(set(by_fraction)) > 1:
-        faults.append("phases: give all of them steps or all of them a fraction")
-    elif by_fraction[0] and abs(sum(phase.fraction for phase in config.phases) - 1.0) > 1e-6:
-        total = sum(phase.fraction for phase in config.phases)
-        faults.append(f"phases: the fractions add up to {total:g}; they must add up to 1")
+        yield "phases: give all of them steps or all of them a fraction"
+    elif by_fraction[0] and abs(total - 1.0) > 1e-6:
+        yield f"phases: the fractions add up to {total:g}; they must add up to 1"
     elif min(config.phase_steps()) < 1:
-        faults.append(f"phases: one of them has no step; the steps are {config.phase_steps()}")
+        yield f"phases: one of them has no step; the steps are {config.phase_steps()}"
     elif config.steps != config.total_steps:
-        faults.append(
+        yield (
             f"steps: is {config.steps}, but the steps of the phases add up to "
             f"{config.total_steps}; leave it out"
         )
-    return faults
 
 
-def _warmup_faults(config: TrainConfig) -> list[str]:
+def _warmup_faults(config: TrainConfig) -> Iterator[str]:
     """Checks that schedules are longer than their warm-up."""
     if config.phases and config.phases[0].learning_rate is not None:
-        return []
+        return
     starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]
     steps = sum(config.phase_steps()[: starts[0] if starts else None])
-    if config.warmup_steps <= steps:
-        return []
-    return [
-        f"warmup_steps: is {config.warmup_steps}, but the learning rate has {steps} steps in all "
-        "to rise and decay in; lower it, or raise steps"
-    ]
+    if config.warmup_steps > steps:
+        yield (
+            f"warmup_steps: is {config.warmup_steps}, but the learning rate has {steps} steps in "
+            "all to rise and decay in; lower it, or raise steps"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from bert_tf.config.section import Bounds, Section, advanced, option
@@ -28,13 +29,12 @@ class RunnerConfig(Section):
         "Beam pipeline options, as on the command line of Beam (--flink_master=host:8081)", ()
     )
 
-    def faults(self) -> list[str]:
-        if self.runner not in ("local", "prism") or self.workers <= MAX_LOCAL_WORKERS:
-            return []
-        return [
-            f"workers: is {self.workers}, all of them processes of this machine; use at most "
-            f"{MAX_LOCAL_WORKERS}, or 0 for as many as pay off"
-        ]
+    def faults(self) -> Iterator[str]:
+        if self.runner in ("local", "prism") and self.workers > MAX_LOCAL_WORKERS:
+            yield (
+                f"workers: is {self.workers}, all of them processes of this machine; use at most "
+                f"{MAX_LOCAL_WORKERS}, or 0 for as many as pay off"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -55,15 +55,11 @@ class ColumnsSection(TableSection):
     )
     batch_tokens: BatchTokens = batch_tokens_option()
 
-    def faults(self) -> list[str]:
-        return [
-            *super().faults(),
-            *(
-                f"columns: expected INPUT=COLUMN (text=body), got {entry!r}"
-                for entry in self.columns
-                if not all(entry.partition("="))
-            ),
-        ]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        for entry in self.columns:
+            if not all(entry.partition("=")):
+                yield f"columns: expected INPUT=COLUMN (text=body), got {entry!r}"
 
     def check_installed(self) -> None:
         if self.engine != AUTO:
@@ -140,20 +136,15 @@ class ScoreConfig(ColumnsSection):
         "rows to read, sort by length and write at once", 8192, affects_output=False
     )
 
-    def faults(self) -> list[str]:
-        faults = [
-            *super().faults(),
-            *(
-                f"rename: expected NAME=COLUMN, got {entry!r}"
-                for entry in self.rename
-                if not all(entry.partition("="))
-            ),
-        ]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        for entry in self.rename:
+            if not all(entry.partition("=")):
+                yield f"rename: expected NAME=COLUMN, got {entry!r}"
         try:
             top_of(self.scores)
         except ValueError as error:
-            faults.append(f"scores: {error}")
-        return faults
+            yield f"scores: {error}"
 
 
 def top_of(scores: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.config.section import Bounds, Section, advanced, option
@@ -55,16 +56,15 @@ class RowSection(Section):
                 found.update(dict.fromkeys(names, key))
         return found
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         try:
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
         except LookupError:
-            faults.append(
+            yield (
                 f"encoding: {self.encoding!r} is not known; the usual ones are utf-8, latin-1, "
                 "cp1252, utf-16, gb18030, shift_jis"
             )
-        return faults
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.config.section import Bounds, Fraction, option, optional
@@ -29,20 +29,19 @@ class TableTaskConfig(FinetuneConfig):
         choices=LONG_TEXTS,
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         least = 3 if self.text_pair_column is None else 5
         if self.sequence_length < least:
-            faults.append(
+            yield (
                 f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
                 f"[SEP]; use at least {least}"
             )
         if self.long_texts != HEAD and self.text_pair_column is not None:
-            faults.append(
+            yield (
                 f"long_texts: {self.long_texts} needs a single text per row; leave out "
                 "text_pair_column, or use head"
             )
-        return faults
 
     @property
     def remedy_for_long_texts(self) -> str:
@@ -66,14 +65,13 @@ class DistillationConfig(TableTaskConfig):
         0.5,
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.unlabeled is not None and not (self.teacher and self.distill_weight):
-            faults.append(
+            yield (
                 "unlabeled: such rows are learned from a teacher; give --teacher and a "
                 "--distill-weight above 0, or leave it out"
             )
-        return faults
 
     @property
     def more_inputs(self) -> dict[str, str | None]:

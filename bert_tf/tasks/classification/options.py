@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option, optional
@@ -58,18 +59,17 @@ class ClassificationConfig(SoftLabelConfig):
         choices=(UNCALIBRATED, TEMPERATURE),
     )
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         try:
             parse_class_weights(self.class_weights)
         except ValueError as error:
-            faults.append(f"class_weights: {error}")
+            yield f"class_weights: {error}"
         if self.calibration != UNCALIBRATED and not self.evaluates:
-            faults.append(
+            yield (
                 "calibration: needs rows to fit it on; give --eval or an --eval-fraction above 0, "
                 "or leave it out"
             )
-        return faults
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,12 +79,11 @@ class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
     # Of two bases, dataclasses take the fields of the first.
     report_to: tuple[str, ...] = no_trackers()
 
-    def faults(self) -> list[str]:
+    def faults(self) -> Iterator[str]:
         """Rejects a teacher, who may have seen the rows that a fold leaves out."""
-        faults = super().faults()
+        yield from super().faults()
         if self.teacher is not None:
-            faults.append("teacher: may have learned the labels that are looked at; leave it out")
-        return faults
+            yield "teacher: may have learned the labels that are looked at; leave it out"
 
 
 CLASSIFICATION = TaskDeclaration(

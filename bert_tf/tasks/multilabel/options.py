@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import NonNegativeInt, option
@@ -63,16 +64,15 @@ class MultiLabelConfig(SoftLabelConfig):
         """`label_names`, of which several may be in one text."""
         return names_in(self.label_names)
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if len(self.label_column) > 1 and self.label_names:
-            faults.append(
+            yield (
                 "label_names: with several label_column these are the names of the labels; leave "
                 "one of the two out"
             )
         for key, names in (("label_names", self.names), ("label_column", self.label_column)):
-            faults += repeated_names(key, names)
-        return faults
+            yield from repeated_names(key, names)
 
 
 MULTILABEL = TaskDeclaration(

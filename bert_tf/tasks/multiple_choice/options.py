@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import NonNegativeInt, option, optional
@@ -62,14 +62,13 @@ class MultipleChoiceConfig(FinetuneConfig):
     max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = best_metric_option(*METRICS)
 
-    def faults(self) -> list[str]:
-        faults = super().faults()
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.sequence_length < _LEAST_LENGTH:
-            faults.append(
+            yield (
                 f"max_seq_length: {self.max_seq_length} leaves no token of a context and a choice "
                 f"beside [CLS] and [SEP]; use at least {_LEAST_LENGTH}"
             )
-        return faults
 
 
 def choices_fault(values: Mapping[str, Any]) -> Fault | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.config.section import Bounds, NonNegativeInt, option, optional
@@ -119,27 +120,25 @@ class SimilarityConfig(FinetuneConfig):
     def selection_metric(self) -> str:
         return self.best_metric or self.own_metrics[0]
 
-    def faults(self) -> list[str]:
-        return [
-            *super().faults(),
-            *self._faults_of_options(),
-            *(self._faults_of_batches() if self.compares_rows else []),
-        ]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        yield from self._faults_of_options()
+        if self.compares_rows:
+            yield from self._faults_of_batches()
 
-    def _faults_of_options(self) -> list[str]:
-        faults = []
+    def _faults_of_options(self) -> Iterator[str]:
         if self.sequence_length < _LEAST_LENGTH:
-            faults.append(
+            yield (
                 f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
                 f"[SEP]; use at least {_LEAST_LENGTH}"
             )
         if self.best_metric in self.metrics and self.best_metric not in self.own_metrics:
-            faults.append(
+            yield (
                 f"best_metric: {self.best_metric} is not measured on such rows; choose one of "
                 f"{', '.join((*self.own_metrics, 'loss'))}"
             )
         if self.loss == TRIPLET and len(self.negative_columns) > 1:
-            faults.append(
+            yield (
                 f"negative_column: {TRIPLET} takes one negative of each row; use loss {RANKING} "
                 "for several"
             )
@@ -151,27 +150,24 @@ class SimilarityConfig(FinetuneConfig):
             ("triplet_distance", (TRIPLET,)),
         ):
             if getattr(self, key) not in (None, ()) and self.loss not in losses:
-                faults.append(
+                yield (
                     f"{key}: has no meaning for loss {self.loss}; it is for {' and '.join(losses)}"
                 )
-        return faults
 
-    def _faults_of_batches(self) -> list[str]:
-        faults = []
+    def _faults_of_batches(self) -> Iterator[str]:
         why = f"{self.loss} compares each row with all others of its batch"
         if self.batch_size < 2:
-            faults.append(f"batch_size: {why}; use at least 2")
+            yield f"batch_size: {why}; use at least 2"
         if self.gradient_accumulation_steps > 1:
-            faults.append(
+            yield (
                 f"gradient_accumulation_steps: {why}, which the parts of a batch would not be; "
                 f"use 1, or loss {TRIPLET}"
             )
         if self.strategy != "default":
-            faults.append(
+            yield (
                 f"strategy: {why}, of which each replica would see a part; use default, or loss "
                 f"{TRIPLET}"
             )
-        return faults
 
 
 SIMILARITY = TaskDeclaration(

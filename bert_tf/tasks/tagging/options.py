@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import NonNegativeInt, PositiveInt, option, optional
@@ -82,14 +83,14 @@ class TaggingConfig(FinetuneConfig):
     def names(self) -> tuple[str, ...]:
         return names_in(self.tag_names)
 
-    def faults(self) -> list[str]:
-        faults = [*super().faults(), *repeated_names("tag_names", self.names)]
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        yield from repeated_names("tag_names", self.names)
         if self.sequence_length < _LEAST_SEQUENCE:
-            faults.append(
+            yield (
                 f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
                 f"[SEP]; use at least {_LEAST_SEQUENCE}"
             )
-        return faults
 
 
 TAGGING = TaskDeclaration(
