@@ -51,6 +51,7 @@ OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
 
 NO_BFLOAT16 = "ONEDNN_MAX_CPU_ISA excludes bfloat16"
+NO_OPENVINO = "OpenVINO crashes where ONEDNN_MAX_CPU_ISA excludes bfloat16"
 # Files of few and long tests run first, so that no worker is left alone with one at the end.
 LONG_FILES = (
     "test_processors",
@@ -78,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def skip_low_precision_products() -> None:
-    """Has tests end as skipped where they trace a product that TensorFlow would abort on."""
+    """Has tests end as skipped where TensorFlow or OpenVINO would end the process."""
     from tensorflow.python.ops import gen_linalg_ops, gen_math_ops
 
     def skipping(product):
@@ -98,6 +99,8 @@ def skip_low_precision_products() -> None:
     ):
         for name in names:
             setattr(module, name, skipping(getattr(module, name)))
+    if openvino := sys.modules.get("openvino"):
+        openvino.Core.compile_model = lambda *_, **__: pytest.skip(NO_OPENVINO)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -82,6 +82,18 @@ def model_fault(folder, entry):
     return None if task == "easy" else f"cannot run {task}"
 
 
+def test_openvino_is_passed_over_where_it_would_crash(monkeypatch, tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    for file in ENGINES["openvino"].needed_files:
+        (tmp_path / file).touch()
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    entry = ENGINES["openvino"]
+    assert entry.fault(tmp_path).startswith("would crash with ONEDNN_MAX_CPU_ISA")
+    if entry.is_installed():
+        with pytest.raises(UsageError, match="--engine openvino: would crash.*let --engine auto"):
+            resolve_engine("openvino", tmp_path)
+
+
 def test_a_name_of_no_engine_is_refused(tmp_path):
     with pytest.raises(UsageError, match="engine 'opnvino' is not known; take one of auto, openv"):
         resolve_engine("opnvino", tmp_path)
