@@ -1,10 +1,10 @@
-"""Scores the lines of text files in a Beam pipeline of your own.
+"""Score the lines of text files in your own Beam pipeline.
 
     bert-pipeline export --run complaints --output complaints-model
     python examples/beam_inference.py --model complaints-model --input 'mails/*.txt' --output scored
 
-Beam's own options (`--runner=FlinkRunner`, ...) follow those above. The model must be on a disk
-that all workers see.
+Add Beam options (`--runner=FlinkRunner`, ...) after these flags. The model must be on a disk that
+all workers can read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def to_json(result: PredictionResult) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True, help="folder written by `bert-pipeline export`")
-    parser.add_argument("--input", required=True, help="glob of text files, a text per line")
-    parser.add_argument("--output", required=True, help="prefix of the JSON lines to write")
+    parser.add_argument("--input", required=True, help="glob of text files, one text per line")
+    parser.add_argument("--output", required=True, help="prefix of the output files (JSON lines)")
     options, beam_options = parser.parse_known_args(arguments)
     with beam.Pipeline(options=PipelineOptions(beam_options)) as pipeline:
         (

@@ -184,7 +184,7 @@ def report(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Shows runs of train and finetune side by side as one web page.
+    """Writes a web page that compares runs of train and finetune.
 
     The page has their curves, settings, data and evaluations, and needs no network. Unfinished
     runs are shown up to their latest step.
@@ -211,7 +211,7 @@ def report(
 def verify(paths: tuple[str, ...], as_json: bool) -> int:
     """Compares the files of artifacts with the SHA-256 checksums in their manifests.
 
-    Reads every file in full. Exits with 1 if a file is missing or has changed.
+    Reads every file completely. Exits with code 1 if a file is missing or has changed.
 
     \b
     Example:

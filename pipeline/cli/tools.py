@@ -134,7 +134,7 @@ def _installed_weights() -> str:
 )
 @verbose_option
 def try_(model: str, port: int, verbose: bool) -> None:
-    """Serves a page to try a model in the browser: type a text, see the predictions.
+    """Serves a local page to try a model in the browser: type a text, see the predictions.
 
     MODEL is an export, a run of finetune, or its best/. Label probabilities are shown as bars,
     answers and entities are marked in the text. The page is only served on 127.0.0.1, and texts

@@ -136,7 +136,7 @@ def check_splitter_installed(name: str) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabConfig(CorpusSection):
-    """Counts the words of a corpus and learns a WordPiece vocabulary from them."""
+    """Learns a WordPiece vocabulary from the words of a corpus."""
 
     section_name: ClassVar[str] = "vocab"
 

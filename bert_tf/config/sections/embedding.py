@@ -74,7 +74,7 @@ class TextVectorsSection(TableSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedConfig(TextVectorsSection):
-    """Writes a vector for the text of every input row, in input order, or with --tokens one for
+    """Writes an embedding of every input row's text, in input order, or with --tokens one for
     each token.
     """
 
@@ -107,7 +107,7 @@ class EmbedConfig(TextVectorsSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig(TextVectorsSection):
-    """Finds the nearest texts of a corpus for every query, by the vectors of a model."""
+    """Finds the nearest texts of a corpus for every query, by the embeddings of a model."""
 
     section_name: ClassVar[str] = "search"
 

@@ -16,7 +16,7 @@ BatchTokens = Annotated[int, Bounds(1, 100_000_000)]
 
 
 def batch_tokens_option() -> Any:
-    return advanced("tokens per batch, padding included", 2048, affects_output=False)
+    return advanced("tokens per batch, including padding", 2048, affects_output=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,6 +70,6 @@ class RowSection(Section):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
     max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
-        "maximum memory for the rows of one file, which training and evaluation load at once",
+        "maximum memory for the rows of a file that is loaded completely, as in finetune",
         4000.0,
     )

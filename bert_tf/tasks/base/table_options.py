@@ -61,7 +61,7 @@ class DistillationConfig(TableTaskConfig):
         "rows without labels for distillation from --teacher", reads="table"
     )
     distill_weight: Fraction = option(
-        "with --teacher: fraction of the loss for distillation; the rest is the loss of the labels",
+        "with --teacher: weight of the distillation loss; the label loss has the remaining weight",
         0.5,
     )
 

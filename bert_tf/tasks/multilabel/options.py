@@ -35,21 +35,21 @@ METRICS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelConfig(SoftLabelConfig):
-    """Fine-tunes a classifier that gives a text, or a pair of texts, any number of labels."""
+    """Fine-tunes a classifier that assigns any number of labels to a text or a pair of texts."""
 
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     label_column: tuple[str, ...] = option(  # type: ignore[assignment]
-        "column of the labels: a list, or a text with separators; if repeated, columns of 0 or "
-        "1 named after their labels",
+        "column of the labels: a list, or a string with separators; if repeated, one column of "
+        "0 or 1 per label, named after it",
         ("label",),
     )
     label_names: tuple[str, ...] = option(
-        "names of labels that a file has as numbers from 0, or as a list of zeros and ones: A,B,C",
+        "names of labels that the file has as ids from 0, or as a list of zeros and ones: A,B,C",
         (),
     )
-    label_separator: str = option("separator of labels in a text", SEPARATOR)
+    label_separator: str = option("separator of labels in a string", SEPARATOR)
     max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
     thresholds: str = option(
         "minimum probability of a predicted label: best F1 on the evaluation rows, for all "

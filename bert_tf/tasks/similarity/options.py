@@ -42,7 +42,7 @@ _SCORE = ("score", "similarity", "label", "similarity_score")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityConfig(FinetuneConfig):
-    """Fine-tunes a model whose vectors of similar texts are near each other."""
+    """Fine-tunes a model whose embeddings of similar texts are close."""
 
     metrics: ClassVar[tuple[str, ...]] = (*SCORE_METRICS, *TRIPLET_METRICS)
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
@@ -172,7 +172,7 @@ class SimilarityConfig(FinetuneConfig):
 
 SIMILARITY = TaskDeclaration(
     name="similarity",
-    summary="vectors of texts, and the similarity of two texts",
+    summary="embeddings of texts, and the similarity of two texts",
     options=SimilarityConfig,
     example=(
         "bert-pipeline finetune similarity --train pairs.csv --eval dev.csv --init bert "

@@ -59,11 +59,11 @@ class TaggingConfig(FinetuneConfig):
         "sentence_id, Sentence # and similar)"
     )
     tag_names: tuple[str, ...] = option(
-        "names of tags that a file has as numbers from 0: O,B-PER,I-PER", ()
+        "names of tags that the file has as ids from 0: O,B-PER,I-PER", ()
     )
     scheme: str = option(
-        "tagging scheme of entities (auto: detect from the tags; plain: each tag is a label of "
-        "its own)",
+        "tagging scheme of entities (auto: detect from the tags; plain: each tag is a separate "
+        "label)",
         AUTO,
         choices=(AUTO, *SCHEMES, PLAIN),
     )
