@@ -130,7 +130,7 @@ class FinetuneConfig(TableSection, LoopSection):
     init: str = option(
         "model directory, run directory or HuggingFace folder to start from", reads="model"
     )
-    max_train_rows: NonNegativeInt = advanced("train only on the first rows (0: all)", 0)
+    max_train_rows: NonNegativeInt = advanced("number of first rows to train on (0: all)", 0)
     max_seq_length: NonNegativeInt = sequence_length_option()
     epochs: Annotated[float, Bounds(maximum=1_000_000.0, above=0.0)] = option(
         "passes over the training rows", 3.0
@@ -146,14 +146,14 @@ class FinetuneConfig(TableSection, LoopSection):
     )
     grid: str | None = optional(
         "train with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
-        "'published' for the grid of the small BERTs, restricted by such values"
+        "'published' for the grid of the small BERTs, which such values restrict"
     )
     freeze_layers: NonNegativeInt = option(
-        "number of encoder layers to freeze, counted from the embeddings, which are frozen with "
-        "them (0: none)",
+        "number of encoder layers to freeze, from the bottom, together with the embeddings (0: "
+        "none)",
         0,
     )
-    warmup_proportion: Fraction = option("fraction of the steps for warm-up", 0.1)
+    warmup_proportion: Fraction = option("fraction of the steps for warmup", 0.1)
     gradient_accumulation_steps: PositiveInt = advanced(
         "micro-batches per batch, to save memory", 1
     )
@@ -265,7 +265,7 @@ def no_trackers() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsConfig(FinetuneConfig):
-    """Finds labeled rows whose label is likely wrong, by predictions of models that were fine-tuned
+    """Finds rows that are likely mislabeled, by predictions of models that were fine-tuned
     on other rows.
     """
 

@@ -86,7 +86,7 @@ class LoopSection(Section):
         "maximum global norm of the gradients (0: no clipping)", 1.0
     )
     schedule: str = advanced(
-        "learning-rate schedule after warm-up",
+        "learning-rate schedule after warmup",
         "linear",
         choices=("linear", "constant", "cosine", "polynomial", "trapezoidal"),
     )
@@ -104,10 +104,10 @@ class LoopSection(Section):
         affects_output=False,
     )
     checkpoint_minutes: NonNegativeFloat = advanced(
-        "minutes between checkpoints (0: only those of checkpoint_every)", 5.0, affects_output=False
+        "minutes between checkpoints (0: only use checkpoint_every)", 5.0, affects_output=False
     )
     checkpoint_every: NonNegativeInt = advanced(
-        "steps between checkpoints (0: only those of checkpoint_minutes)", 0, affects_output=False
+        "steps between checkpoints (0: only use checkpoint_minutes)", 0, affects_output=False
     )
     keep_checkpoints: Annotated[int, Bounds(minimum=2)] = advanced(
         "number of latest checkpoints to keep", 3, affects_output=False

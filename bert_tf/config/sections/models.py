@@ -63,13 +63,12 @@ class ExportConfig(Section):
         choices=(TEXT, IDS),
     )
     precision: str = option(
-        "int8: also write a graph with 8-bit integer matrix products, which score then prefers "
-        "to the float32 graph",
+        "int8: also write a graph with 8-bit integer matrix products, which score uses by default",
         FLOAT32,
         choices=(FLOAT32, INT8),
     )
     calibrate: str | None = optional(
-        "labeled rows, as for evaluation, to calibrate int8 with and to measure it on",
+        "labeled rows to calibrate and evaluate the int8 graph on",
         reads="table",
     )
     max_metric_drop: NonNegativeFloat = option(
@@ -86,8 +85,8 @@ class ExportConfig(Section):
         "from the card of an exported folder)"
     )
     base_model: str | None = optional(
-        "Hub id of the pretrained weights for the model card (default: from the cache of the "
-        "Hub client if they are there)"
+        "Hub id of the pretrained weights for the model card (default: detected if they are in "
+        "the cache of the Hub client)"
     )
 
     @property

@@ -42,11 +42,11 @@ class TrainingPhase(Section):
         "micro-batches per batch (default: train.gradient_accumulation_steps)"
     )
     learning_rate: PositiveFraction | None = optional(
-        "peak learning rate of a new warm-up and decay that start with the phase (default: "
+        "peak learning rate of a new schedule (warmup and decay) for the phase (default: "
         "continue the schedule)"
     )
     warmup_proportion: Fraction = option(
-        "fraction of the steps for warm-up, if the phase has its own learning_rate", 0.1
+        "fraction of the steps for warmup, if the phase has its own learning_rate", 0.1
     )
 
     def faults(self) -> Iterator[str]:
@@ -70,7 +70,12 @@ class TrainConfig(LoopSection):
         "the keys " + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
         (),
     )
-    size: str | None = optional("model size", choices=tuple(SIZES), common=True)
+    size: str | None = optional(
+        "model size, as layers x hidden size: tiny (2 x 128), mini (4 x 256), small (4 x 512), "
+        "medium (8 x 512), base (12 x 768), large (24 x 1024)",
+        choices=tuple(SIZES),
+        common=True,
+    )
     model_config: str | None = optional(
         "config.json of HuggingFace or Google, instead of --size", common=True, reads="file"
     )
@@ -93,15 +98,15 @@ class TrainConfig(LoopSection):
     max_ngram_size: NgramSize = masking_option("max_ngram_size")
     random_tokens: str = masking_option("random_tokens", where=_UNMASKED)
     packing: str = advanced(
-        "pack several short sequences into one row, batch_size of them per step on average "
-        "(auto: if this saves at least 1/6 of the rows)",
+        "pack several short sequences into a row; a step still has batch_size sequences on "
+        "average (auto: if this saves at least 1/6 of the rows)",
         "auto",
         choices=("auto", "on", "off"),
     )
     learning_rate: PositiveFraction = option("peak learning rate", 1e-4)
-    warmup_steps: NonNegativeInt = option("steps of linear warm-up (0: use warmup_proportion)", 0)
+    warmup_steps: NonNegativeInt = option("steps of linear warmup (0: use warmup_proportion)", 0)
     warmup_proportion: Fraction = advanced(
-        "fraction of the steps for warm-up if warmup_steps is 0", 0.1
+        "fraction of the steps for warmup if warmup_steps is 0", 0.1
     )
     eval_every: PositiveInt = advanced("steps between evaluations on the eval shards", 1000)
     eval_examples: NonNegativeInt = advanced("examples per evaluation (0: all)", 2000)
@@ -109,7 +114,7 @@ class TrainConfig(LoopSection):
         "training steps per tf.function call (0: automatic)", 0, affects_output=False
     )
     dry_run: bool = option(
-        "show the training plan, the computation of a step and its memory, without training", False
+        "show the training plan and the memory of a step, without training", False
     )
 
     def __post_init__(self) -> None:

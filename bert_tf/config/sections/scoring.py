@@ -79,7 +79,7 @@ class EvaluateConfig(ColumnsSection):
     )
     output: str = option("output directory for metrics.json and predictions", writes="folder")
     label_column: tuple[str, ...] | None = model_column(
-        "column of the label; repeatable if each label has its own"
+        "column of the label; repeatable if there is one column per label"
     )
     tag_column: str | None = model_column("column of the tags")
     entities_column: str | None = model_column("column of the entities")
