@@ -323,7 +323,7 @@ def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
 
 
 def _convert_number(kind: type, raw: Any) -> int | float:
-    expected = "a whole number" if kind is int else "a number"
+    expected = "an integer" if kind is int else "a number"
     fault = ValueError(f"expected {expected}, got {shown(raw)}")
     if isinstance(raw, bool):
         raise fault
@@ -331,7 +331,7 @@ def _convert_number(kind: type, raw: Any) -> int | float:
         try:
             return int(raw)
         except (TypeError, ValueError):
-            pass  # "1e6" is a whole number too
+            pass  # "1e6" is an integer too
     try:
         value = float(raw)
     except (TypeError, ValueError):

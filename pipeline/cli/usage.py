@@ -107,7 +107,7 @@ def explain_usage(error: click.ClickException) -> str:
     message = error.format_message().rstrip(".")
     if isinstance(error, click.exceptions.BadParameter) and error.param is not None:
         message = f"{_spelling(error.param)}: {error.message.rstrip('.')}"
-        message = message.replace("valid integer range", "whole number")
+        message = message.replace("valid integer range", "valid integer")
     if isinstance(error, click.MissingParameter) and error.param is not None:
         message = f"{_spelling(error.param)} is missing"
     if isinstance(error, click.NoSuchOption):

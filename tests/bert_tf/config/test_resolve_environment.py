@@ -42,7 +42,7 @@ def test_variables_of_another_task_are_left_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("BERT_PIPELINE_TRAIN_STEPS", "ten", "BERT_PIPELINE_TRAIN_STEPS: expected a whole number"),
+        ("BERT_PIPELINE_TRAIN_STEPS", "ten", "BERT_PIPELINE_TRAIN_STEPS: expected an integer"),
         (
             "BERT_PIPELINE_TRAIN_STEP",
             "10",

@@ -11,7 +11,7 @@ TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
     ("arguments", "message"),
     [
         (["pretrain"], "no command 'pretrain'; did you mean 'train'? (see bert-pipeline --help)\n"),
-        (["train", "--steps", "many"], "error: --steps: expected a whole number, got 'many'\n"),
+        (["train", "--steps", "many"], "error: --steps: expected an integer, got 'many'\n"),
         (["train"], "error: --data is missing: directory of TFRecords made by preprocess (or set "),
         (["finetune"], "error: name a task: bert-pipeline finetune " + "|".join(TASKS) + "\n"),
         (["import-weights"], "error: name a source: bert-pipeline import-weights SOURCE (folder "),
