@@ -25,7 +25,8 @@ _HEAD = """\
 # Configuration
 
 All config keys by section, as listed by `COMMAND --help-all`. A config file (`--config FILE.yaml`)
-has one section per command; sections of other commands are ignored. Values are parsed by the type
+has one section per command; sections of other commands are ignored. Keys that several commands have
+are described once, and linked. Values are parsed by the type
 of their key: a string stays a string even if YAML would convert it (`label_column: no`). Later
 sources override earlier ones: the file, the environment variable `BERT_PIPELINE_SECTION_KEY`,
 `--set section.key=value`, the flag. Set keys without a flag in one of the other ways.
@@ -40,26 +41,46 @@ _NO_FLAG = "-"
 def reference() -> str:
     """The page."""
     parts = [_HEAD]
+    chapters: dict[str, str] = {}  # by the row of each key that they describe
     for name, section in SECTIONS.items():
-        parts += _chapter(f"`{name}`", section, dataclasses.fields(section))
+        parts += _chapter(f"`{name}`", section, dataclasses.fields(section), chapters)
         if section is FinetuneConfig:
             common = {field.name for field in dataclasses.fields(section)}
             for task, declaration in TASKS.items():
                 own = [f for f in dataclasses.fields(declaration.options) if f.name not in common]
-                parts += _chapter(f"`{name}` of {task}", declaration.options, own)
+                parts += _chapter(f"`{name}` of {task}", declaration.options, own, chapters)
     return "\n".join(parts)
 
 
 def _chapter(
-    title: str, section: type[Section], fields: Iterable[dataclasses.Field]
+    title: str,
+    section: type[Section],
+    fields: Iterable[dataclasses.Field],
+    chapters: dict[str, str],
 ) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield "| key | flag | values | default | meaning |"
-    yield "|---|---|---|---|---|"
+    """A table of the keys that no earlier chapter describes, and links to those of the others."""
+    rows: list[str] = []
+    earlier: dict[str, list[str]] = {}  # keys by the chapter that describes them
     for field in fields:
         cells = (f"`{field.name}`", _flag(field), _values(section, field), _default(field))
-        yield f"| {' | '.join(cells)} | {_escaped(field.metadata['doc'])} |"
-    yield ""
+        row = f"| {' | '.join(cells)} | {_escaped(field.metadata['doc'])} |"
+        if row in chapters:
+            earlier.setdefault(chapters[row], []).append(f"`{field.name}`")
+        else:
+            rows.append(row)
+            chapters[row] = title
+    yield f"## {title}\n"
+    if rows:
+        yield "| key | flag | values | default | meaning |"
+        yield "|---|---|---|---|---|"
+        yield from rows
+        yield ""
+    for chapter, names in earlier.items():
+        yield f"As in [{chapter}](#{_anchor(chapter)}): {', '.join(names)}.\n"
+
+
+def _anchor(chapter: str) -> str:
+    return chapter.replace("`", "").replace(" ", "-")
 
 
 def _flag(field: dataclasses.Field) -> str:
