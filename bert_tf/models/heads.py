@@ -130,23 +130,20 @@ class BertPretrainingModel(BertMaskedLM):
 class LinearHeadModel(ModelWithHead):
     """Base of models with dropout, `hidden_dropout_prob`, and a linear layer on the encoder."""
 
-    own_arguments: ClassVar[tuple[str, ...]] = ("num_labels",)
-
-    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+    def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.num_labels = num_labels
         self.dropout = StatelessDropout(
             config.hidden_dropout_prob,
             stream=1 + DROPOUT_STREAMS * config.num_hidden_layers,  # after the encoder's last one
             dtype=self.dtype_policy,
             name="dropout",
         )
-        self.classifier = self._linear(num_labels, "classifier")
+        self.classifier = self._linear(outputs, "classifier")
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
         """Scores texts by their pooled output, or without a pooler every token.
 
-        Returns float32 logits [batch, labels] or [batch, length, labels]. Specials, padding and
+        Returns float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
         tokens that continue a word are scored too: the caller leaves them out.
         """
         states = encoded["pooled_output" if self.has_pooler else "sequence_output"]
@@ -176,6 +173,7 @@ class BertClassifier(LinearHeadModel):
         **kwargs: Any,
     ):
         super().__init__(config, num_labels, **kwargs)
+        self.num_labels = num_labels
         self.problem_type = problem_type
         self._initial_bias = tuple(initial_bias)
 
@@ -219,6 +217,11 @@ class BertTokenClassifier(LinearHeadModel):
     """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3)."""
 
     huggingface_class = "BertForTokenClassification"
+    own_arguments = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels = num_labels
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -244,10 +247,9 @@ class BertMultipleChoice(LinearHeadModel):
     has_pooler = True
     huggingface_class = "BertForMultipleChoice"
     reads_all_tokens = False
-    own_arguments = ()
 
     def __init__(self, config: BertConfig, **kwargs: Any):
-        super().__init__(config, num_labels=1, **kwargs)
+        super().__init__(config, outputs=1, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
         """Scores sequences, int [..., length], of one or two leading axes: float32 [...]."""
