@@ -69,14 +69,12 @@ def resolve(
         ConfigError: with every fault of every source.
         UsageError: if the file cannot be read.
     """
-    values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    if config_file is not None:
-        document = read_yaml_sections(config_file)
-        for name, value in document.get(section.section_name, {}).items():
-            values[name] = value
-            sources[name] = f"{config_file}: {section.section_name}.{name}"
-    found, faults = environment_values(section, os.environ, others or {})
+    others = others or {}
+    fields = {field.name: field for field in dataclasses.fields(section)}
+    document = {} if config_file is None else read_yaml_sections(config_file)
+    values = dict(document.get(section.section_name, {}))
+    sources = {name: f"{config_file}: {section.section_name}.{name}" for name in values}
+    found, faults = environment_values(section, os.environ, others)
     written = [(name, text, variable, variable) for name, (variable, text) in found.items()]
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -89,24 +87,24 @@ def resolve(
             written.append((name, text, f"--set {key}", f"--set {assignment}"))
     for name, text, source, shown_as in written:
         try:
-            values[name], sources[name] = _read_assigned(section, name, text), source
+            values[name], sources[name] = _read_assigned(section, fields.get(name), text), source
         except yaml.YAMLError as error:
             faults.append(f"{shown_as}: not valid YAML: {explain_yaml(error)}")
     for name, value in (flags or {}).items():
         if value is None or value == ():
             continue
-        flag = _spelling(section, name)
+        flag = _spelling(section, name, fields.get(name))
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
             continue
-        if isinstance(value, tuple) and not _takes_several(section, name):
+        if isinstance(value, tuple) and not (name in fields and field_type(section, name).many):
             if len(value) > 1:
                 faults.append(field_given_again(flag, len(value)))
                 continue
             value = value[0]
         values[name], sources[name] = value, flag
-    for name in values.keys() & (others or {}).keys():
-        faults.append(f"{sources[name]}: is for {(others or {})[name]} alone; leave it out")
+    for name in values.keys() & others.keys():
+        faults.append(f"{sources[name]}: is for {others[name]} alone; leave it out")
         del values[name]
     try:
         built = build_section(section, values, sources)
@@ -117,13 +115,7 @@ def resolve(
     return built
 
 
-def _takes_several(section: type[Section], name: str) -> bool:
-    is_known = any(field.name == name for field in dataclasses.fields(section))
-    return is_known and field_type(section, name).many
-
-
-def _spelling(section: type[Section], name: str) -> str:
-    field = next((field for field in dataclasses.fields(section) if field.name == name), None)
+def _spelling(section: type[Section], name: str, field: dataclasses.Field | None) -> str:
     if field is None:  # of another section of this name
         return "--" + name.replace("_", "-")
     if field.metadata["positional"]:
@@ -131,16 +123,15 @@ def _spelling(section: type[Section], name: str) -> str:
     return flag_text(field).partition("/")[0]
 
 
-def _read_assigned(section: type[Section], name: str, text: str) -> Any:
+def _read_assigned(section: type[Section], field: dataclasses.Field | None, text: str) -> Any:
     """Reads the value that `--set` gives a key.
 
     Text stays as written (`@id`, `a: b`, `*.txt`) except quotes, lists and `null` where allowed;
     other keys take YAML.
     """
-    field = next((field for field in dataclasses.fields(section) if field.name == name), None)
     if field is None or not text:
         return text or None
-    kind, many, optional, _ = field_type(section, name)
+    kind, many, optional, _ = field_type(section, field.name)
     try:
         value = read_yaml(text)
     except yaml.YAMLError:

@@ -38,12 +38,12 @@ class Variants(Generic[SectionType]):
         """Builds the section that the key's value chooses, as `bert_tf.config.resolve.resolve`."""
         chosen = self._chosen(config_file, assignments, flags)
         section = self.common if chosen is None else self.sections[chosen]
-        known = _keys(section)
         others: dict[str, list[str]] = {}
         for value, other in self.sections.items():
-            for name in _keys(other) - known:
+            for name in _fields(other).keys() - _fields(section).keys():
                 others.setdefault(name, []).append(value)
-        flag = "" if self._key_field.metadata["positional"] else f"{flag_text(self._key_field)} "
+        key = _fields(self.common)[self.key]
+        flag = "" if key.metadata["positional"] else f"{flag_text(key)} "
         return resolve(
             section,
             config_file=config_file,
@@ -52,33 +52,24 @@ class Variants(Generic[SectionType]):
             others={name: flag + " and ".join(values) for name, values in others.items()},
         )
 
-    @property
-    def _key_field(self) -> dataclasses.Field:
-        fields = dataclasses.fields(self.common)
-        return next(field for field in fields if field.name == self.key)
-
     def _chosen(
         self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
     ) -> str | None:
-        name = self.common.section_name
-        is_positional = self._key_field.metadata["positional"]
+        name, field = self.section_name, _fields(self.common)[self.key]
+        is_positional = field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"
-        found: list[tuple[Any, str]] = []
-        if config_file is not None:
-            document = read_yaml_sections(config_file)
-            if (value := document.get(name, {}).get(self.key)) is not None:
-                found.append((value, f"{config_file}: {name}.{self.key}"))
-        for assignment in assignments:
-            assigned, _, text = assignment.partition("=")
+        document = {} if config_file is None else read_yaml_sections(config_file)
+        found = {f"{config_file}: {name}.{self.key}": document.get(name, {}).get(self.key)}
+        for assigned, _, text in (assignment.partition("=") for assignment in assignments):
             if assigned == f"{name}.{self.key}":
-                found.append((text, f"--set {assigned}"))
-        if (value := flags.get(self.key)) is not None:
-            flag = f"{command} {self.key.upper()}" if is_positional else flag_text(self._key_field)
-            found.append((value, flag))
-        value, source = found[-1] if found else (None, "")
+                found[f"--set {assigned}"] = text
+        flag = f"{command} {self.key.upper()}" if is_positional else flag_text(field)
+        found[flag] = flags.get(self.key)
+        given = [(source, value) for source, value in found.items() if value is not None]
+        source, value = given[-1] if given else ("", None)
         if not is_positional and value in (None, "null", "~"):
             return None
-        if not found:
+        if not given:
             raise ConfigError([f"name a {self.key}: {command} {'|'.join(self.sections)}"])
         if not isinstance(value, str) or value not in self.sections:
             near = difflib.get_close_matches(str(value), self.sections, n=1)
@@ -88,5 +79,5 @@ class Variants(Generic[SectionType]):
         return value
 
 
-def _keys(section: type[Section]) -> set[str]:
-    return {field.name for field in dataclasses.fields(section)}
+def _fields(section: type[Section]) -> dict[str, dataclasses.Field]:
+    return {field.name: field for field in dataclasses.fields(section)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib
 import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import click
@@ -52,6 +52,16 @@ _COMMON = (
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
     click.Option(["--quiet"], is_flag=True, help=QUIET_HELP),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
+)
+_STRICT = click.Option(
+    ["--strict"],
+    is_flag=True,
+    help="exit with code 1 if the health check of the output has warnings; the output is kept",
+)
+_RESUME = click.Option(
+    ["--resume"],
+    is_flag=True,
+    help="resume from the latest checkpoint (the default; logs a line if there is none)",
 )
 _FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
 _LONGEST_EXAMPLE = 90  # characters of a line, indented
@@ -105,7 +115,7 @@ class JobCall:
     def name(self) -> str:
         return self.section.section_name.replace("_", "-")
 
-    @functools.cached_property
+    @cached_property
     def sections(self) -> tuple[AnySection, ...]:
         """Config sections in the order in which the job's `run` takes them."""
         options = {name: task.options for name, task in self.tasks.items()}
@@ -140,40 +150,20 @@ class JobCall:
         return command
 
     def _general_options(self) -> list[click.Parameter]:
-        options: list[click.Parameter] = [*_COMMON]
-        if self.has_rows:
-            help_text = (
-                "exit with code 3 if more rows are rejected than this number (10) or fraction "
-                f"(0.1 or 10%) [default: {self.max_rejects or 'any number'}]"
-            )
-            options.append(
-                click.Option(
-                    ["--max-rejects"],
-                    type=_LimitType(),
-                    default=self.max_rejects,
-                    metavar="N|FRACTION",
-                    help=help_text,
-                )
-            )
-        if self.has_health:
-            options.append(
-                click.Option(
-                    ["--strict"],
-                    is_flag=True,
-                    help="exit with code 1 if the health check of the output has warnings; the "
-                    "output is kept",
-                )
-            )
-        if self.resumes:
-            options.append(
-                click.Option(
-                    ["--resume"],
-                    is_flag=True,
-                    help="resume from the latest checkpoint (the default; logs a line if there is "
-                    "none)",
-                )
-            )
-        return options
+        max_rejects = click.Option(
+            ["--max-rejects"],
+            type=_LimitType(),
+            default=self.max_rejects,
+            metavar="N|FRACTION",
+            help="exit with code 3 if more rows are rejected than this number (10) or fraction "
+            f"(0.1 or 10%) [default: {self.max_rejects or 'any number'}]",
+        )
+        further = (
+            (self.has_rows, max_rejects),
+            (self.has_health, _STRICT),
+            (self.resumes, _RESUME),
+        )
+        return [*_COMMON, *(option for has_it, option in further if has_it)]
 
     def __call__(
         self,
@@ -191,14 +181,13 @@ class JobCall:
         """Returns the exit code."""
         resolved = self.resolve(config, flags, assignments)
         with logged_third_party_output(verbose=verbose) as (own_stderr, log):
+            journal = None if log is None else log.write
             options = RunOptions(
                 overwrite=overwrite,
                 resume=resume,
                 max_rejects=max_rejects,
                 strict=strict,
-                console=Console(
-                    own_stderr, quiet=quiet, journal=None if log is None else log.write
-                ),
+                console=Console(own_stderr, quiet=quiet, journal=journal),
                 log=log,
             )
             try:
@@ -238,22 +227,6 @@ class JobCall:
         self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
         """Builds the sections from YAML, flags and `--set`; raises ConfigError with all faults."""
-        self._check_assignments(assignments)
-        resolved = []
-        for section in self.sections:
-            names = {field.name for _, field in section_fields(section)}
-            sources: dict[str, Any] = {
-                "config_file": config,
-                "assignments": assignments,
-                "flags": {name: value for name, value in flags.items() if name in names},
-            }
-            if isinstance(section, Variants):
-                resolved.append(section.resolve(**sources))
-            else:
-                resolved.append(resolve(section, **sources))
-        return resolved
-
-    def _check_assignments(self, assignments: tuple[str, ...]) -> None:
         read = [section.section_name for section in self.sections]
         others = set(SECTIONS).difference(read)
         faults = [
@@ -263,6 +236,13 @@ class JobCall:
         ]
         if faults:
             raise ConfigError(faults)
+        resolved = []
+        for section in self.sections:
+            make = section.resolve if isinstance(section, Variants) else partial(resolve, section)
+            names = {field.name for _, field in section_fields(section)}
+            own = {name: value for name, value in flags.items() if name in names}
+            resolved.append(make(config_file=config, assignments=assignments, flags=own))
+        return resolved
 
 
 def _note_fork() -> None:

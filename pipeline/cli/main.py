@@ -184,23 +184,20 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
         known = system_error(*failed)
     if isinstance(known, OSError):
         return explain_system_error(known)
-    if "tensorflow" in sys.modules and _is_out_of_memory(error):
-        return (
-            "TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens of "
-            "score, or raise gradient_accumulation_steps where the command has it"
-        )
+    if "tensorflow" in sys.modules:
+        from bert_tf.training.memory import is_out_of_memory
+
+        if is_out_of_memory(error):
+            return (
+                "TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens of "
+                "score, or raise gradient_accumulation_steps where the command has it"
+            )
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")
     return (
         f"unexpected {name}: {message} "
         "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)"
     )
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    from bert_tf.training.memory import is_out_of_memory
-
-    return is_out_of_memory(error)
 
 
 def _name_log(error: Exception) -> None:

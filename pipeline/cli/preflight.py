@@ -65,8 +65,10 @@ def check_request(
     damaged files.
     """
     config = sections[0]
-    if faults := [fault for section in sections for fault in _path_faults(section)]:
-        raise ConfigError(faults)
+    inputs = (each for section in sections for each in _inputs(section))
+    faults = [path_fault(reads, spelling, path) for spelling, reads, path in inputs]
+    if any(faults):
+        raise ConfigError(list(filter(None, faults)))
     for section in sections:
         section.check_installed()
     if isinstance(config, ScoreConfig) and "://" not in config.model:
@@ -104,13 +106,6 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
     if reads in ("folder", "model") and not place.is_dir():
         return f"{spelling} {path}: is a file; name a folder"
     return None
-
-
-def _path_faults(section: Section) -> Iterator[str]:
-    for spelling, reads, path in _inputs(section):
-        fault = path_fault(reads, spelling, path)
-        if fault is not None:
-            yield fault
 
 
 def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:

@@ -61,8 +61,8 @@ class PlainCommand(click.Command):
                 given = ctx.params.get(str(parameter.name)) or ()
                 paths = (given,) if isinstance(given, str) else given
                 faults += [path_fault(kind.reads, _spelling(parameter), path) for path in paths]
-        if found := [fault for fault in faults if fault is not None]:
-            raise ConfigError(found)
+        if any(faults):
+            raise ConfigError(list(filter(None, faults)))
         return super().invoke(ctx)
 
     def get_help(self, ctx: click.Context) -> str:
@@ -143,15 +143,11 @@ def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str
     flag = given[first - 2] if first >= 2 else ""
     if flag not in repeatable or not all(Path(path).exists() for path in left_over):
         return f"{quantity(len(left_over), 'argument')} too many: {shown}"
-    glob = _glob_for([given[first - 1], *left_over])
+    paths = [Path(path) for path in (given[first - 1], *left_over)]
+    ending = collections.Counter(path.suffix for path in paths).most_common(1)[0][0]
+    glob = str(Path(min(str(path.parent) for path in paths), f"*{ending}"))
     return (
         f"{flag} takes one path or quoted glob, but {quantity(len(left_over), 'more path')} "
         f"came after it ({shown}); quote the glob so that the shell does not expand it: "
         f"{flag} {shlex.quote(glob)}"
     )
-
-
-def _glob_for(paths: list[str]) -> str:
-    folders = {str(Path(path).parent) for path in paths}
-    endings = collections.Counter(Path(path).suffix for path in paths)
-    return str(Path(min(folders), f"*{endings.most_common(1)[0][0]}"))
