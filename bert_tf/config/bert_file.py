@@ -128,8 +128,8 @@ def _check_is_bert(path: str | Path, document: dict[str, Any]) -> None:
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             raise UsageError(
-                f"{path}: {key} is {_shortened(document[key])}, which another model than BERT's "
-                f"encoder has; only {expected[0]!r} can be read"
+                f"{path}: {key} is {_shortened(document[key])}, unlike in BERT's "
+                f"encoder; only {expected[0]!r} can be read"
             )
     named = document.get("architectures")
     if named and not (
@@ -142,13 +142,11 @@ def _check_is_bert(path: str | Path, document: dict[str, Any]) -> None:
         )
     foreign = sorted(_OF_OTHER_MODELS & document.keys())
     if foreign:
-        raise UsageError(
-            f"{path}: {foreign[0]} is a key of another model than BERT; only BERT can be read"
-        )
+        raise UsageError(f"{path}: {foreign[0]} is not a key of BERT; only BERT can be read")
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
         raise UsageError(
-            f"{path}: embedding_size is {_shortened(narrow)}, which another model than BERT has; "
+            f"{path}: embedding_size is {_shortened(narrow)}, unlike in BERT; "
             "only embeddings as wide as the layers can be read"
         )
 

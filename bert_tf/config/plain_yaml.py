@@ -20,7 +20,7 @@ _PLAIN_TAGS = (None, "!", _TEXT_TAG)
 _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
 
 
-# By PyYAML's words, what there is to correct; of some, the line where it begins.
+# The correction for each message of PyYAML; some name the line where the fault begins.
 _CAUSES = (
     (r"^found character '\\t'", "a tab in the indentation; indent with blanks"),
     (
@@ -34,7 +34,7 @@ _CAUSES = (
     ),
     (
         r"^expected <block end>, but found '<block mapping start>'",
-        "this line is indented otherwise than the lines before it in its section",
+        "this line is indented differently from the lines above it in its section",
     ),
     (r"^expected <block end>", "something follows a value that has ended before"),
     (
@@ -44,7 +44,7 @@ _CAUSES = (
     (r"^found unexpected end of stream", "the quote in line {line} is never closed"),
     (
         r"^expected ',' or '(.)'",
-        "the list or mapping that begins in line {line} lacks a comma or its closing {0}",
+        "the list or mapping that begins in line {line} is missing a comma or its closing {0}",
     ),
     (
         r"^found unknown escape character",
@@ -66,7 +66,7 @@ class _PlainLoader(yaml.SafeLoader):
         if tag not in _PLAIN_TAGS:
             shown = tag.replace("tag:yaml.org,2002:", "!!", 1)
             raise _problem(
-                f"tag {shown} is not supported; write the value alone, its key decides the type",
+                f"tag {shown} is not supported; only write the value; its key decides the type",
                 event.start_mark,
             )
         return super().compose_node(parent, index)
@@ -78,7 +78,7 @@ class _PlainLoader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag not in _RESOLVED_TAGS:
                 if key.value in seen:
-                    raise _problem(f"{key.value} is there twice; keep one", key.start_mark)
+                    raise _problem(f"{key.value} is given twice; keep one", key.start_mark)
                 seen.add(key.value)
         return node
 

@@ -104,7 +104,7 @@ def resolve(
             value = value[0]
         values[name], sources[name] = value, flag
     for name in values.keys() & others.keys():
-        faults.append(f"{sources[name]}: is for {others[name]} alone; leave it out")
+        faults.append(f"{sources[name]}: is only for {others[name]}; leave it out")
         del values[name]
     try:
         built = build_section(section, values, sources)

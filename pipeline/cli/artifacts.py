@@ -17,16 +17,6 @@ from bert_tf.config.sections import PreprocessConfig
 from pipeline.cli.startup import filtered_third_party_output
 from pipeline.cli.usage import InputPath, PathText, plain_command, verbose_option
 
-# What only the page of a corpus takes.
-_FLAGS = {
-    "vocab": "--vocab",
-    "cased": "--cased",
-    "text_column": "--text-column",
-    "encoding": "--encoding",
-    "header": "--header/--no-header",
-    "assignments": "--set",
-}
-
 
 @plain_command("inspect")
 @click.argument("path", metavar="PATH", type=InputPath("any"))
@@ -94,59 +84,53 @@ def inspect(
       bert-pipeline inspect 'corpus/*.txt.gz' --html corpus.html --vocab vocab.txt
     """
     with filtered_third_party_output(verbose=verbose):
-        given = [flag for key, flag in _FLAGS.items() if _is_given(of_corpus[key])]
-        if html is not None and not as_json:
-            from pipeline.jobs.page import is_corpus, write_corpus_page
+        from pipeline.report.artifact import describe_artifact, require_manifest
 
-            reading = _reading(path, of_corpus)
-            if is_corpus(path, has_format=reading.format != "auto"):
-                write_corpus_page(
-                    reading,
-                    html,
-                    vocab=of_corpus["vocab"],
-                    lowercase=False if of_corpus["cased"] else None,
-                    samples=samples,
-                    overwrite=overwrite,
-                )
-                click.echo(f"{html}: open it in a browser", err=True)
-                return
-        if given:
+        reading = None if html is None or as_json else _reading(path, of_corpus)
+        if html is not None and reading is not None and _is_corpus(path, reading):
+            from pipeline.jobs.page import write_corpus_page
+
+            lowercase = False if of_corpus["cased"] else None
+            further = {"vocab": of_corpus["vocab"], "lowercase": lowercase}
+            write_corpus_page(reading, html, samples=samples, overwrite=overwrite, **further)
+        elif given := _given(of_corpus):
             raise UsageError(
-                f"{', '.join(given)}: for the page of a corpus alone, with --html and without "
+                f"{', '.join(given)}: only for the page of a corpus, with --html and without "
                 "--json; PATH is a file of text or a quoted glob"
             )
-        _inspect(path, samples, all_settings, html, overwrite, as_json)
+        elif as_json:
+            click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
+        elif html is not None:
+            from pipeline.jobs.page import write_page
+
+            write_page(path, html, samples=samples, overwrite=overwrite)
+        else:
+            for line in describe_artifact(path, samples=samples, all_settings=all_settings):
+                click.echo(line)
+        if reading is not None:
+            click.echo(f"{html}: open it in a browser", err=True)
 
 
-def _is_given(value: Any) -> bool:
-    return value is not None and value != ()
+def _is_corpus(path: str, reading: PreprocessConfig) -> bool:
+    from pipeline.jobs.page import is_corpus
+
+    return is_corpus(path, has_format=reading.format != "auto")
+
+
+def _given(values: dict[str, Any]) -> list[str]:
+    """The flags of the command whose values are given."""
+    return [
+        "/".join((*each.opts, *each.secondary_opts))
+        for each in click.get_current_context().command.params
+        if values.get(str(each.name)) not in (None, ())
+    ]
 
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
     """How `preprocess` reads a corpus with these flags."""
     flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header")}
-    others = {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
-    return resolve(
-        PreprocessConfig, assignments=of_corpus["assignments"], flags={**flags, **others}
-    )
-
-
-def _inspect(
-    path: str, samples: int, all_settings: bool, html: str | None, overwrite: bool, as_json: bool
-) -> None:
-    from pipeline.report.artifact import describe_artifact, require_manifest
-
-    if as_json:
-        click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
-        return
-    if html is not None:
-        from pipeline.jobs.page import write_page
-
-        write_page(path, html, samples=samples, overwrite=overwrite)
-        click.echo(f"{html}: open it in a browser", err=True)
-        return
-    for line in describe_artifact(path, samples=samples, all_settings=all_settings):
-        click.echo(line)
+    flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
+    return resolve(PreprocessConfig, assignments=of_corpus["assignments"], flags=flags)
 
 
 @plain_command("report")

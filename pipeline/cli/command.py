@@ -215,7 +215,7 @@ class JobCall:
         if _FORKED_AFTER_TENSORFLOW:
             raise UsageError(
                 f"{self.name}: this process was forked from one that had used TensorFlow, whose "
-                "threads it lacks, so that it would hang; start it with "
+                "threads are missing here, so it would hang; start it with "
                 "multiprocessing.get_context('spawn'), or before the first job"
             )
         with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
@@ -230,7 +230,7 @@ class JobCall:
         read = [section.section_name for section in self.sections]
         others = set(SECTIONS).difference(read)
         faults = [
-            f"--set {assignment}: {self.name} reads {' and '.join(read)} alone"
+            f"--set {assignment}: {self.name} only reads {' and '.join(read)}"
             for assignment in assignments
             if assignment.partition(".")[0] in others
         ]

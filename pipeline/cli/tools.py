@@ -85,27 +85,19 @@ def init(
         )
     with filtered_third_party_output(verbose=verbose) as own_stderr:
         console = Console(own_stderr, quiet=quiet)
-        common: dict[str, Any] = {
-            "output": output,
-            "assignments": assignments,
-            "overwrite": overwrite,
-        }
+        common: dict[str, Any] = {"output": output, "overwrite": overwrite, "console": console}
+        common["assignments"] = assignments
         proposal: Any
         if task == PRETRAIN:
             with console.waiting("init: loading libraries"):
                 from pipeline.jobs.proposals.pretraining import propose_pretraining
 
-            proposal = propose_pretraining(source, **common, console=console)
+            proposal = propose_pretraining(source, **common)
         else:
             from pipeline.jobs.proposals.finetuning import propose
 
-            proposal = propose(
-                task,
-                source,
-                init=_installed_weights() if weights is None else weights,
-                **common,
-                console=console,
-            )
+            start = _installed_weights() if weights is None else weights
+            proposal = propose(task, source, init=start, **common)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(proposal), indent=2, ensure_ascii=False))
 

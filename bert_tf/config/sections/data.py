@@ -186,7 +186,7 @@ class VocabConfig(CorpusSection):
 
 def _casing_faults(config: VocabConfig | PreprocessConfig) -> Iterator[str]:
     if config.keep_accents and config.lowercase is False:
-        yield "keep_accents: is how to lowercase; --cased keeps accents, too, so leave one out"
+        yield "keep_accents: only applies to lowercasing; --cased keeps accents, so leave one out"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -103,7 +103,7 @@ def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
 
 def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
     twice = next((name for name in names if names.count(name) > 1), None)
-    return [] if twice is None else [f"{key}: {twice!r} is there twice; name it once"]
+    return [] if twice is None else [f"{key}: {twice!r} is given twice; give it once"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,7 @@ class FinetuneConfig(TableSection, LoopSection):
         try:
             for key in parse_grid(self.grid or "")[0]:
                 if key in _SAME_IN_A_SERIES:
-                    yield f"grid: {key} cannot vary; make a run of its own for each value"
+                    yield f"grid: {key} cannot vary; make a separate run for each value"
                     return
             self.runs()
         except ValueError as error:

@@ -149,7 +149,7 @@ class TrainConfig(LoopSection):
 
 def _phase_faults(config: TrainConfig) -> Iterator[str]:
     if config.data:
-        yield "data: every phase has data of its own; leave --data out"
+        yield "data: every phase has its own data; leave --data out"
     if config.early_stop_evals:
         yield "early_stop_evals: a run with phases goes through all of them; set it to 0"
     if config.max_minutes:

@@ -32,8 +32,8 @@ class RunnerConfig(Section):
     def faults(self) -> Iterator[str]:
         if self.runner in ("local", "prism") and self.workers > MAX_LOCAL_WORKERS:
             yield (
-                f"workers: is {self.workers}, all of them processes of this machine; use at most "
-                f"{MAX_LOCAL_WORKERS}, or 0 for as many as pay off"
+                f"workers: is {self.workers}, but all are processes of this machine; use at most "
+                f"{MAX_LOCAL_WORKERS}, or 0 to choose by the input size"
             )
 
 

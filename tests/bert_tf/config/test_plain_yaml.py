@@ -92,7 +92,7 @@ def test_what_is_written_reads_back_here_and_in_yaml_1_1(document):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: !!int 5", "tag !!int is not supported; write the value alone"),
+        ("a: !!int 5", "tag !!int is not supported; only write the value"),
         ("a: !!null x", "tag !!null is not supported"),
         ("!!set {a, b}", "tag !!set is not supported"),
         ("a: [!!python/object:os.system x]", "tag !!python/object:os.system is not supported"),
@@ -153,14 +153,14 @@ def test_a_larger_document_is_read_where_it_is_allowed(tmp_path):
     [
         ("a:\n\tb: 1\n", 2, "a tab in the indentation; indent with blanks"),
         ("a:\n  b: @x\n", 2, "a value cannot begin with @; put it in quotes"),
-        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "b is there twice; keep one"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "b is given twice; keep one"),
         ("a:\n  b: c: d\n", 2, "a second colon in a line, or a line that is indented deeper"),
         ("a:\n  b: 1\n   c: 2\n", 3, "a second colon in a line, or a line that is indented deeper"),
-        ("a:\n    b: 1\n  c: 2\n", 3, "this line is indented otherwise than the lines before it"),
+        ("a:\n    b: 1\n  c: 2\n", 3, "this line is indented differently from the lines above it"),
         ("a:\n  b: 'c' d\n", 2, "something follows a value that has ended before"),
         ("a:\n  b: 1\n  c\n  d: 2\n", 4, "a key without a colon and a blank after it"),
         ("a:\n  b: 'c\n  d: e\n", 4, "the quote in line 2 is never closed"),
-        ("a:\n  b: [1, 2\n  c: 3\n", 3, "in line 2 lacks a comma or its closing ]"),
+        ("a:\n  b: [1, 2\n  c: 3\n", 3, "in line 2 is missing a comma or its closing ]"),
         ('a:\n  b: "C:\\data"\n', 2, "a backslash in double quotes; use single quotes"),
         ("a:\n  b: *.txt\n", 2, "a value that begins with * or & is an alias; put it in quotes"),
     ],

@@ -13,13 +13,13 @@ def test_a_negative_number_of_samples_is_refused(run):
 def test_flags_of_the_page_of_a_corpus_are_refused_elsewhere(run, others):
     code, _, err, _ = run(["inspect", __file__, "--vocab", __file__, "--cased", *others])
     assert code == 2
-    assert err.startswith("error: --vocab, --cased: for the page of a corpus alone, with --html")
+    assert err.startswith("error: --vocab, --cased: only for the page of a corpus, with --html")
 
 
 def test_how_a_corpus_is_read_is_refused_elsewhere(run):
     code, _, err, _ = run(["inspect", __file__, "--no-header", "--set", "preprocess.format=text"])
     assert code == 2
-    assert err.startswith("error: --header/--no-header, --set: for the page of a corpus alone")
+    assert err.startswith("error: --header/--no-header, --set: only for the page of a corpus")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ COUNTS = {"documents": 7, "dropped": {}, "rejected": {"broken": 2, "empty": 1}}
 def test_keys_of_other_commands_are_refused(run):
     code, _, err, job = run([*TRAIN, "--set", "finetune.xla=on", "--set", "train.seed=1"])
     assert (code, job.calls) == (2, [])
-    assert "--set finetune.xla=on: train reads train and storage alone" in err
+    assert "--set finetune.xla=on: train only reads train and storage" in err
 
 
 def test_flags_reach_the_job(run):

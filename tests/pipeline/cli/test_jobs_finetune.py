@@ -48,7 +48,7 @@ def test_a_key_of_another_task_is_refused_with_its_task(
     Path("run.yaml").write_text("finetune: {task: classification, doc_stride: 3}\n")
     code, _, err, job = run(["finetune", *arguments, *FINETUNE])
     assert (code, job.calls) == (2, [])
-    assert err == f"error: {source}: is for qa alone; leave it out\n"
+    assert err == f"error: {source}: is only for qa; leave it out\n"
 
 
 def test_the_command_line_names_the_task_over_the_file(run, tmp_path, monkeypatch):

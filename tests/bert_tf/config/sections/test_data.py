@@ -34,7 +34,9 @@ def test_predictions_that_do_not_fit_are_refused():
 
 
 def test_accents_are_kept_once():
-    with pytest.raises(ConfigError, match="keep_accents: is how to lowercase; --cased keeps"):
+    with pytest.raises(
+        ConfigError, match="keep_accents: only applies to lowercasing; --cased keeps"
+    ):
         build_section(PreprocessConfig, {**REQUIRED, "lowercase": False, "keep_accents": True})
 
 

@@ -68,7 +68,7 @@ def test_candidates_are_for_a_task_alone():
     tasks = {name: task.options for name, task in pretrained_tasks().items()}
     sections = Variants(common=ExportConfig, key="task", sections=tasks)
     given = {"run": "m", "output": "o", "top_k": "3"}
-    with pytest.raises(UsageError, match="^--top-k: is for --task fill-mask alone; leave it out$"):
+    with pytest.raises(UsageError, match="^--top-k: is only for --task fill-mask; leave it out$"):
         sections.resolve(flags=given)
     assert sections.resolve(flags={**given, "task": "fill-mask"}) == config(
         run="m", output="o", top_k=3

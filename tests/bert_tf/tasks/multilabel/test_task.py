@@ -277,8 +277,8 @@ def test_names_of_zeros_and_ones_are_those_of_later_files_too(read_training, tmp
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"label_names": ("a,b,a",)}, "label_names: 'a' is there twice"),
-        ({"label_column": ("a", "a")}, "label_column: 'a' is there twice"),
+        ({"label_names": ("a,b,a",)}, "label_names: 'a' is given twice"),
+        ({"label_column": ("a", "a")}, "label_column: 'a' is given twice"),
         ({"label_column": ("a", "b"), "label_names": ("c",)}, "leave one of the two out"),
     ],
 )
