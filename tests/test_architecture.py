@@ -344,7 +344,6 @@ def test_folders_have_few_enough_files_to_find_one_at_the_first_guess():
 SHORT_FILES = {
     "bert_tf/base/arrays.py",
     "bert_tf/base/wording.py",
-    "bert_tf/config/sections/run.py",
     "bert_tf/cpu/availability.py",
     "bert_tf/cpu/cores.py",
     "bert_tf/cpu/switch.py",

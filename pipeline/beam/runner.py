@@ -25,7 +25,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from bert_tf.base.console import Console
 from bert_tf.base.errors import GraphWritten, UsageError
 from bert_tf.base.processor import usable_cores
-from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.sections.tables import RunnerConfig
 from pipeline.beam.cluster import (
     CheckInstallations,
     drop_errors_of_closed_connections,

@@ -12,8 +12,7 @@ import click
 from bert_tf.base.wording import quantity
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.config.sections.run import RunnerConfig
-from bert_tf.config.sections.tables import COLUMN
+from bert_tf.config.sections.tables import COLUMN, RunnerConfig
 from bert_tf.config.variants import Variants
 from pipeline.cli.usage import ConfigChoice, PathText, PlainCommand
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section, flag_text
-from bert_tf.config.sections.run import RunnerConfig, StorageConfig
+from bert_tf.config.sections.tables import RunnerConfig, StorageConfig
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.demo.corpus import write_corpus
 from pipeline.demo.plan import DemoPlan, TaskPlan, find_weights, make_plan, write_data

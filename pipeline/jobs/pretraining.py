@@ -17,7 +17,7 @@ from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.config.sections.run import StorageConfig
+from bert_tf.config.sections.tables import StorageConfig
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.data.text.vocabulary_files import VOCAB

@@ -20,7 +20,7 @@ from bert_tf.base.files import remove, write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.sections.tables import RunnerConfig
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE
 from bert_tf.data.text.casing import lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer

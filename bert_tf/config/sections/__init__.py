@@ -6,8 +6,8 @@ from bert_tf.config.sections.embedding import EmbedConfig, SearchConfig, Summari
 from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.config.sections.run import RunnerConfig, StorageConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
+from bert_tf.config.sections.tables import RunnerConfig, StorageConfig
 
 SECTIONS: dict[str, type[Section]] = {
     section.section_name: section
