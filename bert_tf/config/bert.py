@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from bert_tf.base.errors import UsageError
@@ -35,48 +36,42 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
 
-    def __post_init__(self):
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "max_position_embeddings",
-            "type_vocab_size",
-        ):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise UsageError(f"model config: {name} must be a positive number, got {value!r}")
+    def __post_init__(self) -> None:
+        if fault := next(self._faults(), None):
+            raise UsageError(f"model config: {fault}")
+
+    def _faults(self) -> Iterator[str]:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and (type(value) is not int or value < 1):
+                yield f"{field.name} must be a positive number, got {value!r}"
         if self.hidden_size % self.num_attention_heads:
-            raise UsageError(
-                f"model config: hidden_size {self.hidden_size} is not a multiple of "
-                f"num_attention_heads {self.num_attention_heads}"
+            yield (
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+                f"{self.num_attention_heads}"
             )
         if self.hidden_act not in HIDDEN_ACTIVATIONS:
-            raise UsageError(
-                f"model config: hidden_act {self.hidden_act!r} is not known; "
-                f"expected one of {', '.join(HIDDEN_ACTIVATIONS)}"
-            )
+            known = ", ".join(HIDDEN_ACTIVATIONS)
+            yield f"hidden_act {self.hidden_act!r} is not known; expected one of {known}"
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value < 1:
-                raise UsageError(f"model config: {name} must be from 0 to below 1, got {value!r}")
+                yield f"{name} must be from 0 to below 1, got {value!r}"
         for name in ("initializer_range", "layer_norm_eps"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value <= 1:
-                raise UsageError(f"model config: {name} must be from 0 to 1, got {value!r}")
+                yield f"{name} must be from 0 to 1, got {value!r}"
         if self.num_hidden_layers > MOST_LAYERS:
-            raise UsageError(
-                f"model config: num_hidden_layers is {self.num_hidden_layers:,}, at most "
-                f"{MOST_LAYERS:,} are built; correct the config"
+            yield (
+                f"num_hidden_layers is {self.num_hidden_layers:,}, at most {MOST_LAYERS:,} are "
+                "built; correct the config"
             )
         size = 4 * self.encoder_parameters
         if size > LARGEST_MODEL_BYTES:
-            raise UsageError(
-                f"model config: {self.num_hidden_layers:,} layers of width {self.hidden_size:,} "
-                f"and {self.vocab_size:,} vocabulary entries would take {size >> 30:,} GiB of "
-                f"weights, at most {LARGEST_MODEL_BYTES >> 30} are built; correct the config"
+            yield (
+                f"{self.num_hidden_layers:,} layers of width {self.hidden_size:,} and "
+                f"{self.vocab_size:,} vocabulary entries would take {size >> 30:,} GiB of weights, "
+                f"at most {LARGEST_MODEL_BYTES >> 30} are built; correct the config"
             )
 
     @property

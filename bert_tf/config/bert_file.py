@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,8 @@ def read_bert_document(path: str | Path) -> BertDocument:
     Raises UsageError unless it describes a BERT encoder with `vocab_size`, InputError for bad JSON.
     """
     document = read_json_object(path)
-    _check_is_bert(path, document)
-    if "vocab_size" not in document:
-        raise UsageError(f"{path}: expected a BERT config with the key 'vocab_size'")
+    if fault := next(_faults(document), None):
+        raise UsageError(f"{path}: {fault}")
     fields = {key: value for key, value in document.items() if key in _READ}
     if _is_google(path, document) and fields.get("hidden_act", "gelu") == "gelu":
         fields["hidden_act"] = "gelu_new"  # what modeling.py computes under that name
@@ -124,31 +124,33 @@ def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
     return Path(path).name == "bert_config.json" or not _HUGGINGFACE_ONLY & document.keys()
 
 
-def _check_is_bert(path: str | Path, document: dict[str, Any]) -> None:
+def _faults(document: dict[str, Any]) -> Iterator[str]:
+    """Yields the keys of a model that is not BERT's encoder."""
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
-            raise UsageError(
-                f"{path}: {key} is {_shortened(document[key])}, unlike in BERT's "
-                f"encoder; only {expected[0]!r} can be read"
+            yield (
+                f"{key} is {_shortened(document[key])}, unlike in BERT's encoder; only "
+                f"{expected[0]!r} can be read"
             )
     named = document.get("architectures")
     if named and not (
         isinstance(named, list)
         and all(isinstance(name, str) and _ARCHITECTURE.fullmatch(name) for name in named)
     ):
-        raise UsageError(
-            f"{path}: architectures is {_shortened(named)}; only classes of HuggingFace's BERT, "
-            "such as BertModel and BertForMaskedLM, can be read"
+        yield (
+            f"architectures is {_shortened(named)}; only classes of HuggingFace's BERT, such as "
+            "BertModel and BertForMaskedLM, can be read"
         )
-    foreign = sorted(_OF_OTHER_MODELS & document.keys())
-    if foreign:
-        raise UsageError(f"{path}: {foreign[0]} is not a key of BERT; only BERT can be read")
+    for foreign in sorted(_OF_OTHER_MODELS & document.keys()):
+        yield f"{foreign} is not a key of BERT; only BERT can be read"
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
-        raise UsageError(
-            f"{path}: embedding_size is {_shortened(narrow)}, unlike in BERT; "
-            "only embeddings as wide as the layers can be read"
+        yield (
+            f"embedding_size is {_shortened(narrow)}, unlike in BERT; only embeddings as wide as "
+            "the layers can be read"
         )
+    if "vocab_size" not in document:
+        yield "expected a BERT config with the key 'vocab_size'"
 
 
 def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:

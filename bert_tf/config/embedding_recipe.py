@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 QUERY, DOCUMENT = "query", "document"
 _KINDS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
@@ -74,13 +75,10 @@ class EmbeddingRecipe:
         max_seq_length: int | None = None,
     ) -> EmbeddingRecipe:
         """Replaces the values that are not None."""
-        return dataclasses.replace(
-            self,
-            pooling=self.pooling if pooling is None else pooling,
-            normalize=self.normalize if normalize is None else normalize,
-            max_seq_length=self.max_seq_length if max_seq_length is None else max_seq_length,
-            is_trained=self.is_trained and pooling in (None, self.pooling),
-        )
+        given = {"pooling": pooling, "normalize": normalize, "max_seq_length": max_seq_length}
+        changes: dict[str, Any] = {key: each for key, each in given.items() if each is not None}
+        is_trained = self.is_trained and pooling in (None, self.pooling)
+        return dataclasses.replace(self, **changes, is_trained=is_trained)
 
 
 def prepared_texts(texts: Sequence[str], *, prompt: str, lowercase: bool) -> list[str]:
