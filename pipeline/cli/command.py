@@ -21,14 +21,13 @@ from bert_tf.base.errors import (
     TooManyRejects,
     UsageError,
 )
-from bert_tf.config.resolve import resolve
+from bert_tf.config.resolve import Variants, resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
-from bert_tf.config.variants import Variants
 from pipeline.cli.config_options import AnySection, JobCommand, section_fields
 from pipeline.cli.preflight import check_request
-from pipeline.cli.startup import QUIET_HELP, VERBOSE_HELP, logged_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, PathText
+from pipeline.cli.startup import filtered_third_party_output
+from pipeline.cli.usage import HELP_FLAGS, QUIET_HELP, VERBOSE_HELP, PathText
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import already_finished
 from pipeline.outputs.rejects import RejectLimit, excess_of
@@ -180,7 +179,7 @@ class JobCall:
     ) -> int:
         """Returns the exit code."""
         resolved = self.resolve(config, flags, assignments)
-        with logged_third_party_output(verbose=verbose) as (own_stderr, log):
+        with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
             journal = None if log is None else log.write
             options = RunOptions(
                 overwrite=overwrite,

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from bert_tf.base.wording import quantity
+from bert_tf.config.resolve import Variants
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import COLUMN, RunnerConfig
-from bert_tf.config.variants import Variants
 from pipeline.cli.usage import ConfigChoice, PathText, PlainCommand
 
 _SHOWS_ALL = f"{__name__}.shows_all"

@@ -17,8 +17,7 @@ from bert_tf.config.registries import AUTO
 from bert_tf.config.section import Reads, Section, flag_text
 from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.config.sections.embedding import TextVectorsSection
-from bert_tf.config.sections.scoring import ColumnsSection
+from bert_tf.config.sections.scoring import ColumnsSection, TextVectorsSection
 from bert_tf.config.sections.tables import COLUMN, RowSection
 from bert_tf.data.tables.dialect import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
 from bert_tf.engines.registry import check_is_exported, exported_folder

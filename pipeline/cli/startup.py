@@ -19,8 +19,6 @@ from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
 
 _LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
-VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
-QUIET_HELP = "only show warnings and errors"
 _FILTER = Path(__file__).with_name("noise_filter.py")
 _SECONDS_TO_DRAIN = 2.0
 
@@ -72,14 +70,7 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def filtered_third_party_output(*, verbose: bool) -> Iterator[TextIO]:
-    """As `logged_third_party_output`, without a log."""
-    with logged_third_party_output(verbose=verbose) as (own, _):
-        yield own
-
-
-@contextmanager
-def logged_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
+def filtered_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
     """Leads file descriptor 2 through `noise_filter.py`; with `verbose`, lets all of it through.
 
     TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a

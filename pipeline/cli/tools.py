@@ -83,7 +83,7 @@ def init(
             "--init: init pretrain is for models that start from nothing; to train one further, "
             "make records with its vocab.txt and give train --init"
         )
-    with filtered_third_party_output(verbose=verbose) as own_stderr:
+    with filtered_third_party_output(verbose=verbose) as (own_stderr, _):
         console = Console(own_stderr, quiet=quiet)
         common: dict[str, Any] = {"output": output, "overwrite": overwrite, "console": console}
         common["assignments"] = assignments
@@ -137,7 +137,7 @@ def try_(model: str, port: int, verbose: bool) -> None:
       bert-pipeline try complaints-model
       bert-pipeline try complaints --port 8001
     """
-    with filtered_third_party_output(verbose=verbose) as own_stderr:
+    with filtered_third_party_output(verbose=verbose) as (own_stderr, _):
         console = Console(own_stderr)
         with console.waiting("try: loading libraries"):
             from pipeline.trying.server import serve
@@ -165,7 +165,7 @@ def demo(output: str, weights: str | None, as_json: bool, quiet: bool, verbose: 
     Example:
       bert-pipeline demo --output demo-output
     """
-    with filtered_third_party_output(verbose=verbose) as own_stderr:
+    with filtered_third_party_output(verbose=verbose) as (own_stderr, _):
         from pipeline.demo.run import run
 
         metrics = run(output, weights, RunOptions(console=Console(own_stderr, quiet=quiet)))

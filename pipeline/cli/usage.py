@@ -17,6 +17,8 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.base.wording import quantity
 from bert_tf.config.section import Reads, field_given_again
 
+QUIET_HELP = "only show warnings and errors"
+VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
 _SHOWN = 3
 _ASKED = f"{__name__}.asked"
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -71,12 +73,8 @@ class PlainCommand(click.Command):
 
 
 plain_command = functools.partial(click.command, cls=PlainCommand, context_settings=HELP_FLAGS)
-quiet_option = click.option("--quiet", is_flag=True, help="only show warnings and errors")
-verbose_option = click.option(
-    "--verbose",
-    is_flag=True,
-    help="also show all output of TensorFlow, Beam and other libraries",
-)
+quiet_option = click.option("--quiet", is_flag=True, help=QUIET_HELP)
+verbose_option = click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 
 
 class ConfigChoice(click.Choice):

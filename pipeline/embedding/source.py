@@ -8,7 +8,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.config.sections.embedding import TextVectorsSection
+from bert_tf.config.sections.scoring import TextVectorsSection
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.outputs.place import check_finished

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
-from bert_tf.config.sections.embedding import DEFAULT_SENTENCES
+from bert_tf.config.sections.scoring import DEFAULT_SENTENCES
 from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
 from pipeline.corpus.sentences import make_splitter

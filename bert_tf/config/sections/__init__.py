@@ -2,11 +2,16 @@
 
 from bert_tf.config.section import Section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
-from bert_tf.config.sections.embedding import EmbedConfig, SearchConfig, SummarizeConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
+from bert_tf.config.sections.scoring import (
+    EmbedConfig,
+    EvaluateConfig,
+    ScoreConfig,
+    SearchConfig,
+    SummarizeConfig,
+)
 from bert_tf.config.sections.tables import RunnerConfig, StorageConfig
 
 SECTIONS: dict[str, type[Section]] = {

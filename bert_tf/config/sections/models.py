@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from bert_tf.base.errors import check_packages
 from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT, Format
 from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option, optional
-from bert_tf.config.sections.embedding import POOLINGS
+from bert_tf.config.sections.scoring import POOLINGS
 
 MAX_POSITIONS = 65_536
 _FORMATS = REGISTRIES.formats

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.config.section import Bounds, NonNegativeInt, option, optional
-from bert_tf.config.sections.embedding import normalize_option, pooling_option
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
+from bert_tf.config.sections.scoring import normalize_option, pooling_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 from bert_tf.tasks.base.table_options import by_length
 

@@ -47,7 +47,7 @@ from pipeline.cli.startup import filtered_third_party_output
 NOISE, PROBLEMS = map(str.encode, sys.argv[1:3])
 """
 WRITE_IN_ALL_WAYS = """
-with filtered_third_party_output(verbose=VERBOSE) as own:
+with filtered_third_party_output(verbose=VERBOSE) as (own, _):
     os.write(2, NOISE)
     child = "import os, sys; os.write(2, os.fsencode(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", child, NOISE + PROBLEMS], check=True)
@@ -82,7 +82,7 @@ sys.modules["pipeline.jobs.vocabulary"] = types.SimpleNamespace(run=run)
 main(["vocab", "--input", sys.executable, "--output", sys.argv[3]])
 """
 TERMINAL = """
-with filtered_third_party_output(verbose=False) as own:
+with filtered_third_party_output(verbose=False) as (own, _):
     print(own.isatty(), sys.stderr.isatty())
 """
 

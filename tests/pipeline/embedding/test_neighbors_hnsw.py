@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.embedding import check_index_installed
+from bert_tf.config.sections.scoring import check_index_installed
 from pipeline.embedding.neighbors import (
     build_index,
     exact_neighbors,

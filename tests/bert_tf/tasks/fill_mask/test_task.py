@@ -6,9 +6,9 @@ import json
 import pytest
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.resolve import Variants
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.config.variants import Variants
 from bert_tf.export.loading import directory_for_task
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig, mask_fault

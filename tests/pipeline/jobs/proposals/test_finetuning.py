@@ -8,8 +8,8 @@ from behavior.small_models import write_encoder
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.resolve import Variants
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.config.variants import Variants
 from bert_tf.tasks.registry import TASKS
 from pipeline.jobs.proposals.finetuning import propose
 
