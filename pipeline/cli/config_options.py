@@ -66,7 +66,7 @@ class JobCommand(PlainCommand):
                 else:
                     flag = _flag(section, field, many=field.name in several)
                     self.groups[_heading(section, field)].append(flag)
-        self.groups[_GENERAL] = [*general, _help_all()]
+        self.groups[_GENERAL] = [*general, _HELP_ALL]
         super().__init__(name, params=list(itertools.chain(*self.groups.values())), **options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -75,8 +75,7 @@ class JobCommand(PlainCommand):
         for title, group in self.groups.items():
             if title == _GENERAL and help_option is not None:
                 group = [*group, help_option]
-            rows = [row for parameter in group if (row := _row(parameter, ctx)) is not None]
-            if rows:
+            if rows := list(filter(None, (each.get_help_record(ctx) for each in group))):
                 with formatter.section(title):
                     formatter.write_dl(rows)
         if self.further_keys and ctx.meta.get(_SHOWS_ALL):
@@ -93,22 +92,8 @@ class ListedArgument(click.Argument):
         super().__init__(declarations, **options)
         self.doc = doc
 
-
-def _row(parameter: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
-    if isinstance(parameter, ListedArgument):
-        return str(parameter.metavar), parameter.doc
-    return parameter.get_help_record(ctx)
-
-
-def _help_all() -> click.Option:
-    return click.Option(
-        ["--help-all"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_show_all,
-        help="Show this message with all config keys and exit.",
-    )
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return str(self.metavar), self.doc
 
 
 def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
@@ -116,6 +101,16 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) ->
         ctx.meta[_SHOWS_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show this message with all config keys and exit.",
+)
 
 
 def _several(section: AnySection) -> set[str]:

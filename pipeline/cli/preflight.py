@@ -31,6 +31,7 @@ from pipeline.beam.globs import (
     why_no_file,
 )
 from pipeline.beam.own_files import own_files
+from pipeline.outputs.job import JobSpec
 from pipeline.outputs.manifest import (
     INPUTS,
     check_made_by,
@@ -39,11 +40,8 @@ from pipeline.outputs.manifest import (
     different_keys,
     fingerprint,
     is_extended,
-    kept_keys,
-    keys_without_effect,
     made_with_another_config,
     read_manifest,
-    with_defaults,
 )
 from pipeline.outputs.place import OutputPlace, check_folder_name, check_is_ours, check_place
 
@@ -263,10 +261,9 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     if not Path(output).exists() or (manifest := read_manifest(output)) is None:
         return None
     check_made_by(output, manifest, command)
-    read = [field.name for field in dataclasses.fields(config) if field.metadata["reads"]]
-    ignored = (*keys_without_effect(config), *read)
-    before = kept_keys(with_defaults(type(config), manifest.get("config", {})), ignored)
-    now = kept_keys(config.as_dict(), ignored)
+    read = {field.name: "" for field in dataclasses.fields(config) if field.metadata["reads"]}
+    spec = JobSpec(config=config, inputs=read)
+    before, now = spec.saved(manifest.get("config", {})), spec.kept_config
     # What is left to the job is in the manifest as it chose.
     keys = [
         key
