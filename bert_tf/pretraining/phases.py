@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections.data import MASKING_KEYS
+from bert_tf.config.sections.data import changed_masking, masking_settings
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
@@ -153,10 +153,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
         vocab,
         max_seq_length=data.max_seq_length,
         max_predictions_per_seq=data.max_seq_length,
-        masked_lm_prob=config.masked_lm_prob,
-        whole_word_mask=config.whole_word_mask,
-        masking=config.masking,
-        max_ngram_size=config.max_ngram_size,
+        **masking_settings(config),
         token_counts=read_token_counts(data.directory, data.vocab_size)
         if config.random_tokens == "unigram"
         else None,
@@ -165,9 +162,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
 
 
 def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
-    defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    changed = [name for name in MASKING_KEYS if getattr(config, name) != defaults[name]]
-    if changed:
+    if changed := changed_masking(config):
         raise UsageError(
             f"train.{changed[0]}: the records in {data.directory} are masked already; leave it "
             "out, or preprocess with --set preprocess.masking=dynamic"

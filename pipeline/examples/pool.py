@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.base.processor import map_ahead
-from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.config.sections.data import PreprocessConfig, masking_settings
 from bert_tf.data.examples.features import (
     RowFormat,
     pair_lengths,
@@ -124,10 +124,7 @@ class ExampleMaker:
                 vocab,
                 max_seq_length=config.max_seq_length,
                 max_predictions_per_seq=config.max_predictions_per_seq,
-                masked_lm_prob=config.masked_lm_prob,
-                whole_word_mask=config.whole_word_mask,
-                masking=config.masking,
-                max_ngram_size=config.max_ngram_size,
+                **masking_settings(config),
                 token_counts=token_counts if config.random_tokens == "unigram" else None,
             )
         self._eval_rules = masking_rules(

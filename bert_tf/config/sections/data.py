@@ -14,6 +14,7 @@ from bert_tf.config.section import (
     NonNegativeInt,
     PositiveFraction,
     PositiveInt,
+    Section,
     advanced,
     option,
     optional,
@@ -47,14 +48,24 @@ _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
         ("uniform", "unigram"),
     ),
 }
-MASKING_KEYS = tuple(_MASKING)
 
 
 def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
-    """One of `MASKING_KEYS`; `where` and `also` add to its help."""
+    """A key of masking; `where` and `also` add to its help."""
     doc, default, choices = _MASKING[key]
     declared = {"advanced": True, "choices": choices, **changes}
     return option(doc.format(where) + also, default, **declared)
+
+
+def masking_settings(config: Section) -> dict[str, Any]:
+    """The arguments of `masking_rules` that are config keys."""
+    return {key: getattr(config, key) for key in _MASKING if key != "random_tokens"}
+
+
+def changed_masking(config: Section) -> list[str]:
+    """The keys of masking with other values than their defaults."""
+    fields = [field for field in dataclasses.fields(config) if field.name in _MASKING]
+    return [field.name for field in fields if getattr(config, field.name) != field.default]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -278,9 +289,8 @@ class PreprocessConfig(CorpusSection):
                 f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
                 "lower one or raise the other"
             )
-        for field in dataclasses.fields(self) if self.masking == "dynamic" else ():
-            name, value = field.name, getattr(self, field.name)
-            if name in MASKING_KEYS and value not in ("dynamic", field.default):
+        for name in changed_masking(self) if self.masking == "dynamic" else ():
+            if name != "masking":
                 yield (
                     f"{name}: records of masking=dynamic are masked by train; set train.{name} "
                     "there"

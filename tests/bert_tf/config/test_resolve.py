@@ -119,7 +119,10 @@ def test_what_else_is_assigned_is_read_by_the_type_of_its_key(assignment, value)
         ("vocab.vocab_size=[", "--set vocab.vocab_size=[: not valid YAML: "),
         ("vocab.vocab_size=*x", "not valid YAML: a value that begins with * or & is an alias; put"),
         ("vocab.vocab_size=0x_", "vocab.vocab_size: expected an integer, got '0x_'"),
-        ("vocab.vocab_size=!!float x", "not valid YAML: tag !!float is not supported; only write the"),
+        (
+            "vocab.vocab_size=!!float x",
+            "not valid YAML: tag !!float is not supported; only write the",
+        ),
         ("vocab.vocab_size=null", "vocab.vocab_size: needs a value, got nothing"),
         ("vocab.vocab_size=[[1]]", "vocab.vocab_size: expected an integer, got [['1']]"),
         ("vocab.text_column=", "vocab.text_column: needs a value, got nothing"),
