@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 # Room -> budget of lines and files, and the limits while it is over its budget.
 BUDGETS = {
     "bert_tf/base": ((1300, 10), (1300, 11)),
-    "bert_tf/config": ((2600, 24), (2940, 24)),
+    "bert_tf/config": ((2600, 24), (2890, 24)),
     "bert_tf/data": ((6900, 45), (7670, 45)),
     "bert_tf/layers, bert_tf/models": ((2600, 20), (2600, 20)),
     "bert_tf/cpu": ((2700, 14), (2780, 18)),
@@ -34,7 +34,7 @@ BUDGETS = {
     "pipeline/report, pipeline/trying": ((3900, 25), (4130, 25)),
     "pipeline/proposal": ((700, 6), (700, 6)),
     "pipeline/demo": ((600, 5), (630, 5)),
-    "pipeline/cli": ((1800, 26), (2210, 26)),
+    "pipeline/cli": ((1800, 26), (2130, 26)),
     "bert_tf, pipeline": ((64000, 430), (66260, 430)),
 }
 

@@ -50,7 +50,7 @@ def test_every_function_is_a_command():
 
 def test_the_documentation_names_every_command():
     text = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
-    functions, _, others = text.partition("so they are no functions")
+    functions, _, others = text.partition("have no function")
     named = {name.replace("_", "-") for name in re.findall(r"`(\w+)`", functions)}
     named_others = set(re.findall(r"^\| (?:`(\w+)`, )?`(\w+)` \|", others, re.M))
     assert named & set(COMMANDS) == {name.replace("_", "-") for name in pipeline.__all__}
