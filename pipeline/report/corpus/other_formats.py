@@ -13,7 +13,7 @@ from bert_tf.base.wording import quantity
 _FEWEST_LINES = 5  # with a sign
 _MOST_LINES = 10_000  # looked at per file
 _SAME_SHAPE = 0.9  # of the lines have as many fields
-_MOST_WORDS = 10  # of a line that is a word and its tags
+_MOST_WORDS = 4  # columns of CoNLL with blanks; those with more have tabs
 _SHOWN_BYTES = 30
 
 
