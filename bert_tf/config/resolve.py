@@ -72,6 +72,8 @@ class Variants(Generic[SectionType]):
         command = f"bert-pipeline {name.replace('_', '-')}"
         document = {} if config_file is None else read_yaml_sections(config_file)
         found = {f"{config_file}: {name}.{self.key}": document.get(name, {}).get(self.key)}
+        variable = f"{_PREFIX}{name}_{self.key}".upper()
+        found[variable] = os.environ.get(variable) or None
         for assigned, _, text in (assignment.partition("=") for assignment in assignments):
             if assigned == f"{name}.{self.key}":
                 found[f"--set {assigned}"] = text

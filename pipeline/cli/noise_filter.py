@@ -113,10 +113,7 @@ class Log:
         self._waiting.clear()
 
     def _append(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._file, data) :]
-        except OSError:
+        if not _write(self._file, data):
             self._left = 0
 
 
@@ -175,10 +172,13 @@ def main() -> None:
 
 def _write_kept(lines: list[bytes]) -> bool:
     """Returns whether stderr is still read: `2>&1 | head` ends early."""
-    data = b"".join(line for line in lines if not is_noise(line))
+    return _write(2, b"".join(line for line in lines if not is_noise(line)))
+
+
+def _write(descriptor: int, data: bytes) -> bool:
     try:
         while data:
-            data = data[os.write(2, data) :]
+            data = data[os.write(descriptor, data) :]
     except OSError:
         return False
     return True

@@ -61,7 +61,7 @@ def column_lines(table: TableSketch) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draft:
-    """Values in the order of writing and comments, by key; the user has set those in `given`."""
+    """Values and comments by key, in the order of writing; the user has set the keys in `given`."""
 
     options: type[FinetuneConfig]
     values: dict[str, Any]

@@ -3,8 +3,9 @@
 import pytest
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.config.resolve import resolve
-from bert_tf.config.sections import ScoreConfig, TrainConfig
+from bert_tf.config.resolve import Variants, resolve
+from bert_tf.config.sections import FinetuneConfig, ScoreConfig, TrainConfig
+from bert_tf.tasks.registry import TASKS
 
 FLAGS = {"data": "data", "output": "run", "size": "tiny"}
 
@@ -22,6 +23,18 @@ def test_they_beat_the_file_and_lose_to_the_command_line(tmp_path, monkeypatch):
     )
     assert (config.steps, config.batch_size, config.seed) == (50, 20, 300)
     assert config.warmup_steps == 4
+
+
+def test_a_variable_chooses_the_task_whose_options_are_read(tmp_path, monkeypatch):
+    sections = {name: task.options for name, task in TASKS.items()}
+    tasks = Variants(common=FinetuneConfig, key="task", sections=sections)
+    path = tmp_path / "run.yaml"
+    path.write_text("finetune: {task: classification, train: t, init: m, output: o}\n")
+    monkeypatch.setenv("BERT_PIPELINE_FINETUNE_TASK", "qa")
+    config = tasks.resolve(config_file=str(path), flags={})
+    assert (type(config), config.task) == (sections["qa"], "qa")
+    config = tasks.resolve(config_file=str(path), flags={"task": "tagging"})
+    assert (type(config), config.task) == (sections["tagging"], "tagging")
 
 
 def test_empty_variables_and_those_of_other_sections_mean_nothing(monkeypatch):
