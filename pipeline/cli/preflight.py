@@ -275,7 +275,7 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     if any(is_extended(before, now, key) for key in _EXTENDABLE.intersection(keys)):
         return None  # the job knows whether it can go on
     if keys:
-        raise made_with_another_config(output, [difference_of(key, before, now) for key in keys])
+        raise made_with_another_config(output, (difference_of(key, before, now) for key in keys))
     return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None
 
 

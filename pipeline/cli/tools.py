@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -87,7 +86,6 @@ def init(
         console = Console(own_stderr, quiet=quiet)
         common: dict[str, Any] = {"output": output, "overwrite": overwrite, "console": console}
         common["assignments"] = assignments
-        proposal: Any
         if task == PRETRAIN:
             with console.waiting("init: loading libraries"):
                 from pipeline.jobs.proposals.pretraining import propose_pretraining
@@ -99,7 +97,7 @@ def init(
             start = _installed_weights() if weights is None else weights
             proposal = propose(task, source, init=start, **common)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(proposal), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(proposal, indent=2, ensure_ascii=False))
 
 
 def _installed_weights() -> str:

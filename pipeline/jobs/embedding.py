@@ -108,10 +108,8 @@ class Embedding(TableJob):
         of = f"the tokens of {texts}" if config.tokens else texts
         record.made = [(config.output, f"vectors of {dimensions} dimensions of {of}")]
         if not config.tokens and not config.output.endswith(".jsonl"):
-            record.next_command = [
-                *("bert-pipeline", "search", "--queries", "queries.csv"),
-                *("--corpus", config.output, "--model", config.model, "--output", "results.jsonl"),
-            ]
+            files = {"queries": "queries.csv", "corpus": config.output}
+            record.suggest("search", **files, model=config.model, output="results.jsonl")
 
 
 def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:

@@ -30,8 +30,7 @@ from pipeline.jobs.task_reports import (
     check_inputs_exist,
     log_report,
     row_counts,
-    write_metrics,
-    write_predictions,
+    write_results,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
@@ -41,10 +40,7 @@ from pipeline.report.page import evaluation_page
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
-    """Measures a model; returns the manifest.
-
-    Raises UsageError for a model that an unfinished job left, or as `evaluate`.
-    """
+    """Measures a model; returns the manifest. Raises UsageError for an unfinished model."""
     config = dataclasses.replace(config, model=exported_model(config.model))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
@@ -74,26 +70,23 @@ def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) ->
         options.console.info(f"{config.model}: {best}")
         record.extra["best_model"] = dataclasses.asdict(best)
     with record.stage("evaluate"):
-        measure = evaluate_exported if is_run_by_engine else evaluate
+        measure = _evaluate_exported if is_run_by_engine else evaluate
         task, source, results = measure(config, options.console, check)
     if config.precision != FLOAT32:
         results = _with_comparison(record, config, task, source, results)
     if config.abstain_below is not None:
         abstention = Abstention.of(task.declaration, config.abstain_below, config.model)
         results = abstention.measured(results)
-    write_predictions(output / "predictions.jsonl", results.predictions)
-    write_metrics(output / "metrics.json", results.metrics, results.report)
-    write_text_atomically(
-        output / REPORT,
-        evaluation_page(
-            task,
-            source,
-            results,
-            model=config.model,
-            facts=[] if best is None else [str(best)],
-            chosen_by=None if best is None else best.metric,
-        ),
+    write_results(output, results)
+    page = evaluation_page(
+        task,
+        source,
+        results,
+        model=config.model,
+        facts=[] if best is None else [str(best)],
+        chosen_by=None if best is None else best.metric,
     )
+    write_text_atomically(output / REPORT, page)
     record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
     record.metrics = results.metrics
     for name, value in results.metrics.items():
@@ -108,7 +101,7 @@ def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) ->
 
 
 def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
-    """Names the engine and precision of an exported model; a run directory needs neither."""
+    """Adds the engine and precision of an exported model; a run directory needs neither."""
     if is_exported(config.model):
         chosen = _engine_of(config, config.precision)
         return dataclasses.replace(config, engine=chosen.entry.name, precision=chosen.precision)
@@ -136,13 +129,13 @@ def _with_comparison(
     source: LabeledRows,
     results: TaskResults,
 ) -> TaskResults:
-    """Adds the results of the same engine in float32, for the console and the manifest."""
+    """Adds the results of the same engine in float32."""
     assert results.predicted is not None
     with record.stage("compare"):
         predicted = _predicted(config, FLOAT32, task, source, record.console)
         fields = [field for field in task.declaration.predictions if not field.is_extra]
-        # Rows with the same prediction, whatever its probability; None of tasks that predict
-        # numbers only.
+        # Rows with the same prediction, whatever its probability; None if a task only predicts
+        # numbers.
         equal = equal_predictions(fields, results.predicted, predicted)
         metrics = task.measure(source, predicted).metrics
     equal_rows = None if equal is None else int(equal.sum())
@@ -163,17 +156,10 @@ def _with_comparison(
     return dataclasses.replace(results, report=report)
 
 
-def evaluate_exported(
+def _evaluate_exported(
     config: EvaluateConfig, console: Console, check: RowsCheck
 ) -> tuple[Task, LabeledRows, TaskResults]:
-    """Runs an exported model over labeled rows, raw texts in; its loss is not known.
-
-    The files of `config.model` have been compared with their checksums; `check` may reject rows.
-
-    Raises:
-        InputError: no row can be used, or the model is damaged.
-        UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
-    """
+    """Does the same as `evaluate` by an engine; the loss is not known."""
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])

@@ -103,7 +103,10 @@ def _export(
         (str(output), "the model"),
         (str(output / CARD), "its data and metrics, and how to load it"),
     ]
-    record.next_command = _next_command(config, entry, directory, folder)
+    if entry.has_pooling:
+        record.suggest("embed", model=config.output, input="texts.csv", output="vectors.parquet")
+    elif is_exported(folder) and config.inputs == TEXT and directory.task is not None:
+        record.suggest("score", model=config.output, input="new.csv", output="scored.csv")
 
 
 def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dict[str, Any]) -> str:
@@ -124,22 +127,6 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
         },
     )
     return front_matter(metadata)
-
-
-def _next_command(
-    config: ExportConfig, entry: FormatEntry, directory: ModelDirectory, folder: Path
-) -> list[str] | None:
-    if entry.has_pooling:
-        return [
-            *("bert-pipeline", "embed", "--model", config.output),
-            *("--input", "texts.csv", "--output", "vectors.parquet"),
-        ]
-    if is_exported(folder) and config.inputs == TEXT and directory.task is not None:
-        return [
-            *("bert-pipeline", "score", "--model", config.output),
-            *("--input", "new.csv", "--output", "scored.csv"),
-        ]
-    return None
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:

@@ -33,8 +33,7 @@ from pipeline.jobs.task_reports import (
     row_counts,
     train_along,
     warn_of_unfinished_run,
-    write_metrics,
-    write_predictions,
+    write_results,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
@@ -113,8 +112,7 @@ def _record(
         (str(run / "metrics.jsonl"), "losses and metrics by step"),
     ]
     if result.evaluation is not None and result.results is not None:
-        write_metrics(run / "metrics.json", result.results.metrics, result.results.report)
-        write_predictions(run / "predictions.jsonl", result.results.predictions)
+        write_results(run, result.results)
         facts = [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
         page = evaluation_page(
             result.task,
@@ -131,10 +129,7 @@ def _record(
             (str(run / REPORT), "both as a page: tables, plots, the most wrong rows"),
         ]
     record.list_rejects(rejects_file, len(rejects))
-    record.next_command = [
-        *("bert-pipeline", "export", "--run", config.output),
-        *("--output", f"{run}-model"),
-    ]
+    record.suggest("export", run=config.output, output=f"{run}-model")
 
 
 def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
@@ -303,10 +298,7 @@ def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combin
         ),
         (str(output / "runs.csv"), "settings, seed and metrics of every run"),
     ]
-    record.next_command = [
-        *("bert-pipeline", "export", "--run", config.output),
-        *("--output", f"{output}-model"),
-    ]
+    record.suggest("export", run=config.output, output=f"{output}-model")
 
 
 def _log_series(console: Console, found: Sequence[Combination], names: Sequence[str]) -> None:

@@ -48,14 +48,10 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         }
         record.made.append((config.output, f"a {architecture(directory)}"))
         if task is None:
-            record.next_command = [
-                *("bert-pipeline", "finetune", next(iter(TASKS)), "--train", "train.csv"),
-                *("--eval", "eval.csv", "--init", config.output, "--output", "run"),
-            ]
+            files = {"train": "train.csv", "eval": "eval.csv"}
+            record.suggest("finetune", next(iter(TASKS)), **files, init=config.output, output="run")
         else:
-            record.next_command = [
-                *("bert-pipeline", "export", "--run", config.output, "--output", "exported")
-            ]
+            record.suggest("export", run=config.output, output="exported")
 
     inputs = {"source": [config.source], "vocab": [config.vocab] if config.vocab else []}
     return run_job(JobSpec(config=config, inputs=inputs), options, body)

@@ -18,8 +18,7 @@ from pipeline.jobs.task_reports import (
     log_report,
     row_counts,
     warn_of_unfinished_run,
-    write_metrics,
-    write_predictions,
+    write_results,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
@@ -48,8 +47,7 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
     output, results = Path(config.output), found.results
     doubted = output / "label_errors.csv"
     write_doubted_rows(doubted, found.doubted, found.inputs)
-    write_metrics(output / "metrics.json", results.metrics, results.report)
-    write_predictions(output / "predictions.jsonl", results.predictions)
+    write_results(output, results)
     for name, value in results.metrics.items():
         record.console.info(f"{name}: {value:.4f}")
     log_report(record.console, results.report)

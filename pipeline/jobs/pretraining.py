@@ -281,10 +281,8 @@ def _report(
     if TENSORBOARD in config.report_to:
         record.made.append((str(output / "tensorboard"), "the same for TensorBoard"))
     if not isinstance(output, RemotePath):  # which `finetune` does not read
-        record.next_command = [
-            *("bert-pipeline", "finetune", next(iter(TASKS)), "--init", config.output),
-            *("--train", "train.csv", "--eval", "dev.csv", "--output", f"{output}-finetuned"),
-        ]
+        files = {"init": config.output, "train": "train.csv", "eval": "dev.csv"}
+        record.suggest("finetune", next(iter(TASKS)), **files, output=f"{output}-finetuned")
 
 
 def _log_end(result: TrainingResult, console: Console) -> None:

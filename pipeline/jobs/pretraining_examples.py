@@ -355,9 +355,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
         record.made.append((str(rejects_path(output)), meaning))
-    record.next_command = [
-        "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
-    ]  # fmt: skip
+    record.suggest("train", data=config.output, output="RUN", size="tiny")
 
 
 def _shown_shards(output: Path, names: list[str]) -> str:

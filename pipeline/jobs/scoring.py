@@ -11,7 +11,6 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import ChosenEngine
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions
-from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import check_place, exported_model
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.engine_choice import (
@@ -36,9 +35,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     if config.dry_run:
         candidates = engine_candidates(config, job.saved(), runner)
         return preview(plan, options.console, engine=describe_candidates(candidates))
-    with holding_output(
-        config.output, is_directory=plan.is_folder, command="score", console=options.console
-    ) as check_held:
+    with job.spec.holding(options.console) as check_held:
         return job.with_engine().run(check_held)
 
 

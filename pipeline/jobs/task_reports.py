@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
-from bert_tf.tasks.base.task import LabeledRows, TaskReport
+from bert_tf.tasks.base.task import LabeledRows, TaskReport, TaskResults
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
@@ -33,7 +33,7 @@ def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object])
 
 
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
-    """Warns that `--resume` was given and there is no checkpoint to resume from."""
+    """Reports that `--resume` was given and there is no checkpoint to resume from."""
     if options.resume and not (path_of(output) / "checkpoints").is_dir():
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
@@ -81,7 +81,7 @@ def row_counts(source: LabeledRows) -> dict[str, int]:
 class RejectsCheck:
     """Reports and lists rejects of labeled rows; raises TooManyRejects over `limit` for any file.
 
-    `rejects_file` is None for a process that writes nothing.
+    `rejects_file` is None in a process that writes nothing.
     """
 
     def __init__(self, limit: RejectLimit | None, rejects_file: Path | None, console: Console):
@@ -110,9 +110,17 @@ class RejectsCheck:
             )
 
 
-def write_metrics(path: Path, metrics: Mapping[str, float], report: TaskReport) -> None:
-    text = json.dumps({**metrics, **report.details}, indent=2, ensure_ascii=False)
-    write_text_atomically(path, f"{text}\n")
+def write_results(folder: Path, results: TaskResults) -> None:
+    """Writes `metrics.json` and `predictions.jsonl`."""
+    metrics = {**results.metrics, **results.report.details}
+    text = json.dumps(metrics, indent=2, ensure_ascii=False)
+    write_text_atomically(folder / "metrics.json", f"{text}\n")
+    with (
+        replacing_file(folder / "predictions.jsonl") as aside,
+        aside.open("w", encoding="utf-8") as stream,
+    ):
+        for prediction in results.predictions:
+            stream.write(json.dumps(prediction, ensure_ascii=False) + "\n")
 
 
 def log_report(console: Console, report: TaskReport) -> None:
@@ -120,9 +128,3 @@ def log_report(console: Console, report: TaskReport) -> None:
         console.info(line)
     for line in report.warnings:
         console.warn(line)
-
-
-def write_predictions(path: Path, predictions: Iterable[Mapping[str, Any]]) -> None:
-    with replacing_file(path) as aside, aside.open("w", encoding="utf-8") as stream:
-        for prediction in predictions:
-            stream.write(json.dumps(prediction, ensure_ascii=False) + "\n")

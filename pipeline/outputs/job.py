@@ -9,7 +9,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from pipeline.outputs.manifest import (
     input_fingerprints,
     is_extended,
     kept_keys,
-    keys_without_effect,
     made_with_another_config,
     manifest_path,
     package_versions,
@@ -99,6 +98,12 @@ class JobSpec:
         """Config values that decide the output."""
         return self._kept(self.config.as_dict())
 
+    def holding(self, console: Console) -> AbstractContextManager[Callable[[], None]]:
+        place = self.place
+        return holding_output(
+            place.output, is_directory=place.is_directory, command=self.command, console=console
+        )
+
     def different_keys(self, before: Mapping[str, Any]) -> list[str]:
         return different_keys(self.saved(before), self.kept_config, self.extendable_key)
 
@@ -110,8 +115,10 @@ class JobSpec:
         return self._kept(with_defaults(type(self.config), config))
 
     def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        fields = dataclasses.fields(self.config)
+        without_effect = [each.name for each in fields if not each.metadata["affects_output"]]
         named = map(config_key, self.inputs)
-        return kept_keys(values, (*keys_without_effect(self.config), *named, *self.ignored_keys))
+        return kept_keys(values, ("output", *without_effect, *named, *self.ignored_keys))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,13 +138,12 @@ class JobRecord:
     """Report of a running job; it becomes the manifest.
 
     Attributes:
+        identity: command, config keys and input fingerprints that decide the output.
+        check_held: raises an error if another process has taken the output over.
         counts: by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers.
         sha256: of files hashed while they were written, by path in the output folder.
         extra: further manifest keys (schema, vocabulary hash, …).
-        made: paths worth telling the user, with a word on each.
-        identity: the command, config keys and input fingerprints that decide what is made, as they
-            stand in the manifest.
-        check_held: raises an error if another process has taken the output over.
+        made: paths to show to the user, with a description of each.
     """
 
     def __init__(self, console: Console, identity: dict[str, Any], check_held: Callable[[], None]):
@@ -166,6 +172,11 @@ class JobRecord:
         for warning in warnings:
             self.console.warn(warning)
         self.extra.setdefault("notes", []).extend(warnings)
+
+    def suggest(self, command: str, *positional: str, **flags: str) -> None:
+        """Names the command to run next."""
+        options = (text for name, value in flags.items() for text in (f"--{name}", value))
+        self.next_command = ["bert-pipeline", command, *positional, *options]
 
     def list_rejects(self, path: Path, number: int) -> None:
         if number:
@@ -209,11 +220,9 @@ def run_job(
     *,
     check_held: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs `body` unless its output is finished, and writes the manifest.
+    """Runs `body`, which does the work and fills the record, unless the output is finished.
 
-    Args:
-        body: does the work and fills the record.
-        check_held: the check of `holding_output`, if the caller already holds this output.
+    `check_held` is the check of `holding_output`, if the caller already holds this output.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -222,20 +231,11 @@ def run_job(
         UsageError: the output was made with another config or from other inputs, holds something
             else, is or holds an input, is being written by another process, or is not on a file
             system of this machine.
-        InputError: a file of `checked_inputs` is not what was written.
+        InputError: a file of `checked_inputs` is damaged.
     """
     place = spec.place
     check_place(place, [path for paths in spec.inputs.values() for path in paths])
-    holding = (
-        nullcontext(check_held)
-        if check_held is not None
-        else holding_output(
-            place.output,
-            is_directory=place.is_directory,
-            command=spec.command,
-            console=options.console,
-        )
-    )
+    holding = spec.holding(options.console) if check_held is None else nullcontext(check_held)
     with holding as check_held:
         identity: dict[str, Any] = {
             "command": spec.command,
@@ -248,9 +248,7 @@ def run_job(
             return {**finished, "already_done": True}
         if finished is not None:
             keep_seconds(place.seconds, finished["timings"]["total"])
-            manifest_path(
-                spec.output
-            ).unlink()  # it does not vouch for what is written from here on
+            manifest_path(spec.output).unlink()  # it does not vouch for the work to come
         record = JobRecord(options.console, identity, check_held)
         return _make(spec, options, body, record)
 
@@ -350,7 +348,7 @@ class Elapsed:
         return self.earlier + time.monotonic() - self._start
 
     def timings(self) -> dict[str, float]:
-        """For the manifest: `total` of all runs, and of the last one where there are several."""
+        """Returns `total` of all runs, and `last_part` if there are several."""
         total = self.total()
         if not self.earlier:
             return {"total": round(total, 3)}
@@ -359,34 +357,38 @@ class Elapsed:
 
 @contextmanager
 def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
-    """Measures the block, and saves its time for the run that resumes it if it does not end.
+    """Measures the block; if it fails or is killed, `path` keeps its time for the run that resumes.
 
-    Args:
-        path: file with the time so far, removed once the block has ended; None where no run
-            resumes another.
-        anew: whether the block starts over; the time of earlier runs does not count then.
+    `path` is None if no run resumes another. With `anew`, the time of earlier runs does not count.
     """
     if path is None:
         yield Elapsed(0.0)
         return
     elapsed = Elapsed(0.0 if anew else _read_seconds(path, console))
+    interval = _REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS
     ended = threading.Event()
-    thread = threading.Thread(target=_keep_on, args=(path, elapsed, ended), daemon=True)
+
+    def keep() -> None:
+        with suppress(OSError):  # a full disk stops the job where it writes what matters
+            keep_seconds(path, elapsed.total())
+
+    def keep_on() -> None:
+        while not ended.wait(interval):
+            keep()
+
+    thread = threading.Thread(target=keep_on, daemon=True)
     thread.start()
     try:
         yield elapsed
-    except BaseException:
+    finally:
         ended.set()
         thread.join()
-        _keep(path, elapsed)
-        raise
-    ended.set()
-    thread.join()
+        keep()
     path.unlink(missing_ok=True)
 
 
 def keep_seconds(path: Path, seconds: float) -> None:
-    """Stores seconds for the next `adding_up_seconds` of this file to start from."""
+    """Stores the seconds that the next `adding_up_seconds` of this file starts from."""
     write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
 
 
@@ -398,13 +400,3 @@ def _read_seconds(path: Path, console: Console) -> float:
     except (ValueError, KeyError, TypeError):
         console.warn(f"{path}: damaged; the time of earlier runs is missing from the total")
         return 0.0
-
-
-def _keep_on(path: Path, elapsed: Elapsed, ended: threading.Event) -> None:
-    while not ended.wait(_REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS):
-        _keep(path, elapsed)
-
-
-def _keep(path: Path, elapsed: Elapsed) -> None:
-    with suppress(OSError):  # a full disk stops the job where it writes what matters
-        keep_seconds(path, elapsed.total())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,11 +233,6 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
     return kept
 
 
-def keys_without_effect(config: Section) -> tuple[str, ...]:
-    fields = dataclasses.fields(config)
-    return ("output", *(each.name for each in fields if not each.metadata["affects_output"]))
-
-
 def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
     """A saved config with the keys that an earlier release did not have, as their defaults."""
     complete = {**section().as_dict(), **config}
@@ -296,7 +291,7 @@ def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> Non
         )
 
 
-def made_with_another_config(output: str, differences: Sequence[str]) -> UsageError:
+def made_with_another_config(output: str, differences: Iterable[str]) -> UsageError:
     return UsageError(
         f"{output}: made with another config ({'; '.join(differences)}); "
         "choose another --output or replace it with --overwrite"

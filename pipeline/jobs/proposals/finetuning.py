@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import shlex
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe, draft
 if TYPE_CHECKING:
     from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey
 
-MEASURED_SECONDS = 2.0
+_MEASURED_SECONDS = 2.0
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
 _EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
 _HINTS = (
@@ -31,26 +30,6 @@ _HINTS = (
     "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
     "All keys: bert-pipeline finetune --help-all",
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """A config that `init` proposed; `next` is the command line that runs it.
-
-    `tokens` are quantiles of the lengths of sequences, `duplicates` rows whose texts an earlier row
-    has. `seconds` are estimated for the start, all steps and evaluations.
-    """
-
-    config: str
-    settings: Mapping[str, Any]
-    rows: int
-    rejected: int
-    duplicates: int
-    tokens: Mapping[str, int]
-    steps: int
-    seconds_per_step: float
-    seconds: float
-    next: str
 
 
 def propose(
@@ -62,12 +41,15 @@ def propose(
     assignments: tuple[str, ...] = (),
     overwrite: bool = False,
     console: Console,
-    measured_seconds: float = MEASURED_SECONDS,
-) -> Proposal:
-    """Looks at labeled rows and writes a config to fine-tune on them.
+) -> dict[str, Any]:
+    """Inspects labeled rows and writes a config to fine-tune on them.
 
-    Names the file after source and task by default, keeps the `finetune.key=value` assignments, and
-    times training steps for `measured_seconds`.
+    Names the file after source and task by default; keeps the `finetune.key=value` assignments.
+
+    Returns:
+        Path and settings of the config, and what they follow from: `duplicates` are rows with the
+        texts of an earlier row, `tokens` quantiles of the lengths of sequences, `seconds` estimated
+        for the start, all steps and evaluations; `next` is the command line to run.
 
     Raises:
         UsageError: no such file or model; no fitting column; the file to write exists.
@@ -76,14 +58,8 @@ def propose(
     stem = name_without_compression(Path(source).name).rpartition(".")[0] or Path(source).name
     target = config_file(output or f"{stem}-{task}.yaml", overwrite=overwrite)
     console.info(f"{source}: looking at the first rows")
-    draft = draft_config(
-        task,
-        source,
-        init=init,
-        run=str(target.with_suffix("")),
-        assignments=assignments,
-        console=console,
-    )
+    run = str(target.with_suffix(""))
+    draft = draft_config(task, source, init=init, run=run, assignments=assignments, console=console)
     console.info(f"  reading all rows, with the tokenizer of {init}")
     # Takes seconds to import, during which there is something to read already.
     from bert_tf.tasks.running.survey import Surveyor
@@ -99,38 +75,54 @@ def propose(
     recipe = _recipe(model.config, survey, draft.options.default_sequence_length, held_out)
     config = draft.config(**recipe.settings)
     chosen = {key: value for key, value in recipe.settings.items() if key not in draft.given}
-    settings = {**draft.values, **chosen}
-    measured = surveyor.measure(config, measured_seconds)
+    measured = surveyor.measure(config, _MEASURED_SECONDS)
     steps = recipe.steps_of(batch_size=config.batch_size, epochs=config.epochs)
     work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
-    seconds = measured.start_seconds + work * measured.seconds
-    console.info(f"  time here   {_time(steps, seconds, measured, model.config)}")
-    command = shlex.join(["bert-pipeline", "finetune", "--config", str(target)])
+    facts: dict[str, Any] = {
+        "config": str(target),
+        "settings": {**draft.values, **chosen},
+        "rows": survey.rows,
+        "rejected": len(survey.rejects),
+        "duplicates": survey.duplicates,
+        "tokens": _quantiles(survey.lengths),
+        "steps": steps,
+        "seconds_per_step": measured.seconds,
+        "seconds": measured.start_seconds + work * measured.seconds,
+    }
     reasons = {**draft.reasons, **_reasons(recipe, survey, model.config)}
+    reasons = {key: reason for key, reason in reasons.items() if key not in draft.given}
+    return _write(source, facts, measured, reasons, _shape(model.config), console)
+
+
+def _write(
+    source: str,
+    facts: dict[str, Any],
+    measured: MeasuredSteps,
+    reasons: Mapping[str, str],
+    shape: str,
+    console: Console,
+) -> dict[str, Any]:
+    """Writes the config and adds `next` to the facts."""
+
+    def time(about: str) -> str:
+        return time_line(
+            facts["seconds"],
+            facts["steps"],
+            step_seconds=measured.seconds,
+            about=about,
+            timed=measured.count,
+        )
+
+    console.info(f"  time here   {time(f'{measured.precision}, {shape}')}")
+    command = shlex.join(["bert-pipeline", "finetune", "--config", facts["config"]])
+    rows = quantity(facts["rows"], "row")
+    heading = (command, f"For {rows} of {source}: {time(measured.precision)}.")
     text = commented_yaml(
-        "finetune",
-        settings,
-        reasons={key: reason for key, reason in reasons.items() if key not in draft.given},
-        heading=(
-            command,
-            f"For {quantity(survey.rows, 'row')} of {source}: {_time(steps, seconds, measured)}.",
-        ),
-        hints=_HINTS,
+        "finetune", facts["settings"], reasons=reasons, heading=heading, hints=_HINTS
     )
-    write_text_atomically(target, text)
-    console.info(f"wrote {target}; next: {command}")
-    return Proposal(
-        config=str(target),
-        settings=settings,
-        rows=survey.rows,
-        rejected=len(survey.rejects),
-        duplicates=survey.duplicates,
-        tokens=_quantiles(survey.lengths),
-        steps=steps,
-        seconds_per_step=measured.seconds,
-        seconds=seconds,
-        next=command,
-    )
+    write_text_atomically(facts["config"], text)
+    console.info(f"wrote {facts['config']}; next: {command}")
+    return {**facts, "next": command}
 
 
 def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out: float) -> Recipe:
@@ -167,19 +159,6 @@ def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
 
 def _quantiles(lengths: np.ndarray) -> dict[str, int]:
     return {name: int(np.ceil(np.quantile(lengths, q))) for name, q in _QUANTILES.items()}
-
-
-def _time(
-    steps: int, seconds: float, measured: MeasuredSteps, model: BertConfig | None = None
-) -> str:
-    shape = "" if model is None else f", {_shape(model)}"
-    return time_line(
-        seconds,
-        steps,
-        step_seconds=measured.seconds,
-        about=measured.precision + shape,
-        timed=measured.count,
-    )
 
 
 def _shape(model: BertConfig) -> str:

@@ -4,58 +4,201 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bert_tf.base.console import Console
-from bert_tf.base.errors import RunnerFailed
+from bert_tf.base.errors import ConfigError, RunnerFailed, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
-from bert_tf.config.bert import sized_config
-from bert_tf.config.section import build_section
-from bert_tf.config.sections import PreprocessConfig, TrainConfig
+from bert_tf.config.bert import SIZES, sized_config
+from bert_tf.config.resolve import resolve
+from bert_tf.config.section import Section, build_section
+from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
+from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.text_files import file_encoding
 from pipeline.beam.files import match_files
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
-from pipeline.jobs.proposals.pretraining_settings import (
-    SECTIONS,
-    given_settings,
-    propose_settings,
-    setting_reasons,
-)
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
-from pipeline.proposal.pretraining_recipe import shape_line
+from pipeline.proposal.pretraining_recipe import (
+    EPOCHS,
+    LENGTH,
+    MOST_STEPS,
+    TOKENS_PER_WEIGHT,
+    VOCAB_SIZES,
+    PretrainingRecipe,
+    choose_length,
+    choose_recipe,
+    choose_size,
+    largest_batch,
+    passes_over,
+    shape_line,
+)
 
 if TYPE_CHECKING:
     from bert_tf.pretraining.step_trial import TriedStep
 
-MEASURED_SECONDS = 2.0
+
+SECTIONS: dict[str, type[Section]] = {
+    "vocab": VocabConfig,
+    "preprocess": PreprocessConfig,
+    "train": TrainConfig,
+}
+_SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
+_SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {
+    "lowercase",
+    "keep_accents",
+}
+
+
+def given_settings(
+    source: str, target: Path, assignments: tuple[str, ...]
+) -> dict[str, dict[str, Any]]:
+    """Returns the keys of each section that are required or set by `section.key=value` texts.
+
+    Names outputs after `target`, the config file. Raises ConfigError for wrong keys or values.
+    """
+    stem = target.with_suffix("")
+    names: dict[str, list[str]] = {name: [] for name in SECTIONS}
+    shared = []
+    for text in assignments:
+        section, _, rest = text.partition(".")
+        if section not in SECTIONS:
+            expected = ", ".join(SECTIONS)
+            raise ConfigError([f"--set {text}: init pretrain sets keys of {expected}"])
+        key = rest.partition("=")[0]
+        is_shared = section != "train" and key in _SHARED
+        for name in ("vocab", "preprocess") if is_shared else (section,):
+            names[name].append(key)
+            shared.append(f"{name}.{rest}")
+    corpus = {"input": (source,)}
+    required: dict[str, dict[str, Any]] = {
+        "vocab": {**corpus, "output": f"{stem}-vocab.txt"},
+        "preprocess": {**corpus, "vocab": f"{stem}-vocab.txt", "output": f"{stem}-data"},
+        "train": {"data": f"{stem}-data", "output": f"{stem}-run", "size": "tiny"},
+    }
+    found = {}
+    for name, section_type in SECTIONS.items():
+        flags = {key: value for key, value in required[name].items() if key not in names[name]}
+        values = resolve(section_type, assignments=tuple(shared), flags=flags).as_dict()
+        kept = {key: values[key] for key in names[name]}
+        found[name] = {**flags, **kept}
+        if name == "train" and "size" not in names[name]:
+            del found[name]["size"]
+    return found
+
+
+def propose_settings(
+    given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
+) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
+    """Returns the values of all sections, and the recipe of those that the user has not set.
+
+    `given` holds the keys that are set by section, `found` those that the corpus decides for both
+    data jobs. Raises UsageError if a model is given, which leaves nothing to propose.
+    """
+    is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
+    vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
+    recipe = choose_recipe(
+        given["train"].get("size") or choose_size(facts.tokens, vocab_size),
+        tokens=facts.tokens,
+        max_seq_length=given["preprocess"].get("max_seq_length")
+        or (choose_length(facts.document_tokens) if is_paired else LENGTH),
+        batch_size=given["train"].get("batch_size"),
+        steps=given["train"].get("steps"),
+    )
+    pairs = {} if is_paired else {"pair_task": "none"}
+    proposed: dict[str, dict[str, Any]] = {
+        "vocab": {**found, "vocab_size": vocab_size},
+        "preprocess": {
+            **found,
+            "max_seq_length": recipe.max_seq_length,
+            "max_predictions_per_seq": recipe.max_predictions_per_seq,
+            "masking": "dynamic",
+            **pairs,
+        },
+        "train": {
+            key: getattr(recipe, key)
+            for key in ("size", "batch_size", "learning_rate", "steps", "eval_every")
+        },
+    }
+    settings = {
+        name: {**given[name], **{k: v for k, v in values.items() if k not in given[name]}}
+        for name, values in proposed.items()
+    }
+    if {"model_config", "init"} & settings["train"].keys():
+        raise UsageError(
+            "init pretrain proposes a size; leave out train.model_config and train.init, and put "
+            "them into the file that is written"
+        )
+    return settings, recipe
+
+
+def setting_reasons(
+    facts: CorpusFacts, recipe: PretrainingRecipe, settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, str]]:
+    """Returns a comment for each proposed setting, by section."""
+    common = {
+        "encoding": "a guess: the first file is not UTF-8",
+        "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
+        f"{facts.similar:.1%} of the others resemble another",
+    }
+    return {
+        "vocab": {
+            **common,
+            "vocab_size": "95% of the entries occur 100 times or more"
+            if facts.vocab_size > VOCAB_SIZES[-1]
+            else "the smallest; of a larger one too few entries occur 100 times",
+        },
+        "preprocess": {
+            **common,
+            "max_seq_length": "as in 90% of BERT's steps"
+            if recipe.max_seq_length == LENGTH
+            else "99% of the documents are no longer",
+            "max_predictions_per_seq": "15% of the tokens",
+            "masking": "other masks in every epoch, drawn by train",
+            "pair_task": "documents of one sentence have no next ones",
+        },
+        "train": _train_reasons(facts, recipe, settings["vocab"]["vocab_size"]),
+    }
+
+
+def _train_reasons(
+    facts: CorpusFacts, recipe: PretrainingRecipe, vocab_size: int
+) -> dict[str, str]:
+    model = sized_config(recipe.size, vocab_size)
+    rule = f"{TOKENS_PER_WEIGHT} tokens for each in {EPOCHS} epochs"
+    is_enough = TOKENS_PER_WEIGHT * model.encoder_parameters <= EPOCHS * facts.tokens
+    epochs = passes_over(
+        facts.tokens,
+        steps=recipe.steps,
+        batch_size=recipe.batch_size,
+        max_seq_length=recipe.max_seq_length,
+    )
+    read = f"reads the text about {epochs:,.0f} times, BERT {EPOCHS} times"
+    width = f"for models {SIZES[recipe.size]['hidden_size']} wide"
+    return {
+        "size": f"{shape_line(model)}; "
+        + (
+            f"the largest with {rule}" if is_enough else f"the smallest; too little text for {rule}"
+        ),
+        "batch_size": width
+        if recipe.batch_size >= largest_batch(recipe.size)
+        else "smaller for little text, for 10,000 steps",
+        "learning_rate": width,
+        "steps": f"as many as BERT; {read}" if recipe.steps >= MOST_STEPS else read,
+        "eval_every": f"about {quantity(round(recipe.steps / recipe.eval_every), 'evaluation')}",
+    }
+
+
+_MEASURED_SECONDS = 2.0
 _TRIAL_FLOPS = 1e11  # of a step that is timed: half a second at 200 GFLOP/s
 _FEW_WORDS = 1_000_000
 _MANY_SIMILAR = 0.01  # of the documents
 _LONG_SECONDS = 24 * 3600
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingProposal:
-    """Configs that `init pretrain` proposed; `next` are the command lines that run them.
-
-    `documents`, `words` and `tokens` are estimates unless `is_whole`. `duplicates` are documents of
-    the sample that equal an earlier one. `seconds` are estimated for all of `train`.
-    """
-
-    config: str
-    settings: Mapping[str, Mapping[str, Any]]
-    documents: int
-    words: int
-    tokens: int
-    is_whole: bool
-    duplicates: int
-    seconds_per_step: float
-    seconds: float
-    next: Sequence[str]
 
 
 def propose_pretraining(
@@ -65,12 +208,16 @@ def propose_pretraining(
     assignments: tuple[str, ...] = (),
     overwrite: bool = False,
     console: Console,
-    measured_seconds: float = MEASURED_SECONDS,
-) -> PretrainingProposal:
-    """Looks at a corpus and writes a config to make records of it and pretrain on them.
+) -> dict[str, Any]:
+    """Inspects a corpus and writes a config to make records of it and pretrain on them.
 
     Names the file after the corpus's first file by default. Keeps `section.key=value` assignments
     of `vocab`, `preprocess` and `train`; a key of both data jobs holds for both.
+
+    Returns:
+        Path and settings of the config, and what they follow from: amounts are estimates unless
+        `is_whole`, `duplicates` are documents of the sample that equal an earlier one, `seconds`
+        are estimated for all of `train`; `next` are the command lines to run.
 
     Raises:
         UsageError: no such file; a key is unknown; the file to write exists.
@@ -89,69 +236,40 @@ def propose_pretraining(
     for line in facts_lines(facts, files, encoding):
         console.info(line)
     settings, recipe = propose_settings(given, found, facts)
-    train = build_section(TrainConfig, settings["train"])
-    preprocess = build_section(PreprocessConfig, settings["preprocess"])
-    vocab_size = settings["vocab"]["vocab_size"]
-    console.info("  timing training steps")
-    measured, precision = _measured(train, preprocess, vocab_size, measured_seconds)
-    seconds = measured.start_seconds + train.steps * measured.seconds
-    if train.max_minutes:
-        seconds = min(seconds, 60 * train.max_minutes)
-    time = time_line(
-        seconds,
-        train.steps,
-        step_seconds=measured.seconds,
-        about=precision,
-        timed=measured.count,
-    )
-    console.info(
-        f"  model       {recipe.size}: {shape_line(sized_config(recipe.size, vocab_size))}"
-    )
+    seconds, measured, time = _estimate(settings, console)
+    shape = shape_line(sized_config(recipe.size, settings["vocab"]["vocab_size"]))
+    console.info(f"  model       {recipe.size}: {shape}")
     console.info(f"  time here   {time}")
     _advise(facts, seconds, console)
     commands = [shlex.join(["bert-pipeline", name, "--config", str(target)]) for name in SECTIONS]
-    heading = (
-        *commands,
-        f"For {source}, {facts.about}{quantity(facts.words, 'word')}:",
-        f"{time}.",
-    )
-    reasons = {
-        name: {key: why for key, why in found.items() if key not in given[name]}
-        for name, found in setting_reasons(facts, recipe, settings).items()
-    }
-    write_text_atomically(target, _config_text(settings, reasons, heading))
-    console.info(f"wrote {target}; next:")
-    for command in commands:
-        console.info(f"  {command}")
-    return PretrainingProposal(
-        config=str(target),
-        settings=settings,
-        documents=facts.documents,
-        words=facts.words,
-        tokens=facts.tokens,
-        is_whole=facts.sample.is_whole,
-        duplicates=facts.duplicates,
-        seconds_per_step=measured.seconds,
-        seconds=seconds,
-        next=commands,
-    )
-
-
-def _config_text(
-    settings: Mapping[str, Mapping[str, Any]],
-    reasons: Mapping[str, Mapping[str, str]],
-    heading: Sequence[str],
-) -> str:
-    return "".join(
+    about = f"For {source}, {facts.about}{quantity(facts.words, 'word')}:"
+    reasons = setting_reasons(facts, recipe, settings)
+    text = "".join(
         commented_yaml(
             name,
             settings[name],
-            reasons=reasons[name],
-            heading=heading if name == "vocab" else (),
+            reasons={key: why for key, why in reasons[name].items() if key not in given[name]},
+            heading=(*commands, about, f"{time}.") if name == "vocab" else (),
             hints=(f"All keys: bert-pipeline {name} --help-all",),
         )
         for name in SECTIONS
     )
+    write_text_atomically(target, text)
+    console.info(f"wrote {target}; next:")
+    for command in commands:
+        console.info(f"  {command}")
+    return {
+        "config": str(target),
+        "settings": settings,
+        "documents": facts.documents,
+        "words": facts.words,
+        "tokens": facts.tokens,
+        "is_whole": facts.sample.is_whole,
+        "duplicates": facts.duplicates,
+        "seconds_per_step": measured.seconds,
+        "seconds": seconds,
+        "next": commands,
+    }
 
 
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
@@ -178,10 +296,16 @@ def _encoding(path: str) -> str:
     return (file_encoding(path) if Path(path).is_file() else None) or "utf-8"
 
 
-def _measured(
-    train: TrainConfig, preprocess: PreprocessConfig, vocab_size: int, seconds: float
-) -> tuple[TriedStep, str]:
-    """The whole batch's step, extrapolated from trials of a part, and its precision."""
+def _estimate(
+    settings: Mapping[str, Mapping[str, Any]], console: Console
+) -> tuple[float, TriedStep, str]:
+    """Times training steps; returns seconds of the run, the whole batch's step, and both as text.
+
+    The step is extrapolated from trials of a part of the batch.
+    """
+    train = build_section(TrainConfig, settings["train"])
+    preprocess = build_section(PreprocessConfig, settings["preprocess"])
+    console.info("  timing training steps")
     # Takes seconds to import, during which there is something to read already.
     from bert_tf.pretraining.step_trial import StepShape, expected_way, try_steps
     from bert_tf.training.arithmetic import BatchRows
@@ -191,14 +315,20 @@ def _measured(
         length=preprocess.max_seq_length,
         predictions=preprocess.max_predictions_per_seq,
     )
-    model = train.with_dropout(sized_config(str(train.size), vocab_size))
+    model = train.with_dropout(sized_config(str(train.size), settings["vocab"]["vocab_size"]))
     part = shape.part(model, _TRIAL_FLOPS)
-    rows = BatchRows(batch=part.rows, micro_batches=1, is_filled_up=False)
-    way = expected_way(train, rows)
-    (tried,) = try_steps([way], model, part, seconds=seconds)
+    way = expected_way(train, BatchRows(batch=part.rows, micro_batches=1, is_filled_up=False))
+    (tried,) = try_steps([way], model, part, seconds=_MEASURED_SECONDS)
     if tried is None:
         raise RunnerFailed(
             f"{quantity(part.rows, 'row')} do not fit into the memory; set a smaller train.size"
         )
     whole = dataclasses.replace(tried, seconds=tried.seconds * shape.rows / part.rows)
-    return whole, way.precision.policy.removeprefix("mixed_")
+    seconds = whole.start_seconds + train.steps * whole.seconds
+    if train.max_minutes:
+        seconds = min(seconds, 60 * train.max_minutes)
+    precision = way.precision.policy.removeprefix("mixed_")
+    time = time_line(
+        seconds, train.steps, step_seconds=whole.seconds, about=precision, timed=whole.count
+    )
+    return seconds, whole, time

@@ -78,16 +78,17 @@ def test_a_config_is_one_that_finetune_takes(task, model, tmp_path, monkeypatch)
     name, content = FILES[task]
     (tmp_path / name).write_text(content)
     shown = io.StringIO()
-    proposal = propose(task, name, init=model, console=Console(shown), measured_seconds=0.0)
-    assert proposal.next == f"bert-pipeline finetune --config {proposal.config}"
-    config = FINETUNE.resolve(config_file=proposal.config, flags={})
+    monkeypatch.setattr("pipeline.jobs.proposals.finetuning._MEASURED_SECONDS", 0.0)
+    proposal = propose(task, name, init=model, console=Console(shown))
+    assert proposal["next"] == f"bert-pipeline finetune --config {proposal['config']}"
+    config = FINETUNE.resolve(config_file=proposal["config"], flags={})
     assert (config.task, config.train, config.init) == (task, name, model)
     given = config.as_dict()
-    assert {key: given[key] for key in proposal.settings} == dict(proposal.settings)
-    assert proposal.rows == 60 and proposal.rejected == (task == "classification")
-    assert proposal.steps >= 60 and proposal.seconds > 0 < proposal.seconds_per_step
-    assert proposal.tokens["median"] <= proposal.tokens["longest"] <= config.max_seq_length
-    for word in ("60 usable", "tokens ", "time here", proposal.next):
+    assert {key: given[key] for key in proposal["settings"]} == dict(proposal["settings"])
+    assert proposal["rows"] == 60 and proposal["rejected"] == (task == "classification")
+    assert proposal["steps"] >= 60 and proposal["seconds"] > 0 < proposal["seconds_per_step"]
+    assert proposal["tokens"]["median"] <= proposal["tokens"]["longest"] <= config.max_seq_length
+    for word in ("60 usable", "tokens ", "time here", proposal["next"]):
         assert word in shown.getvalue()
     with pytest.raises(UsageError, match="exists; name another file"):
         propose(task, name, init=model, console=Console(shown))
@@ -99,6 +100,7 @@ def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch
     rows = "".join(f"{'schön' * 2} film {n % 3},{'gut' if n % 2 else 'übel'}\n" for n in range(60))
     (tmp_path / "rows.csv").write_bytes(("a,b\n" + rows).encode("latin-1"))
     shown = io.StringIO()
+    monkeypatch.setattr("pipeline.jobs.proposals.finetuning._MEASURED_SECONDS", 0.0)
     proposal = propose(
         "classification",
         "rows.csv",
@@ -106,7 +108,6 @@ def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch
         output="own.yaml",
         assignments=("finetune.epochs=2", "finetune.label_column=b"),
         console=Console(shown),
-        measured_seconds=0.0,
     )
     text = (tmp_path / "own.yaml").read_text()
     assert "  encoding: cp1252                  # a guess" in text
@@ -117,7 +118,7 @@ def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch
         "duplicates  57 rows with the texts of an earlier row; 3 texts with several"
         in shown.getvalue()
     )
-    assert proposal.settings["encoding"] == "cp1252"
+    assert proposal["settings"]["encoding"] == "cp1252"
 
 
 @pytest.mark.parametrize(

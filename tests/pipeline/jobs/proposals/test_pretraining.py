@@ -32,31 +32,32 @@ def write_corpus(path, documents, *, copies=0, sentences=4, seed=1):
 def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path / "news.txt.gz", 300, copies=3)
+    monkeypatch.setattr("pipeline.jobs.proposals.pretraining._MEASURED_SECONDS", 0.0)
     shown = io.StringIO()
     proposal = propose_pretraining(
         "news.txt.gz",
         assignments=("vocab.lowercase=false", "train.batch_size=4"),
         console=Console(shown),
-        measured_seconds=0.0,
     )
-    assert proposal.next == [
+    assert proposal["next"] == [
         f"bert-pipeline {name} --config news-pretrain.yaml"
         for name in ("vocab", "preprocess", "train")
     ]
-    vocab = resolve(VocabConfig, config_file=proposal.config)
-    records = resolve(PreprocessConfig, config_file=proposal.config)
-    train = resolve(TrainConfig, config_file=proposal.config)
+    vocab = resolve(VocabConfig, config_file=proposal["config"])
+    records = resolve(PreprocessConfig, config_file=proposal["config"])
+    train = resolve(TrainConfig, config_file=proposal["config"])
     assert vocab.output == records.vocab and records.output == train.data
     assert (vocab.lowercase, records.lowercase, train.batch_size) == (False, False, 4)
     assert vocab.duplicates == records.duplicates == "near" or records.duplicates == "exact"
     assert vocab.vocab_size == 4_000 and train.size == "tiny" and records.masking == "dynamic"
     for name, section in (("vocab", vocab), ("preprocess", records), ("train", train)):
         values = section.as_dict()
-        for key, value in proposal.settings[name].items():
+        for key, value in proposal["settings"][name].items():
             assert values[key] == (list(value) if isinstance(value, tuple) else value)
-    assert proposal.words == 303 * 4 * 8 and proposal.documents == 303
-    assert proposal.is_whole and proposal.duplicates == 3
-    assert proposal.tokens >= proposal.words and proposal.seconds > proposal.seconds_per_step > 0
+    assert proposal["words"] == 303 * 4 * 8 and proposal["documents"] == 303
+    assert proposal["is_whole"] and proposal["duplicates"] == 3
+    assert proposal["tokens"] >= proposal["words"]
+    assert proposal["seconds"] > proposal["seconds_per_step"] > 0
     for line in ("3 documents equal", "too few to learn a language", "Latin 100.0%", "time here"):
         assert line in shown.getvalue()
     with pytest.raises(UsageError, match="exists; name another file"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts
-from pipeline.jobs.proposals.pretraining_settings import (
+from pipeline.jobs.proposals.pretraining import (
     given_settings,
     propose_settings,
     setting_reasons,
