@@ -19,8 +19,7 @@ from bert_tf.base.json_files import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import RowBlock, read_summary
-from pipeline.scoring.join import block_files
-from pipeline.scoring.parquet_output import SourceRows
+from pipeline.scoring.join import SourceRows, block_files
 from pipeline.scoring.parts import (
     KINDS,
     ROWS_TRUNCATED,

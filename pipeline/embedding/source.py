@@ -3,26 +3,58 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.sections import EmbedConfig, SummarizeConfig
 from bert_tf.config.sections.scoring import TextVectorsSection
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.engines.engine import EngineLoader
+from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.outputs.place import check_finished
+from pipeline.scoring.columns import ScoringColumns
+from pipeline.scoring.plan import ScoringPlan, parts_folder
+from pipeline.scoring.tables import ScoredTable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorSource:
-    # all that decides the vectors: the model, and the files by which a folder of
-    # sentence-transformers states its recipe
-    folder: str
+    folder: str  # all that decides the vectors: the model, and its recipe's files
     directory: ModelDirectory
     recipe: EmbeddingRecipe  # how its vectors are made
     settings: EmbedderSettings  # the same, for the engine
     text_column: str  # column of the texts
+
+    def plan(
+        self,
+        config: EmbedConfig | SummarizeConfig,
+        tables: Sequence[ScoredTable],
+        *,
+        is_folder: bool,
+        engine: EngineLoader,
+        fields: tuple[PredictionField, ...],
+        vectors_per_row: int,
+    ) -> ScoringPlan:
+        """Plans a job that adds `fields` to tables; more `vectors_per_row` make smaller blocks."""
+        return ScoringPlan(
+            model=str(self.directory.path.absolute()),
+            engine=engine,
+            columns=ScoringColumns(
+                sources={"text": self.text_column}, fields=fields, can_rename=False
+            ),
+            tables=tuple(tables),
+            is_folder=is_folder,
+            parts=parts_folder(config.output, is_folder=is_folder),
+            block_rows=max(1, config.block_rows // vectors_per_row),
+            limit=config.limit,
+            batch_tokens=config.batch_tokens,
+            dialect=TableDialect.of(config),
+        )
 
 
 def open_vector_source(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import EmbedConfig, RunnerConfig
-from bert_tf.data.tables.dialect import TABLE_FORMATS, TableDialect
+from bert_tf.data.tables.dialect import TABLE_FORMATS
 from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
@@ -20,20 +19,19 @@ from pipeline.embedding.outputs import finished_parts, output_format, write_outp
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
-from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import ScoringCounts, join_rejects
 from pipeline.scoring.parts import (
     ROWS_TRUNCATED,
     TOKENS,
     TOKENS_TRUNCATED,
-    ScoredBlock,
+    WritePart,
     column_types,
 )
-from pipeline.scoring.plan import ScoringPlan, parts_folder
+from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import ScoredTable, row_format
 
-_TOKEN_BLOCKS = 16  # times fewer rows per block, whose every token has a vector
+_TOKENS_OF_TEXT = 16
 
 
 def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -42,16 +40,32 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     source = open_vector_source(
         config.model, config, tokens=config.tokens, prompt_name=config.prompt_name
     )
-    plan = _make_plan(config, source)
+    written = output_format(config.output)
+    row_type = "parquet" if written == "parquet" else "jsonl"
+    files = match_files(config.input, endings=TABLE_FORMATS, output=config.output)
+    tables = [
+        ScoredTable(
+            number=number,
+            source=file.path,
+            output=config.output,
+            source_format=row_format(file.path, row_type),
+            output_format=written,
+        )
+        for number, file in enumerate(files)
+    ]
+    plan = source.plan(
+        config,
+        tables,
+        is_folder=False,
+        engine=source.settings,
+        fields=tuple(PredictionField(name, "value") for name in source.settings.columns),
+        vectors_per_row=_TOKENS_OF_TEXT if config.tokens else 1,
+    )
     check_tables(plan, options.console)
-    return Embedding(
-        config=config,
-        model=source.folder,
-        plan=plan,
-        runner=runner,
-        options=options,
-        source=source,
-    ).run()
+    job = Embedding(
+        config=config, model=source.folder, plan=plan, runner=runner, options=options, source=source
+    )
+    return job.run()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,6 +74,7 @@ class Embedding(TableJob):
     source: VectorSource
 
     label: ClassVar[str] = "embedding"
+    write_part: ClassVar[WritePart] = staticmethod(write_vectors)
 
     @property
     def inputs(self) -> dict[str, list[str]]:
@@ -84,9 +99,6 @@ class Embedding(TableJob):
                 "texts; they get none. embed --prompt-name puts one before them"
             )
 
-    def write_part(self) -> Callable[[ScoredBlock, ScoringPlan], None]:
-        return write_vectors
-
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
         counts = join_rejects(plan, rejects)
         types = column_types(part["kinds"] for part in finished_parts(plan))
@@ -110,41 +122,6 @@ class Embedding(TableJob):
         if not config.tokens and not config.output.endswith(".jsonl"):
             files = {"queries": "queries.csv", "corpus": config.output}
             record.suggest("search", **files, model=config.model, output="results.jsonl")
-
-
-def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
-    written = output_format(config.output)
-    tables = tuple(
-        ScoredTable(
-            number=number,
-            source=file.path,
-            output=config.output,
-            source_format=row_format(file.path, "parquet" if written == "parquet" else "jsonl"),
-            output_format=written,
-        )
-        for number, file in enumerate(
-            match_files(config.input, endings=TABLE_FORMATS, output=config.output)
-        )
-    )
-    model = str(source.directory.path.absolute())
-    columns = ScoringColumns(
-        sources={"text": source.text_column},
-        fields=tuple(PredictionField(name, "value") for name in source.settings.columns),
-        can_rename=False,
-    )
-    rows = config.block_rows // _TOKEN_BLOCKS if config.tokens else config.block_rows
-    return ScoringPlan(
-        model=model,
-        engine=source.settings,
-        columns=columns,
-        tables=tables,
-        is_folder=False,
-        parts=parts_folder(config.output, is_folder=False),
-        block_rows=max(1, rows),
-        limit=config.limit,
-        batch_tokens=config.batch_tokens,
-        dialect=TableDialect.of(config),
-    )
 
 
 def _report_truncated(console: Console, counts: ScoringCounts, most: int) -> None:

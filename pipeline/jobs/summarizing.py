@@ -8,20 +8,18 @@ from typing import Any, ClassVar
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
 from bert_tf.config.sections.scoring import DEFAULT_SENTENCES
-from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
 from pipeline.corpus.sentences import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.embedding.summarizer import FIELDS, SummarizerSettings
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
-from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import ScoringCounts
-from pipeline.scoring.plan import ScoringPlan, parts_folder
+from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import list_tables
 
-_SENTENCES = 16  # times fewer rows per block, whose every sentence has a vector
+_SENTENCES_OF_DOCUMENT = 16
 
 
 def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -29,16 +27,28 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)
-    plan = _make_plan(config, source)
+    tables, is_folder = list_tables(config.input, config.output)
+    settings = SummarizerSettings(
+        embedder=source.settings,
+        sentence_splitter=config.sentence_splitter,
+        sentence_language=config.sentence_language,
+        sentences=config.sentences or (None if config.ratio else DEFAULT_SENTENCES),
+        ratio=config.ratio,
+        mmr_lambda=config.mmr_lambda,
+    )
+    plan = source.plan(
+        config,
+        tables,
+        is_folder=is_folder,
+        engine=settings,
+        fields=FIELDS,
+        vectors_per_row=_SENTENCES_OF_DOCUMENT,
+    )
     check_tables(plan, options.console)
-    return Summarizing(
-        config=config,
-        model=source.folder,
-        plan=plan,
-        runner=runner,
-        options=options,
-        source=source,
-    ).run()
+    job = Summarizing(
+        config=config, model=source.folder, plan=plan, runner=runner, options=options, source=source
+    )
+    return job.run()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,29 +70,3 @@ class Summarizing(TableJob):
         made_with = dataclasses.asdict(self.source.settings)
         record.extra |= {"embedding": made_with, "notes": self.notes}
         record.made = [(table.output, f"{table.source} with summaries") for table in plan.tables]
-
-
-def _make_plan(config: SummarizeConfig, source: VectorSource) -> ScoringPlan:
-    tables, is_folder = list_tables(config.input, config.output)
-    settings = SummarizerSettings(
-        embedder=source.settings,
-        sentence_splitter=config.sentence_splitter,
-        sentence_language=config.sentence_language,
-        sentences=config.sentences or (None if config.ratio else DEFAULT_SENTENCES),
-        ratio=config.ratio,
-        mmr_lambda=config.mmr_lambda,
-    )
-    return ScoringPlan(
-        model=str(source.directory.path.absolute()),
-        engine=settings,
-        columns=ScoringColumns(
-            sources={"text": source.text_column}, fields=FIELDS, can_rename=False
-        ),
-        tables=tuple(tables),
-        is_folder=is_folder,
-        parts=parts_folder(config.output, is_folder=is_folder),
-        block_rows=max(1, config.block_rows // _SENTENCES),
-        limit=config.limit,
-        batch_tokens=config.batch_tokens,
-        dialect=TableDialect.of(config),
-    )

@@ -3,22 +3,179 @@
 from __future__ import annotations
 
 import codecs
-import collections
+import contextlib
 import dataclasses
+import json
 import shutil
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import read_sealed
 from bert_tf.data.tables.compression import compressing
+from bert_tf.data.tables.formats.parquet import (
+    is_view,
+    open_parquet,
+    read_batches,
+    without_views,
+)
+from bert_tf.data.tables.rejects import read_rejects
+from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
-from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
-from pipeline.scoring.parquet_output import write_parquet
-from pipeline.scoring.parts import ABSTAINED, BATCH_TOKENS, PADDED_TOKENS, SUMMED
+from pipeline.scoring.output_rows import cells_of_object, delimited_line, header_line
+from pipeline.scoring.parts import KINDS, column_array, column_types
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
+
+_GROUP_ROWS = 1 << 17
+_GROUP_BYTES = 64 << 20
+_TYPES: dict[FieldKind, pa.DataType] = {
+    "label": pa.string(),
+    "text": pa.string(),
+    "json": pa.string(),
+    "place": pa.int64(),
+    "probability": pa.float64(),
+    "value": pa.float64(),
+}
+_PANDAS = b"pandas"  # which columns are the index; other notes on the source's columns go stale
+
+
+def write_parquet(
+    table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
+) -> None:
+    """Writes the output of a table, which appears atomically.
+
+    Raises InputError if a Parquet source has changed since it was cut into blocks.
+    """
+    added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
+    with replacing_file(path_of(table.output)) as aside:
+        if table.source_format == "parquet":
+            with contextlib.closing(SourceRows(table, plan)) as source:
+                schema = _with_columns(source.schema.empty_table(), [], added).schema
+                parts = ((files, _objects(files.part)) for files in blocks)
+                rows = (
+                    _with_columns(source.next_kept(files, len(found)), found, added)
+                    for files, found in parts
+                )
+                _write_groups(aside, schema, rows)
+                source.check_rows(summary.rows_in, is_all=not plan.limit)
+            return
+        known: dict[str, pa.DataType] = {}
+        if table.source_format == "jsonl":
+            known = column_types(read_sealed(files.done)[KINDS] for files in blocks)
+        types = {key: known.get(key, pa.string()) for key in summary.keys} | added
+        rows = (_table_of(_objects(files.part), types) for files in blocks)
+        _write_groups(aside, pa.schema(list(types.items())), rows)
+
+
+def _with_columns(
+    rows: pa.Table, predictions: Sequence[Mapping[str, Any]], added: Mapping[str, pa.DataType]
+) -> pa.Table:
+    for name, column in zip(added, _table_of(predictions, added).columns, strict=True):
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def _objects(part: Path) -> list[dict[str, Any]]:
+    with part.open(encoding="utf-8", newline="\n") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> pa.Table:
+    return pa.table({name: column_array(rows, name, type_) for name, type_ in types.items()})
+
+
+def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Writes row groups that are neither tiny nor too big for memory."""
+    with path.open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        waiting: list[pa.Table] = []
+        for table in tables:
+            waiting.append(table)
+            rows = sum(map(len, waiting))
+            if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+
+
+class SourceRows:
+    """Reads the rows of a Parquet file again, block by block; `columns` None for all.
+
+    `schema` has views that are not whole columns as plain texts, bytes and lists.
+    """
+
+    def __init__(
+        self, table: ScoredTable, plan: ScoringPlan, columns: Collection[str] | None = None
+    ):
+        self._source = table.source
+        self._open = contextlib.ExitStack()
+        stream, file = self._open.enter_context(open_parquet(table.source, plan.open_table))
+        stored = file.schema_arrow
+        notes = {_PANDAS: stored.metadata[_PANDAS]} if _PANDAS in (stored.metadata or {}) else None
+        fields = [field for field in stored if columns is None or field.name in columns]
+        self._read = pa.schema([each.with_type(without_views(each.type)) for each in fields], notes)
+        self.schema = pa.schema(
+            [
+                field if is_view(field.type) else plain
+                for field, plain in zip(fields, self._read, strict=True)
+            ],
+            notes,
+        )
+        self._batches = (
+            batch
+            for group in range(file.num_row_groups)
+            for batch in read_batches(stream, file, group, self._read.names)
+        )
+        self._waiting = self._read.empty_table()
+        self._rows = file.metadata.num_rows
+        self._taken = 0
+
+    def close(self) -> None:
+        self._open.close()
+
+    def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
+        """Returns the next block's rows without rejects, as many as its part has.
+
+        Raises InputError if the file has fewer rows.
+        """
+        rejected = [reject.line for reject in read_rejects(files.rejects)]
+        first = self._taken + 1
+        all_rows = self._next(rows + len(rejected))
+        is_kept = np.ones(len(all_rows), bool)
+        is_kept[np.array(rejected, np.int64) - first] = False
+        kept = all_rows.filter(pa.array(is_kept))
+        return kept if self.schema == self._read else kept.cast(self.schema)
+
+    def check_rows(self, rows: int, *, is_all: bool) -> None:
+        """Raises InputError unless the rows taken are those cut into blocks."""
+        if self._taken != rows or (is_all and self._rows != rows):
+            raise self._changed()
+
+    def _next(self, rows: int) -> pa.Table:
+        parts = [self._waiting]
+        missing = rows - len(self._waiting)
+        while missing > 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                raise self._changed()
+            parts.append(pa.Table.from_batches([batch]))
+            missing -= len(batch)
+        joined = pa.concat_tables(parts)
+        self._waiting = joined.slice(rows)
+        self._taken += rows
+        return joined.slice(0, rows)
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self._source}: has changed since the job began; run the command again")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,12 +183,8 @@ class ScoringCounts:
     # read and written
     rows_in: int
     rows_out: int
-    rows_abstained: int  # written without a decision
-    # further counts of the parts, such as the rows that are too long for the model
-    sums: dict[str, int]
     rejected: dict[str, int]  # rows by reason
-    # of the model's batches, without padding and with it; 0 where that is not known
-    tokens: tuple[int, int]
+    sums: Counter[str]  # of the numbers noted with the parts, such as `ROWS_CUT`
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
@@ -49,24 +202,22 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
     rows_in = 0
-    totals: collections.Counter[str] = collections.Counter()
-    rejected: collections.Counter[str] = collections.Counter()
+    sums: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
             summary = read_summary(table, plan)
             rows_in += summary.rows_in
             for files in block_files(table, summary, plan):
                 done = read_sealed(files.done)
-                totals.update({name: n for name, n in done.items() if isinstance(n, int)})
+                sums.update({name: n for name, n in done.items() if isinstance(n, int)})
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
         rows_in=rows_in,
-        rows_out=totals["rows_out"],
-        rows_abstained=totals[ABSTAINED],
-        sums={name: totals[name] for name in SUMMED if name in totals},
+        rows_out=sums["rows_out"],
         rejected=dict(rejected.most_common()),
-        tokens=(totals[BATCH_TOKENS], totals[PADDED_TOKENS]),
+        sums=sums,
     )
 
 
@@ -76,16 +227,11 @@ def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
 
 def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> None:
     predictions = list(plan.columns.added(table.output_format))
-    header = header_line(
-        summary.header,
-        summary.keys,
-        predictions,
-        source_format=table.source_format,
-        output_format=table.output_format,
-        escapes=plan.escapes_formulas,
-    )
+    escapes = plan.escapes_formulas
+    header = header_line(table, summary.header, summary.keys, predictions, escapes=escapes)
     has_mark = summary.header is not None and summary.header.has_mark
-    must_rewrite = is_rewritten(table.source_format, table.output_format)
+    # Its cells wait until the keys of all objects are known.
+    must_rewrite = table.source_format == "jsonl" != table.output_format
     keys = [*summary.keys, *predictions]
     with (
         replacing_file(path_of(table.output)) as aside,
@@ -100,10 +246,9 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
             if must_rewrite:
                 with files.part.open(encoding="utf-8", newline="\n") as lines:
                     for line in lines:
-                        cells = rewritten_line(
-                            line, keys, table.output_format, escapes=plan.escapes_formulas
-                        )
-                        stream.write(f"{cells}\n".encode())
+                        cells = cells_of_object(line, keys)
+                        row = delimited_line(cells, table.output_format, escapes=escapes)
+                        stream.write(f"{row}\n".encode())
             else:
                 _append_file(files.part, stream)
 

@@ -10,6 +10,7 @@ from typing import Any
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.word_blocks import tag_separator, with_tags
+from pipeline.scoring.tables import CONLL, ScoredTable
 
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
 NOT_A_CONLL_TAG = "a tag cannot hold what separates the columns of its file"
@@ -26,57 +27,42 @@ class UnwritableRowError(Exception):
 
 
 def part_line(
+    table: ScoredTable,
     raw: str,
     cells: Mapping[str, Any] | None,
     predictions: Mapping[str, Any],
     *,
     delimiter: str,
-    source_format: str,
-    output_format: str,
     escapes: bool = False,
 ) -> str:
     """Returns a row and its predictions as a line of their part.
 
-    This is the output's format, unless `is_rewritten`; for Parquet JSON lines, from Parquet only
-    the predictions. `cells` are needed where CSV or TSV becomes another format; for `escapes` see
-    `escaped`.
+    It has the output's format, but rows of JSON stay JSON, and of Parquet it holds the predictions
+    only. `cells` are needed where CSV or TSV becomes another format; for `escapes` see `escaped`.
 
     Raises UnwritableRowError for a cell that cannot stand in TSV, or a tag in CoNLL columns.
     """
-    if source_format == "conll":
+    output_format, is_same = table.output_format, table.source_format == table.output_format
+    if table.source_format == CONLL:
         (tags,) = predictions.values()
         return _sentence_lines(raw, tags)
-    if source_format == "parquet":
+    if table.source_format == "parquet":
         return json.dumps(dict(predictions), ensure_ascii=False)
-    if source_format == "jsonl":
-        line = json_line(raw, predictions)
+    if table.source_format == "jsonl":  # its own text stays
+        added = json.dumps(dict(predictions), ensure_ascii=False)
+        line = f"{raw[:-1].rstrip()}, {added[1:]}"
         if output_format == "tsv":  # rejects it now; cells are made when all keys are known
-            delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
+            delimited_line(cells_of_object(line, list(json.loads(line))), output_format)
         return line
-    is_tsv = output_format == "tsv"
-    if source_format == output_format and not escapes:
-        return extended_line(raw, predictions.values(), delimiter=delimiter, is_tsv=is_tsv)
+    if is_same and not escapes:
+        return delimited_line(predictions.values(), output_format, delimiter=delimiter, raw=raw)
     assert cells is not None
     if output_format in ("jsonl", "parquet"):
         return json.dumps({**cells, **predictions}, ensure_ascii=False)
+    values = (*cells.values(), *predictions.values())
     return delimited_line(
-        [*cells.values(), *predictions.values()],
-        output_format=output_format,
-        delimiter=delimiter if source_format == output_format else None,
-        escapes=escapes,
+        values, output_format, delimiter=delimiter if is_same else "", escapes=escapes
     )
-
-
-def is_rewritten(source_format: str, output_format: str) -> bool:
-    """Whether lines of a part wait until the keys of all objects are known."""
-    return source_format == "jsonl" != output_format
-
-
-def rewritten_line(
-    line: str, keys: Sequence[str], output_format: str, *, escapes: bool = False
-) -> str:
-    """Turns a part's JSON object into a line of CSV or TSV with a cell for each key."""
-    return delimited_line(cells_of_object(line, keys), output_format=output_format, escapes=escapes)
 
 
 def escaped(text: str) -> str:
@@ -88,61 +74,53 @@ def escaped(text: str) -> str:
     return f"'{text}" if is_formula else text
 
 
-def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
-    """Appends keys to a non-empty JSON object without blanks around it; keeps its own text.
-
-    `json_line('{"a": 1.0}', {"b": None})` is `'{"a": 1.0, "b": null}'`.
-    """
-    added = json.dumps(dict(predictions), ensure_ascii=False)
-    return f"{raw[:-1].rstrip()}, {added[1:]}"
-
-
-def extended_line(raw: str, predictions: Iterable[Any], *, delimiter: str, is_tsv: bool) -> str:
-    """Appends cells; raises UnwritableRowError for one that cannot stand in TSV."""
-    return delimiter.join([raw, *_delimited(predictions, delimiter=delimiter, is_tsv=is_tsv)])
-
-
 def delimited_line(
     cells: Iterable[Any],
-    *,
     output_format: str,
-    delimiter: str | None = None,
+    *,
+    delimiter: str = "",
     escapes: bool = False,
+    raw: str | None = None,
 ) -> str:
-    """Formats a new row of CSV (RFC 4180, quoted where needed) or TSV.
+    """Formats cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`, if given.
 
     Raises UnwritableRowError for a cell that cannot stand in TSV.
     """
-    is_tsv = output_format == "tsv"
-    delimiter = delimiter or ("\t" if is_tsv else ",")
-    texts = map(cell_text, cells)
+    texts = [cell_text(cell) for cell in cells]
     if escapes:
-        texts = map(escaped, texts)
-    return delimiter.join(_delimited(texts, delimiter=delimiter, is_tsv=is_tsv))
+        texts = [escaped(text) for text in texts]
+    if output_format == "tsv":
+        delimiter = delimiter or "\t"
+        if any(TSV_BREAKS.search(text) for text in texts):
+            raise UnwritableRowError(NOT_A_TSV_CELL)
+    else:
+        delimiter = delimiter or ","
+        texts = [_quoted(text, delimiter) for text in texts]
+    return delimiter.join(texts if raw is None else [raw, *texts])
 
 
 def header_line(
+    table: ScoredTable,
     header: TableHeader | None,
     keys: Sequence[str],
     predictions: Sequence[str],
     *,
-    source_format: str,
-    output_format: str,
     escapes: bool = False,
 ) -> str | None:
     """Returns the first line of an output; None for JSON lines, or without a header."""
-    if output_format in ("jsonl", "conll") or (header is not None and header.raw is None):
+    output_format = table.output_format
+    if output_format in ("jsonl", CONLL) or (header is not None and header.raw is None):
         return None
     if header is None and not keys:  # of a file without a byte
         return None
-    is_same = header is not None and source_format == output_format
-    delimiter = header.delimiter if header is not None and is_same else None
-    if header is not None and header.raw is not None and is_same and not escapes:
-        return extended_line(
-            header.raw, predictions, delimiter=header.delimiter, is_tsv=output_format == "tsv"
-        )
+    if header is None or table.source_format != output_format:
+        return delimited_line([*keys, *predictions], output_format, escapes=escapes)
     return delimited_line(
-        [*keys, *predictions], output_format=output_format, delimiter=delimiter, escapes=escapes
+        [*keys, *predictions] if escapes else predictions,
+        output_format,
+        delimiter=header.delimiter,
+        escapes=escapes,
+        raw=None if escapes else header.raw,
     )
 
 
@@ -166,15 +144,6 @@ def _sentence_lines(raw: str, tags: Sequence[str]) -> str:
         if len(tag.split(None if separator == " " else separator)) != 1:
             raise UnwritableRowError(NOT_A_CONLL_TAG)
     return with_tags(raw, tags)
-
-
-def _delimited(cells: Iterable[Any], *, delimiter: str, is_tsv: bool) -> list[str]:
-    texts = [cell_text(cell) for cell in cells]
-    if is_tsv:
-        if any(TSV_BREAKS.search(text) for text in texts):
-            raise UnwritableRowError(NOT_A_TSV_CELL)
-        return texts
-    return [_quoted(text, delimiter) for text in texts]
 
 
 def _quoted(text: str, delimiter: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,11 @@ BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 class ScoredBlock:
     block: RowBlock  # the rows
     predicted: dict[str, np.ndarray]  # the model's outputs, [rows] by name
-    # of the model's batches, without padding and with it; both 0 where the engine does not know
-    # them
+    # of the model's batches, without padding and with it; 0 if the engine does not count them
     tokens: tuple[int, int] = (0, 0)
+
+
+WritePart = Callable[[ScoredBlock, ScoringPlan], None]
 
 
 def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
@@ -68,12 +70,11 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     for index, cells in enumerate(added):
         try:
             line = part_line(
+                table,
                 block.raw_rows[index],
                 None if block.cells is None else block.cells[index],
                 cells,
                 delimiter=block.delimiter,
-                source_format=table.source_format,
-                output_format=table.output_format,
                 escapes=plan.escapes_formulas,
             )
             lines.append(line)
@@ -86,12 +87,9 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     facts: dict[str, Any] = {} if plan.abstention is None else {ABSTAINED: abstained}
     if (table.source_format, table.output_format) == ("jsonl", "parquet"):
         facts[KINDS] = kinds_of(map(json.loads, block.raw_rows))
-    lost_tokens = scored.predicted.get(LOST_TOKENS)
-    if lost_tokens is not None:
-        facts |= {
-            ROWS_CUT: int(np.count_nonzero(lost_tokens)),
-            TOKENS_LOST: int(lost_tokens.sum()),
-        }
+    lost = scored.predicted.get(LOST_TOKENS)
+    if lost is not None:
+        facts |= {ROWS_CUT: int(np.count_nonzero(lost)), TOKENS_LOST: int(lost.sum())}
     finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections import Counter
 from collections.abc import Callable
@@ -27,10 +26,18 @@ from pipeline.outputs.rejects import report_rejects, warn_of_rejects
 from pipeline.scoring.blocks import read_first_block
 from pipeline.scoring.engine_choice import threads_per_worker
 from pipeline.scoring.join import ScoringCounts, join_parts
-from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
+from pipeline.scoring.parts import (
+    BATCH_TOKENS,
+    PADDED_TOKENS,
+    ROWS_CUT,
+    SUMMED,
+    TOKENS_LOST,
+    WritePart,
+    write_part,
+)
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
-from pipeline.scoring.transforms import ScoredBlock, ScoreTables
+from pipeline.scoring.transforms import ScoreTables
 
 
 class RowsLine:
@@ -83,8 +90,8 @@ class TableJob:
     runner: RunnerConfig  # where the pipeline runs
     options: RunOptions  # how to run
 
-    label: ClassVar[str]
-    """The work on the rows, for the line of progress."""
+    label: ClassVar[str]  # the work on the rows, for the line of progress
+    write_part: ClassVar[WritePart] = staticmethod(write_part)
 
     @property
     def inputs(self) -> dict[str, list[str]]:
@@ -110,10 +117,6 @@ class TableJob:
         """Says how the rows are computed."""
         raise NotImplementedError
 
-    def write_part(self) -> Callable[[ScoredBlock, ScoringPlan], None] | None:
-        """The function that writes a part; None for that of `ScoreTables`."""
-        return None
-
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
         """Writes the outputs from the finished parts, and the file of rejects."""
         return join_parts(plan, rejects)
@@ -123,76 +126,50 @@ class TableJob:
         raise NotImplementedError
 
     def _make(self, record: JobRecord) -> None:
-        command, config = self.spec.command, self.config
+        console, rejects = record.console, rejects_path(self.config.output)
         plan = self.plan.of_model(record.input_sha256("model"))
-        is_resumed = open_parts(plan, self.options)
+        if self.options.overwrite:
+            remove(plan.parts)
+        is_resumed = plan.parts.is_dir()
+        if is_resumed:
+            console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
+        plan.parts.mkdir(parents=True, exist_ok=True)
         self.announce(record)
-        with record.stage(command):
-            run_blocks(plan, self.runner, record.console, label=self.label, write=self.write_part())
-        rejects = rejects_path(config.output)
+        score = ScoreTables(plan, threads=threads_per_worker(self.runner), write=self.write_part)
+        with record.stage(self.spec.command):
+            run_pipeline(
+                self.runner,
+                lambda pipeline: pipeline | "ScoreTables" >> score,
+                console=console,
+                input_bytes=0,  # TensorFlow uses all cores of one process
+                progress=RowsLine(label=self.label, tables=len(plan.tables)),
+            )
         with record.stage("join"):
             counts = self.join(plan, rejects)
-        report_rejects(record.console, rejects, counts.rows_in, config.input)
-        record_rows(record, counts, stage=command, is_resumed=is_resumed)
-        record.counts.update(counts.sums)
-        log_cut_rows(record.console, counts)
+        report_rejects(console, rejects, counts.rows_in, self.config.input)
+        console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
+        record.counts = {
+            "rows_in": counts.rows_in,
+            "rows_out": counts.rows_out,
+            "rows_rejected": counts.rows_in - counts.rows_out,
+            "rejected": counts.rejected,
+            **{name: counts.sums[name] for name in SUMMED if name in counts.sums},
+        }
+        if not is_resumed:
+            speed = counts.rows_out / record.timings[self.spec.command]
+            record.metrics["rows_per_second"] = round(speed, 1)
+        if padded := counts.sums[PADDED_TOKENS]:
+            fraction = 1 - counts.sums[BATCH_TOKENS] / padded
+            record.metrics["padding_fraction"] = round(fraction, 4)
+        _log_cut_rows(console, counts)
         record.extra["columns"] = {**plan.columns.sources, "added": plan.added}
         self.report(record, plan, counts)
         record.list_rejects(rejects, sum(counts.rejected.values()))
 
 
-def open_parts(plan: ScoringPlan, options: RunOptions) -> bool:
-    """Makes the folder of parts; returns whether it has finished blocks of an earlier run."""
-    if options.overwrite:
-        remove(plan.parts)
-    resumed = plan.parts.is_dir()
-    if resumed:
-        options.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
-    plan.parts.mkdir(parents=True, exist_ok=True)
-    return resumed
-
-
-def run_blocks(
-    plan: ScoringPlan,
-    runner: RunnerConfig,
-    console: Console,
-    *,
-    label: str = "scoring",
-    write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
-) -> None:
-    """Makes the parts of all blocks that have none, and shows the progress."""
-    run_pipeline(
-        runner,
-        lambda pipeline: (
-            pipeline
-            | "ScoreTables" >> ScoreTables(plan, threads=threads_per_worker(runner), write=write)
-        ),
-        console=console,
-        input_bytes=0,  # TensorFlow uses all cores of one process
-        progress=RowsLine(label=label, tables=len(plan.tables)),
-    )
-
-
-def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
-    """Records rows, padding and, unless resumed, the speed of the stage that made the parts."""
-    record.console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
-    record.counts = {
-        "rows_in": counts.rows_in,
-        "rows_out": counts.rows_out,
-        "rows_rejected": counts.rows_in - counts.rows_out,
-        "rejected": counts.rejected,
-    }
-    if not is_resumed:
-        speed = counts.rows_out / record.timings[stage]
-        record.metrics["rows_per_second"] = round(speed, 1)
-    tokens, padded_tokens = counts.tokens
-    if padded_tokens:
-        record.metrics["padding_fraction"] = round(1 - tokens / padded_tokens, 4)
-
-
-def log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    """Says how many rows are too long for the model; warns if many."""
-    cut, lost = counts.sums.get(ROWS_CUT, 0), counts.sums.get(TOKENS_LOST, 0)
+def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
+    """Reports how many rows are too long for the model; warns if many."""
+    cut, lost = counts.sums[ROWS_CUT], counts.sums[TOKENS_LOST]
     if cut:
         fraction = cut / counts.rows_out
         show = console.warn if fraction > MANY_CUT else console.info
@@ -216,7 +193,7 @@ def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, An
     read = ", ".join(f"{name} from {column!r}" for name, column in plan.columns.sources.items())
     tables = []
     rows_in = 0
-    rejected: collections.Counter[str] = collections.Counter()
+    rejected: Counter[str] = Counter()
     for table in plan.tables:
         block = read_first_block(table, plan, console)
         rows, is_exact = _estimated_rows(table, block, plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -12,14 +12,14 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from bert_tf.engines.engine import Engine
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock, cut_table, read_block
-from pipeline.scoring.parts import ScoredBlock, finished_rows, write_part
+from pipeline.scoring.parts import ScoredBlock, WritePart, finished_rows
 from pipeline.scoring.plan import ScoringPlan
 
 
 class ScoreTables(beam.PTransform):
-    """From the start of a pipeline to the parts of all outputs; keeps finished parts.
+    """Makes the parts of all outputs from the start of a pipeline; keeps finished parts.
 
-    `write` writes the part of a scored block, by default `write_part`.
+    `write` writes the part of a scored block.
     """
 
     def __init__(
@@ -27,12 +27,12 @@ class ScoreTables(beam.PTransform):
         plan: ScoringPlan,
         *,
         threads: int | None = None,
-        write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
+        write: WritePart,
     ):
         super().__init__()
         self._plan = plan
         self._threads = threads
-        self._write = write or write_part
+        self._write = write
 
     def expand(self, pipeline: beam.pvalue.PBegin) -> beam.PCollection[None]:
         plan = self._plan

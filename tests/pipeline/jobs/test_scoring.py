@@ -35,7 +35,7 @@ from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
-from pipeline.scoring import running, transforms
+from pipeline.scoring import running
 from pipeline.scoring.parts import write_part
 
 pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
@@ -400,7 +400,7 @@ def test_a_killed_job_leaves_no_output_and_resumes(model, tmp_path, monkeypatch)
             raise InputError("killed")
         write_part(scored, plan)
 
-    monkeypatch.setattr(transforms, "write_part", fail_at_the_second_block)
+    monkeypatch.setattr(running.TableJob, "write_part", staticmethod(fail_at_the_second_block))
     with pytest.raises(InputError, match="killed"):
         scoring.run(config, RUNNER, Log().options())
     assert not (tmp_path / "scored.csv").exists()

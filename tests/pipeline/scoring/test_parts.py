@@ -20,7 +20,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
-from pipeline.scoring import parquet_output
+from pipeline.scoring import join
 from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts
@@ -398,7 +398,7 @@ def test_cells_become_texts_and_json_values_typed_columns_of_parquet(tmp_path, m
 
 
 def test_row_groups_of_parquet_are_bounded(tmp_path, make_plan, score, monkeypatch):
-    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 4)
+    monkeypatch.setattr(join, "_GROUP_ROWS", 4)
     (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "row {n}"}}\n' for n in range(11)))
     score(make_plan("in.jsonl", output="out.parquet", block_rows=2))
     file = pq.ParquetFile(tmp_path / "out.parquet")
