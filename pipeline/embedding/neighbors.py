@@ -99,10 +99,7 @@ _VECTORS_PER_CALL = 4096
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
-    """Builds an index of float32 [rows, dimensions]; one thread adds them, so it is deterministic.
-
-    Calls `on_vectors` with the number of vectors after each part.
-    """
+    """Builds an index of float32 [rows, dimensions], by one thread, so that it is deterministic."""
     import faiss
 
     index = faiss.IndexHNSWFlat(corpus.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)

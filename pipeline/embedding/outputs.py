@@ -118,10 +118,9 @@ def output_format(path: str) -> str:
 
 
 def write_output(path: str, plan: ScoringPlan, *, rows: int, types: dict[str, pa.DataType]) -> None:
-    """Writes all finished parts to one file, which appears atomically; its name decides the format.
+    """Writes all finished parts to one file atomically; its name decides the format.
 
-    `types` are of the columns of Parquet, from `column_types`. Raises InputError if a source of
-    Parquet has changed.
+    `types` are of the columns of Parquet. Raises InputError if a Parquet source has changed.
     """
     with replacing_file(path_of(path)) as aside:
         _WRITERS[Path(path).suffix.lower()](aside, plan, rows, types)

@@ -199,9 +199,8 @@ class Summarizer:
         """Returns summaries of documents, [rows] each; see `Engine.predict`.
 
         `summary` has the chosen sentences in their order, with single spaces. `summary_sentences`
-        is JSON: of each `start` and `end` (characters of the original), the `text` there, `score`
-        (cosine with the document) and `rank` of choice. `lost_tokens`, int32, were cut off
-        sentences.
+        is JSON: `start` and `end` (characters) of each, the `text` there, `score` (cosine with the
+        document) and `rank` of choice. `lost_tokens`, int32, were cut off sentences.
         """
         texts = columns["text"]
         found = find_sentences(texts, self._splitter)

@@ -29,7 +29,7 @@ class TextVectors:
 
 
 def holds_vectors(path: str) -> bool:
-    """Whether a file is a NumPy array, or Parquet with a column `embedding`.
+    """Tells whether a file is a NumPy array, or Parquet with a column `embedding`.
 
     Raises UsageError without such a file, InputError for unreadable Parquet.
     """

@@ -21,11 +21,7 @@ _HEAD_CHARACTERS = 1000
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
-    """Writes the page of an artifact to the file `html`; an older page is replaced.
-
-    Raises UsageError for other files without `overwrite`, folders, and changes of the artifact;
-    InputError as `artifact_page`.
-    """
+    """Writes the page `html` of an artifact; without `overwrite`, it only replaces a page."""
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
     write_text_atomically(html, artifact_page(path, samples=samples))
 
@@ -48,14 +44,10 @@ def write_corpus_page(
     samples: int,
     overwrite: bool,
 ) -> None:
-    """Writes the page of a corpus that is not preprocessed yet, which `reading` names.
+    """Writes the page of the corpus in `reading`, which is not preprocessed yet.
 
-    Args:
-        vocab: vocabulary whose unknown words are looked for.
-        lowercase: casing of that vocabulary; None to infer it from its entries.
-        samples: examples of what each rule leaves out.
-
-    Raises UsageError for a place of other files or no corpus, InputError for unreadable files.
+    Reports words unknown to `vocab`, whose casing is `lowercase` (None infers it), and `samples`
+    examples of what each rule drops. Raises UsageError for no corpus, InputError for damaged files.
     """
     from pipeline.report.corpus.page import corpus_at  # readers, with Beam
     from pipeline.report.page import corpus_page
@@ -77,9 +69,7 @@ def write_runs_page(
 ) -> None:
     """Writes the page of the runs in these folders; raises as `read_runs` and `runs_page`.
 
-    Args:
-        texts: each shown as the model of every run reads it.
-        pairs: two texts each, read as one sequence and shown likewise.
+    The model of every run reads each of the texts and pairs, and the page shows how.
     """
     from pipeline.report.runs import read_runs
     from pipeline.report.runs_page import (

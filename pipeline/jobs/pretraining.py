@@ -47,8 +47,8 @@ from pipeline.report.artifact import loss_curve_lines
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
     """Pretrains, or resumes an interrupted run; returns the manifest, or a dry run's preview.
 
-    Of several workers only the chief writes; the others train along and return {}. Data on other
-    storage is copied to a local folder, and the run published from there after each checkpoint.
+    Of several workers only the chief writes; the others return {}. Data on other storage is copied
+    to a local folder, and the run published from there after each checkpoint.
 
     Raises:
         UsageError: data, vocabulary and model do not fit each other.

@@ -48,7 +48,7 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
-from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
+from pipeline.jobs.health import MOST_UNKNOWN, examine, refuse_unknown
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import (
     JOB_FILES,
@@ -75,7 +75,7 @@ _WORK_IDENTITY = "identity.json"
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Makes pretraining records; returns the manifest.
 
-    Raises UsageError for a bad input or vocabulary, InputError if no example could be made.
+    Raises UsageError for a bad input or vocabulary, InputError if no example can be made.
     """
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
@@ -142,8 +142,7 @@ def _make_records(
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
     """Makes the folder, or takes over that of an interrupted run of the very same work.
 
-    Everything else in the unfinished output is removed, except the job's own notes. `identity` is
-    all that results follow from, as JSON.
+    Removes all else in an unfinished output. Results only depend on `identity`, which is JSON.
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
@@ -331,7 +330,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     record.extra["pools"] = job.plan.pools
     examples, seconds = counts["examples"], record.timings["examples"]
     total = examples["train"] + examples["eval"]
-    health = examine(PREPROCESS_CHECKS, counts, config)
+    health = examine(counts, config)
     record.metrics = {**health.figures}
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)

@@ -32,7 +32,7 @@ from pipeline.corpus.report import (
     report_corpus_lines,
     write_rejects,
 )
-from pipeline.jobs.health import VOCAB_CHECKS, examine
+from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
@@ -131,7 +131,7 @@ def _count_and_learn(
     _report_shortcomings(config, learned, record)
     with record.stage("measure"):
         _measure(learned, counted, record)
-    health = examine(VOCAB_CHECKS, {**record.counts, **record.metrics}, config)
+    health = examine({**record.counts, **record.metrics}, config)
     record.metrics.update(health.figures)
     record.report_health(health.line, health.warnings)
     output = config.output

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 def filling_folder(
     spec: JobSpec, inputs: list[dict[str, Any]], options: RunOptions
 ) -> Iterator[None]:
-    """Makes the folder ready for the block to fill; `config.yaml` in it shows whose it is.
+    """Prepares a folder for the block to fill, with `config.yaml` as the mark of its job.
 
-    A block that fails before it has written anything leaves the folder as empty as it was. If it
+    A block that fails before it has written anything leaves the folder as empty as it was; if it
     has only listed rejected rows, any config may follow.
 
     Raises:
-        UsageError: there is a folder of somebody else, or an unfinished run of another config or
-            from other inputs.
+        UsageError: the folder was made by somebody else, or holds an unfinished run of another
+            config or from other inputs.
     """
     place, config = spec.place, spec.config
     folder, overwrite = place.path, options.overwrite
@@ -94,12 +94,12 @@ def filling_folder(
 
 @contextmanager
 def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
-    """The block makes the file, and its manifest last; not for a finished file that stays.
+    """Marks a file, unless finished, for the block to write; the block writes the manifest last.
 
     If the block fails before it has replaced the file or its neighbors, all are as before.
 
     Raises:
-        UsageError: there is a file of somebody else, also beside it, or an unfinished one of
+        UsageError: the file or one beside it was made by somebody else, or is an unfinished one of
             another config.
     """
     place, config = spec.place, spec.config

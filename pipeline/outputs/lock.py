@@ -46,10 +46,8 @@ def holding_output(
     """Keeps other processes of this tool from writing an output while the block runs.
 
     The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
-    be written needs no lock: the block will fail on it, or only look at it.
-
-    Args:
-        command: its name, for the messages of other processes.
+    be written needs no lock: the block will fail on it, or only read it. Other processes name
+    `command` in their messages.
 
     Yields:
         A check that no other process has taken the output over, which only storage without locks

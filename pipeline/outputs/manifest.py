@@ -82,14 +82,10 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 
 
 def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Path, bytes and SHA-256 of every file of an output, for its manifest.
+    """Path, bytes and SHA-256 of every file of an output and of its lists of rows.
 
-    Left out are hidden files, `JOB_FILES` and the working folders of a run. A model's `SHA256SUMS`
-    is trusted.
-
-    Args:
-        output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
-        known: SHA-256 of files that were hashed when they were written, by path in the output.
+    Excludes hidden files, `JOB_FILES` and working folders of a run; trusts a model's `SHA256SUMS`,
+    and `known`, the SHA-256 of files that were hashed while they were written.
     """
     output = path_of(output)
     if not output.is_dir():
@@ -145,16 +141,12 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
 def fingerprint(
     path: str | Path, is_checked: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
-    """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
+    """Name, bytes and SHA-256 of a file; a folder's is that of the names and hashes of its files.
 
-    Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths,
-    `SHA256SUMS`, and the card beside it, which people edit. Pretraining records, which may be
-    terabytes, are only known by their manifest. A file on other storage (`gs://…`) has the
-    fingerprint of a local copy. Files for which `is_checked` holds must match `SHA256SUMS`.
-
-    Raises:
-        UsageError: there is nothing at `path`.
-        InputError: a file of `is_checked` is not what was written.
+    Excludes `JOB_FILES`, which hold times and paths, `SHA256SUMS`, and the card beside it, which
+    people edit. Pretraining records, which may be terabytes, are only known by their manifest. A
+    file on other storage (`gs://…`) has the fingerprint of a local copy. Files for which
+    `is_checked` holds must match `SHA256SUMS`, else it raises InputError. UsageError: no such file.
     """
     if "://" in str(path) and not path_of(path).is_dir():
         return _fingerprint_of_stored(str(path))

@@ -93,9 +93,9 @@ def check_finished(folder: str | Path) -> None:
 
 
 def exported_model(path: str) -> str:
-    """The folder of an exported model, in a layout for TensorFlow Serving the newest version.
+    """Returns the folder of a model, the newest version in a layout for TensorFlow Serving.
 
-    Raises UsageError if such a layout is not finished.
+    Raises UsageError for an unfinished layout.
     """
     folder = exported_folder(path)
     if folder == Path(path):
@@ -120,8 +120,8 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
     """Rejects an output that cannot be written, or that would change an input.
 
     Raises:
-        UsageError: the output's storage cannot be written, or it is of the other kind or lies in an
-            input folder; it or a file beside it is or holds an input; a name is not UTF-8.
+        UsageError: its storage cannot be written, it is of the other kind, lies in an input folder,
+            or it or a file beside it is or holds an input; a name is not UTF-8.
     """
     for path in (place.output, *inputs):
         try:

@@ -83,9 +83,9 @@ def warn_of_rejects(
 
 
 def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) -> str | None:
-    """Why a finished job rejected more rows than the limit allows; None if it did not.
+    """Says why a finished job rejected more rows than the limit allows; None if it did not.
 
-    The limit holds for each file of fine-tuning, else for all inputs together.
+    The limit holds for each file of fine-tuning, otherwise for all inputs together.
     """
     values = config.as_dict()
     for what, rejected, rows in _counted(values, counts):

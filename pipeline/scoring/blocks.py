@@ -64,9 +64,9 @@ class TableSummary:
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
-    """Checks all tables as `check_table` does; warns of those without rows.
+    """Checks all tables as `check_table` does; warns of tables without rows.
 
-    Raises InputError or UsageError as there, or if no table has rows.
+    Raises InputError, UsageError as there, or if no table has rows.
     """
     empty = []
     for table in plan.tables:
@@ -81,7 +81,7 @@ def check_tables(plan: ScoringPlan, console: Console) -> None:
 
 
 def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None:
-    """Looks at the first block of a table, so that a wrong column ends a job before it starts.
+    """Checks the first block of a table, so that a wrong column ends a job before it starts.
 
     Raises InputError for an empty table or a bad header, UsageError for wrong columns.
     """
@@ -123,11 +123,7 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
-    """Writes the blocks of a table, and a summary after the last.
-
-    Raises InputError without usable rows or for too many keys, UsageError for a column that the
-    output cannot have, or a worker that does not see the folder.
-    """
+    """Writes the blocks of a table, then a summary; raises InputError, UsageError for bad ones."""
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None

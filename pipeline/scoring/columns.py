@@ -61,10 +61,7 @@ class ScoringColumns:
         return dict(self._columns(output_format))
 
     def with_names(self, entries: Sequence[str]) -> Self:
-        """Renames columns, `NAME=COLUMN` each.
-
-        Raises UsageError if no such column is added, or two would have one name.
-        """
+        """Renames columns, `NAME=COLUMN` each; raises UsageError for unknown or repeated names."""
         renamed: dict[str, str] = {}
         for name, column in (entry.split("=", 1) for entry in entries):
             if renamed.setdefault(name, column) != column:
@@ -107,7 +104,6 @@ class ScoringColumns:
         """Returns the cells that are added to each row, by the names of `added`.
 
         `predictions` are of `prediction_rows`, `predicted` the model's outputs [rows, …] by name.
-        Raises InputError if the model has no output of probabilities.
         """
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
         if output_format == CONLL:
@@ -153,7 +149,7 @@ def scoring_columns(
 ) -> ScoringColumns:
     """Returns the columns that a config names; the others are the model's own.
 
-    `find_words` tells a task of word lists their column, from the named one and the model's own.
+    `find_words` returns the column of word lists, given the named one and the model's own.
     Raises UsageError for an unknown task, or columns or probabilities that it does not offer.
     """
     if task is None:

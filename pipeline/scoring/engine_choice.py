@@ -46,7 +46,7 @@ def engine_candidates(
     """Returns the engines for a trial on the first block, or the only one.
 
     For remote runners a local trial is meaningless, so only an engine known to be installed there
-    is chosen. Takes the engine of `saved` again where the config still allows it.
+    is chosen. Prefers the engine of `saved` if the config still allows it.
     """
     is_elsewhere = runner.runner != "local"
     possible = possible_engines(

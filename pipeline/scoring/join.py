@@ -51,10 +51,7 @@ _PANDAS = b"pandas"  # which columns are the index; other notes on the source's 
 def write_parquet(
     table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
 ) -> None:
-    """Writes the output of a table, which appears atomically.
-
-    Raises InputError if a Parquet source has changed since it was cut into blocks.
-    """
+    """Writes an output atomically; raises InputError if a Parquet source has changed."""
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
     with replacing_file(path_of(table.output)) as aside:
         if table.source_format == "parquet":
@@ -143,10 +140,7 @@ class SourceRows:
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """Returns the next block's rows without rejects, as many as its part has.
-
-        Raises InputError if the file has fewer rows.
-        """
+        """Returns the next block's rows without rejects, as many as its part has."""
         rejected = [reject.line for reject in read_rejects(files.rejects)]
         first = self._taken + 1
         all_rows = self._next(rows + len(rejected))

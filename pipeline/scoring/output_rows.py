@@ -82,10 +82,7 @@ def delimited_line(
     escapes: bool = False,
     raw: str | None = None,
 ) -> str:
-    """Formats cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`, if given.
-
-    Raises UnwritableRowError for a cell that cannot stand in TSV.
-    """
+    """Formats cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`."""
     texts = [cell_text(cell) for cell in cells]
     if escapes:
         texts = [escaped(text) for text in texts]

@@ -110,8 +110,7 @@ class ScoringPlan:
 def make_plan(config: ScoreConfig) -> ScoringPlan:
     """Resolves a config: tables, engine and columns.
 
-    Raises UsageError as `list_tables`, `scoring_columns` and `possible_engines`, or for an
-    unfinished model; InputError for a damaged `task.json`.
+    Raises UsageError for what does not fit the model, InputError for a damaged `task.json`.
     """
     check_is_exported(config.model)
     check_finished(config.model)
@@ -160,8 +159,7 @@ def words_column(
 ) -> str | None:
     """Returns the column of words of a job's first table, None if its rows are texts.
 
-    `known` is the model's own column. Raises UsageError for a CoNLL column that is no number, and
-    UsageError and InputError as `read_table_blocks`.
+    `known` is the model's own column. Raises UsageError for a CoNLL column that is no number.
     """
     if is_conll(table.source):
         if given is not None and not COLUMN_NUMBER.fullmatch(given):

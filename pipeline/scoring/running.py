@@ -44,7 +44,7 @@ class RowsLine:
     """A `ProgressLine` on rows: those done of all, rows per second, padding and the time left.
 
     The speed excludes rows of earlier runs, and the time until the first rows are done, in which
-    the model is loaded. The number of all rows is known when each table is counted.
+    the model is loaded. The total is known when each table is counted.
     """
 
     def __init__(self, *, label: str, tables: int):

@@ -42,12 +42,11 @@ def list_tables(
     """Expands paths and globs and names their outputs, sorted by input path.
 
     One input goes to `output` if that ends like a table's name. Otherwise `output` is a folder in
-    which every table keeps its name and format, with the folders that they do not share where names
-    collide or lie in a Hive layout. Returns the tables, and whether `output` is a folder.
+    which every table keeps its name and format; if names collide or lie in a Hive layout, also the
+    folders that they do not share. Returns the tables, and whether `output` is a folder.
 
-    Raises:
-        UsageError: nothing matches, a format is unsupported, or two files of the job, its inputs
-            included, would have the same path.
+    Raises UsageError: nothing matches, a format is unsupported, or two files of the job would have
+    the same path.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))

@@ -17,10 +17,7 @@ from pipeline.scoring.plan import ScoringPlan
 
 
 class ScoreTables(beam.PTransform):
-    """Makes the parts of all outputs from the start of a pipeline; keeps finished parts.
-
-    `write` writes the part of a scored block.
-    """
+    """Makes the parts that are not finished; `write` writes that of a scored block."""
 
     def __init__(
         self,

@@ -69,10 +69,7 @@ class CorpusFacts:
 
 
 def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
-    """Reads a sample of a corpus, all of a small one, and learns vocabularies from it.
-
-    Raises InputError or UsageError if it cannot be read, or has no text.
-    """
+    """Reads a sample, or all of a small corpus; raises InputError if it has no text."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
     blocks = [block for block in sample.blocks if block.num_documents]
     if not blocks:

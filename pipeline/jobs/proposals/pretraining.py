@@ -58,7 +58,7 @@ _SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) |
 def given_settings(
     source: str, target: Path, assignments: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Returns the keys of each section that are required or set by `section.key=value` texts.
+    """Returns the keys that are required or set by `section.key=value` texts, by section.
 
     Names outputs after `target`, the config file. Raises ConfigError for wrong keys or values.
     """
@@ -95,10 +95,9 @@ def given_settings(
 def propose_settings(
     given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
-    """Returns the values of all sections, and the recipe of those that the user has not set.
+    """Returns the values of all sections, and the recipe of those that are not `given`.
 
-    `given` holds the keys that are set by section, `found` those that the corpus decides for both
-    data jobs. Raises UsageError if a model is given, which leaves nothing to propose.
+    The corpus decides the keys in `found`. Raises UsageError if a model is given.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
     vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
@@ -140,7 +139,7 @@ def propose_settings(
 def setting_reasons(
     facts: CorpusFacts, recipe: PretrainingRecipe, settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Returns a comment for each proposed setting, by section."""
+    """Returns a comment on each proposed setting, by section."""
     common = {
         "encoding": "a guess: the first file is not UTF-8",
         "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, VocabConfig
-from pipeline.jobs.health import PREPROCESS_CHECKS, VOCAB_CHECKS, examine, refuse_unknown
+from pipeline.jobs.health import examine, refuse_unknown
 
 # Of a book: 55% random next sentences and 70% of the examples cut are ordinary.
 GOOD = {
@@ -32,7 +32,7 @@ def preprocess(**values) -> PreprocessConfig:
 
 
 def test_a_good_corpus_has_figures_and_no_warnings():
-    health = examine(PREPROCESS_CHECKS, GOOD, preprocess())
+    health = examine(GOOD, preprocess())
     assert health.warnings == []
     assert health.figures == {
         "reached_fraction": 0.995,
@@ -72,7 +72,7 @@ def test_a_good_corpus_has_figures_and_no_warnings():
     ],
 )
 def test_a_figure_that_is_off_warns_with_the_key_to_set(counts, keys, warning):
-    (found,) = examine(PREPROCESS_CHECKS, {**GOOD, **counts}, preprocess(**keys)).warnings
+    (found,) = examine({**GOOD, **counts}, preprocess(**keys)).warnings
     assert re.match(warning, found), found
 
 
@@ -80,7 +80,7 @@ def test_figures_that_a_recipe_has_not_are_left_out():
     """Unmasked records without pairs, of rows of one sentence."""
     counts = {**GOOD, "row_tokens": 0, "masked": 0, "documents_of_one_sentence": 100}
     del counts["random_next"]
-    health = examine(PREPROCESS_CHECKS, counts, preprocess(pair_task="none", masking="dynamic"))
+    health = examine(counts, preprocess(pair_task="none", masking="dynamic"))
     assert health.figures.keys() == {"reached_fraction", "truncation_fraction", "unknown_fraction"}
     assert health.warnings == []
 
@@ -112,7 +112,7 @@ def test_a_vocabulary_is_checked_too(counts, warning):
         "corpus_unknown_fraction": 0.001, "corpus_pieces_per_word": 1.1,
     }  # fmt: skip
     config = build_section(VocabConfig, {"input": ["a.txt"], "output": "v.txt"})
-    warnings = examine(VOCAB_CHECKS, {**good, **counts}, config).warnings
+    warnings = examine({**good, **counts}, config).warnings
     assert len(warnings) == (warning is not None)
     for found in warnings:
         assert re.match(warning, found), found
