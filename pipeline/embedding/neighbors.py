@@ -25,7 +25,7 @@ class Neighbors:
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """Divides vectors by their Euclidean norm, so that dot products are cosines."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(norms, np.float32(_SMALLEST_NORM))
 
 

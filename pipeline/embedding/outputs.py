@@ -18,18 +18,9 @@ from bert_tf.base.files import RemotePath, replacing_file
 from bert_tf.base.json_files import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.beam.stored_path import path_of
-from pipeline.scoring.blocks import RowBlock, read_summary
+from pipeline.scoring.blocks import read_summary
 from pipeline.scoring.join import SourceRows, block_files
-from pipeline.scoring.parts import (
-    KINDS,
-    ROWS_TRUNCATED,
-    TOKENS,
-    TOKENS_TRUNCATED,
-    ScoredBlock,
-    column_array,
-    finish_part,
-    kinds_of,
-)
+from pipeline.scoring.parts import Fact, ScoredBlock, column_array, finish_part, kinds_of
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
@@ -41,7 +32,9 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
     """Writes a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`."""
     block, predicted = scored.block, scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
-    rows = _rows_as_json(block)
+    rows = block.raw_rows  # JSON lines
+    if block.cells is not None:
+        rows = [json.dumps(cells, ensure_ascii=False) for cells in block.cells]
     arrays = {ROW: pa.array(rows, pa.string())}
     if rows:
         arrays.update(_vector_arrays(predicted))
@@ -51,10 +44,10 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
             writer.write_table(part)
     tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
     facts = {
-        KINDS: kinds_of(map(json.loads, rows)),
-        TOKENS: int(tokens.sum()),
-        ROWS_TRUNCATED: int((tokens > most).sum()),
-        TOKENS_TRUNCATED: int(np.maximum(tokens - most, 0).sum()),
+        Fact.KINDS: kinds_of(map(json.loads, rows)),
+        Fact.TOKENS: int(tokens.sum()),
+        Fact.ROWS_TRUNCATED: int((tokens > most).sum()),
+        Fact.TOKENS_TRUNCATED: int(np.maximum(tokens - most, 0).sum()),
     }
     finish_part(scored, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
 
@@ -71,20 +64,9 @@ def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
     """Yields parts in order: `row` and, where there are rows, columns of vectors."""
     for files in block_files(table, read_summary(table, plan), plan):
-        with _opened(files.part) as file:
+        part, is_remote = files.part, isinstance(files.part, RemotePath)
+        with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
             yield files, pa.ipc.open_file(file).read_all()
-
-
-def _opened(part: Path) -> pa.NativeFile:
-    if isinstance(part, RemotePath):
-        return pa.PythonFile(part.open("rb"))
-    return pa.memory_map(str(part))
-
-
-def _rows_as_json(block: RowBlock) -> list[str]:
-    if block.cells is None:  # JSON lines
-        return block.raw_rows
-    return [json.dumps(cells, ensure_ascii=False) for cells in block.cells]
 
 
 def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:

@@ -79,6 +79,9 @@ def open_vector_source(
         normalize=config.normalize,
         max_seq_length=config.max_seq_length,
     )
+    if prompt_name and prompt_name not in recipe.prompts:
+        known = ", ".join(recipe.prompts) or "none"
+        raise UsageError(f"--prompt-name {prompt_name}: {model} has no such prompt; it has {known}")
     settings = EmbedderSettings(
         pooling=recipe.pooling,
         normalize=recipe.normalize,
@@ -86,7 +89,7 @@ def open_vector_source(
         layers=config.layers,
         layer_combination=config.layer_combination,
         tokens=tokens,
-        prompt=_prompt(model, recipe, prompt_name),
+        prompt=recipe.prompt(prompt_name),
         lowercase_texts=recipe.lowercase_texts,
     )
     if tokens and (settings.prompt or settings.lowercase_texts):
@@ -118,13 +121,6 @@ def _check_shape(model: str, directory: ModelDirectory, config: TextVectorsSecti
                 f"--layers {layer}: {model} has {quantity(shape.num_hidden_layers, 'layer')}; "
                 f"give 0 to {shape.num_hidden_layers}, or -1 for the last"
             )
-
-
-def _prompt(model: str, recipe: EmbeddingRecipe, name: str | None) -> str:
-    if name and name not in recipe.prompts:
-        known = ", ".join(recipe.prompts) or "none"
-        raise UsageError(f"--prompt-name {name}: {model} has no such prompt; it has {known}")
-    return recipe.prompt(name)
 
 
 def describe_settings(settings: EmbedderSettings) -> str:

@@ -20,6 +20,7 @@ from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.corpus.characters import BLANK, REMOVE, cleaning_table
 from pipeline.corpus.lines import paragraph_bounds
 from pipeline.corpus.sentences import SentenceSplitter, make_splitter
+from pipeline.embedding.neighbors import unit_vectors
 
 _LINE_ENDS = np.array([ord(mark) for mark in "\n\r\v\f\x85\u2028\u2029"], np.uint32)
 _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
@@ -104,10 +105,6 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
     )
 
 
-_SMALLEST_NORM = 1e-12
-# two sentences are as similar to their mean, but for rounding
-
-
 def select_sentences(
     vectors: np.ndarray, count: int, *, mmr_lambda: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -121,8 +118,8 @@ def select_sentences(
         Their numbers in the order of choice, int64 [count]; and the cosine of every sentence with
         the document, float64 [sentences].
     """
-    unit = _normalized(vectors.astype(np.float64))
-    relevance = unit @ _normalized(unit.mean(axis=0))
+    unit = unit_vectors(vectors.astype(np.float64))
+    relevance = unit @ unit_vectors(unit.mean(axis=0))
     value = mmr_lambda * relevance
     redundancy = np.full(len(unit), -np.inf)
     is_left = np.ones(len(unit), bool)
@@ -136,14 +133,9 @@ def select_sentences(
     return chosen, relevance
 
 
-def _normalized(vectors: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(norms, _SMALLEST_NORM)
-
-
 SUMMARY, SENTENCES = "summary", "summary_sentences"
 FIELDS = (PredictionField(SUMMARY, "text"), PredictionField(SENTENCES, "json"))
-_DIGITS = 6
+_DIGITS = 6  # two sentences are equally similar to their mean, except for rounding
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

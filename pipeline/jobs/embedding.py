@@ -20,13 +20,7 @@ from pipeline.embedding.source import VectorSource, describe_settings, open_vect
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts, join_rejects
-from pipeline.scoring.parts import (
-    ROWS_TRUNCATED,
-    TOKENS,
-    TOKENS_TRUNCATED,
-    WritePart,
-    column_types,
-)
+from pipeline.scoring.parts import Fact, WritePart, column_types
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import ScoredTable, row_format
@@ -125,10 +119,10 @@ class Embedding(TableJob):
 
 
 def _report_truncated(console: Console, counts: ScoringCounts, most: int) -> None:
-    rows = counts.sums[ROWS_TRUNCATED]
+    rows = counts.sums[Fact.ROWS_TRUNCATED]
     if not rows:
         return
-    lost, tokens = counts.sums[TOKENS_TRUNCATED], counts.sums[TOKENS]
+    lost, tokens = counts.sums[Fact.TOKENS_TRUNCATED], counts.sums[Fact.TOKENS]
     show = console.warn if rows > MANY_CUT * counts.rows_out else console.info
     show(
         f"{rows:,} of {quantity(counts.rows_out, 'text')} longer than {most} tokens: "

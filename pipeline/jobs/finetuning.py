@@ -20,7 +20,6 @@ from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
-from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.running.finetuning import FinetuningResult, finetune, learning_doubts
 from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT, Truncation
 from bert_tf.training.best_model import rank
@@ -146,11 +145,17 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
     """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
-    each = {
-        name: {**row_counts(data.source), **_sequence_counts(data)}
-        for name, data in (("train", result.train), ("eval", result.evaluation))
-        if data is not None
-    }
+    each = {}
+    for name, data in (("train", result.train), ("eval", result.evaluation)):
+        if data is not None:
+            truncation = Truncation.of(data)
+            each[name] = {
+                **row_counts(data.source),
+                "sequences": data.rows.num_sequences,
+                "tokens": len(data.rows.ids),
+                "rows_cut": truncation.rows_cut,
+                "tokens_lost": truncation.tokens_lost,
+            }
     if result.unlabeled is not None:
         each["unlabeled"] = row_counts(result.unlabeled)
     totals = {
@@ -158,16 +163,6 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
         for key in ("rows_in", "rows_out", "rows_rejected")
     }
     return {**totals, "rejected": count_reasons(rejects), **each}
-
-
-def _sequence_counts(data: TaskData) -> dict[str, int]:
-    truncation = Truncation.of(data)
-    return {
-        "sequences": data.rows.num_sequences,
-        "tokens": len(data.rows.ids),
-        "rows_cut": truncation.rows_cut,
-        "tokens_lost": truncation.tokens_lost,
-    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -243,7 +238,10 @@ def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str
     cells = [["settings", "seeds", *names]]
     for each in found:
         mean, deviation = each.mean(), each.deviation()
-        shown = [_shown(mean[name], deviation[name]) for name in names]
+        shown = [
+            f"{mean[name]:.4f}" + ("" if deviation[name] is None else f" ± {deviation[name]:.4f}")
+            for name in names
+        ]
         cells.append([_named(each.settings) or "as given", str(len(each.runs)), *shown])
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
@@ -251,10 +249,6 @@ def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
-
-
-def _shown(mean: float, deviation: float | None) -> str:
-    return f"{mean:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
 
 
 def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combination]) -> None:

@@ -8,13 +8,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import ImportWeightsConfig
-from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import TASKS, task_of_weights
-from bert_tf.weights.import_weights import (
-    architecture,
-    read_source,
-    write_imported,
-)
+from bert_tf.weights.import_weights import architecture, read_source, write_imported
 from bert_tf.weights.resizing import with_layers, with_positions, with_vocab
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files
@@ -32,7 +27,8 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         directory = with_vocab(directory, config.vocab)
 
     def body(record: JobRecord) -> None:
-        task = directory.task or _settings(task_of_weights(directory))
+        found = None if directory.task else task_of_weights(directory)
+        task = directory.task if found is None else found.settings()
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
         _log_growth(before, directory.config, record.console)
@@ -65,7 +61,3 @@ def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None
         )
     if after.vocab_size > before.vocab_size:
         console.info(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new entry')}")
-
-
-def _settings(task: Task | None) -> dict[str, Any] | None:
-    return None if task is None else task.settings()

@@ -20,7 +20,7 @@ from pipeline.scoring.engine_choice import (
     saved_config,
 )
 from pipeline.scoring.join import ScoringCounts
-from pipeline.scoring.parts import ABSTAINED
+from pipeline.scoring.parts import Fact
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.running import TableJob, preview
 
@@ -74,8 +74,8 @@ class Scoring(TableJob):
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
         assert self.engine is not None
         if plan.abstention is not None:
-            record.counts[ABSTAINED] = counts.sums[ABSTAINED]
-            decided = counts.rows_out - counts.sums[ABSTAINED]
+            record.counts[Fact.ABSTAINED.value] = counts.sums[Fact.ABSTAINED]
+            decided = counts.rows_out - counts.sums[Fact.ABSTAINED]
             record.console.info(
                 f"decided: {decided:,} of {quantity(counts.rows_out, 'row')} (coverage "
                 f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -70,42 +71,38 @@ def best_model_of(path: str) -> BestModel | None:
 
 def row_counts(source: LabeledRows) -> dict[str, int]:
     """Rows of a file: read, usable, rejected."""
-    rejected = len(source.rejects)
-    return {
-        "rows_in": len(source) + rejected,
-        "rows_out": len(source),
-        "rows_rejected": rejected,
-    }
+    rows, rejected = len(source), len(source.rejects)
+    return {"rows_in": rows + rejected, "rows_out": rows, "rows_rejected": rejected}
 
 
+@dataclasses.dataclass(frozen=True)
 class RejectsCheck:
     """Reports and lists rejects of labeled rows; raises TooManyRejects over `limit` for any file.
 
     `rejects_file` is None in a process that writes nothing.
     """
 
-    def __init__(self, limit: RejectLimit | None, rejects_file: Path | None, console: Console):
-        self._limit = limit
-        self._rejects_file = rejects_file
-        self._console = console
+    limit: RejectLimit | None
+    rejects_file: Path | None
+    console: Console
 
     def __call__(self, sources: Sequence[LabeledRows]) -> None:
-        if self._rejects_file is not None:
+        if self.rejects_file is not None:
             rejects = [reject for source in sources for reject in source.rejects]
-            write_rejects(self._rejects_file, rejects)
+            write_rejects(self.rejects_file, rejects)
         for source in sources:
             rows = row_counts(source)["rows_in"]
-            warn_of_rejects(self._console, source.rejects, rows, source.source)
+            warn_of_rejects(self.console, source.rejects, rows, source.source)
         for source in sources:
             rejected, rows = len(source.rejects), row_counts(source)["rows_in"]
-            if self._limit is None or not self._limit.is_exceeded(rejected, rows):
+            if self.limit is None or not self.limit.is_exceeded(rejected, rows):
                 continue
             tally = RejectTally(source.rejects)
             remedy = tally.summaries()[0].remedy
             cure = f"{remedy}, else correct" if remedy else "correct"
-            listed = f" (all in {self._rejects_file})" if self._rejects_file else ""
+            listed = f" (all in {self.rejects_file})" if self.rejects_file else ""
             raise TooManyRejects(
-                f"{self._limit.excess(source.source, rejected, rows)}: {tally.brief()}{listed}; "
+                f"{self.limit.excess(source.source, rejected, rows)}: {tally.brief()}{listed}; "
                 f"{cure} the rows or raise --max-rejects"
             )
 

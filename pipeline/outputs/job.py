@@ -134,29 +134,25 @@ class RunOptions:
     log: JobLog | None = None  # kept beside the output once the job begins its work
 
 
+@dataclasses.dataclass
 class JobRecord:
-    """Report of a running job; it becomes the manifest.
+    """Report of a running job; it becomes the manifest."""
 
-    Attributes:
-        identity: command, config keys and input fingerprints that decide the output.
-        check_held: raises an error if another process has taken the output over.
-        counts: by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers.
-        sha256: of files hashed while they were written, by path in the output folder.
-        extra: further manifest keys (schema, vocabulary hash, …).
-        made: paths to show to the user, with a description of each.
-    """
-
-    def __init__(self, console: Console, identity: dict[str, Any], check_held: Callable[[], None]):
-        self.console = console
-        self.identity = identity
-        self.check_held = check_held
-        self.counts: dict[str, Any] = {}
-        self.metrics: dict[str, Any] = {}
-        self.sha256: dict[str, str] = {}
-        self.extra: dict[str, Any] = {}
-        self.made: list[tuple[str, str]] = []
-        self.next_command: list[str] | None = None
-        self.timings: dict[str, float] = {}
+    console: Console
+    # command, config keys and input fingerprints that decide the output
+    identity: dict[str, Any]
+    check_held: Callable[[], None]  # raises an error if another process has taken the output over
+    # by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    metrics: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # of files hashed while they were written, by path in the output folder
+    sha256: dict[str, str] = dataclasses.field(default_factory=dict)
+    # further manifest keys (schema, vocabulary hash, …)
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # paths to show to the user, with a description of each
+    made: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    next_command: list[str] | None = None
+    timings: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def input_sha256(self, key: str) -> str:
         (found,) = (item for item in self.identity["inputs"] if item["key"] == key)

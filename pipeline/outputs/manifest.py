@@ -100,17 +100,10 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
         names.update(name for name in known if name not in names and (output / name).is_file())
     return [
         _describe(output / name, name, hashes.get(name))
-        for name in sorted(names)
-        if _is_made(Path(name))
+        for name in sorted(names.difference(JOB_FILES))
+        if (parts := Path(name).parts)[0] not in WORKING_FOLDERS
+        and not any(part.startswith(".") for part in parts)
     ]
-
-
-def _is_made(path: Path) -> bool:
-    return not (
-        path.parts[0] in WORKING_FOLDERS
-        or str(path) in JOB_FILES
-        or any(part.startswith(".") for part in path.parts)
-    )
 
 
 def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:

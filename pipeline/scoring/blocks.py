@@ -128,9 +128,12 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
+    reserved = set(plan.columns.added(table.output_format))
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     try:
-        for block in _usable_blocks(table, plan, sources, blocks):
+        for block in blocks:
+            block = _without_reserved_keys(table, block, reserved)
+            block = _without_faulty_rows(table, block, plan, sources)
             for row in block.rows:
                 keys.update(dict.fromkeys(row))
             _check_keys(table, keys)
@@ -150,15 +153,6 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     report_progress(Progress.TABLES, 1)
 
 
-def _usable_blocks(
-    table: ScoredTable, plan: ScoringPlan, sources: Sources, blocks: Iterator[TableBlock]
-) -> Iterator[TableBlock]:
-    reserved = set(plan.columns.added(table.output_format))
-    for block in blocks:
-        block = _without_reserved_keys(table, block, reserved)
-        yield _without_faulty_rows(table, block, plan, sources)
-
-
 def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
     if len(keys) > _MOST_KEYS:
         raise InputError(
@@ -171,15 +165,9 @@ def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
-    header = content["header"]
-    return TableSummary(
-        blocks=content["blocks"],
-        rows_in=content["rows_in"],
-        keys=tuple(content["keys"]),
-        header=None
-        if header is None
-        else TableHeader(**{**header, "columns": tuple(header["columns"])}),
-    )
+    if (header := content["header"]) is not None:
+        content["header"] = TableHeader(**{**header, "columns": tuple(header["columns"])})
+    return TableSummary(**{**content, "keys": tuple(content["keys"])})
 
 
 def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
@@ -204,12 +192,9 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     """Rejects objects of later lines that already have an added key."""
     if table.source_format != "jsonl":
         return block
-    clash = ("has a key that the predictions need", "")
-    return _without_rows(
-        table,
-        block,
-        {index: clash for index, row in enumerate(block.rows) if not reserved.isdisjoint(row)},
-    )
+    clashing = (index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row))
+    fault = ("has a key that the predictions need", "")
+    return _without_rows(table, block, dict.fromkeys(clashing, fault))
 
 
 def _without_faulty_rows(
@@ -250,8 +235,7 @@ def open_blocks(
     """Returns the column of each model input, and the blocks; `max_rows` 0 reads all rows."""
     sources = plan.columns.sources
     if plan.columns.words is not None:
-        column = sources[plan.columns.words.column]
-        assert isinstance(column, str)
+        column = str(sources[plan.columns.words.column])
         blocks = read_word_blocks(
             table.source,
             column=column,
@@ -289,15 +273,12 @@ def _needs_cells(table: ScoredTable, plan: ScoringPlan) -> bool:
 
 
 def _row_words(block: TableBlock, words: WordsDeclaration, sources: Sources) -> list[list[str]]:
-    column = sources[words.column]
-    assert isinstance(column, str)
-    return row_words(block, column)
+    return row_words(block, str(sources[words.column]))
 
 
 def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dict[str, list[Any]]:
-    if plan.columns.words is not None:
-        words = _row_words(block, plan.columns.words, sources)
-        return {plan.columns.words.input: [" ".join(row) for row in words]}
+    if (words := plan.columns.words) is not None:
+        return {words.input: [" ".join(row) for row in _row_words(block, words, sources)]}
     return {
         name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
         for name, source in sources.items()
@@ -311,15 +292,14 @@ def _write_block(
     plan: ScoringPlan,
     sources: Sources,
 ) -> BlockReference:
+    words = plan.columns.words
     content = {
         "raw_rows": block.raw_rows,
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if _needs_cells(table, plan) else None,
         "texts": _input_values(block, plan, sources),
-        "words": None
-        if plan.columns.words is None
-        else _row_words(block, plan.columns.words, sources),
+        "words": None if words is None else _row_words(block, words, sources),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)

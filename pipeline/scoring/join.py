@@ -31,7 +31,7 @@ from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import cells_of_object, delimited_line, header_line
-from pipeline.scoring.parts import KINDS, column_array, column_types
+from pipeline.scoring.parts import Fact, column_array, column_types
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
@@ -67,7 +67,7 @@ def write_parquet(
             return
         known: dict[str, pa.DataType] = {}
         if table.source_format == "jsonl":
-            known = column_types(read_sealed(files.done)[KINDS] for files in blocks)
+            known = column_types(read_sealed(files.done)[Fact.KINDS] for files in blocks)
         types = {key: known.get(key, pa.string()) for key in summary.keys} | added
         rows = (_table_of(_objects(files.part), types) for files in blocks)
         _write_groups(aside, pa.schema(list(types.items())), rows)
@@ -178,7 +178,7 @@ class ScoringCounts:
     rows_in: int
     rows_out: int
     rejected: dict[str, int]  # rows by reason
-    sums: Counter[str]  # of the numbers noted with the parts, such as `ROWS_CUT`
+    sums: Counter[str]  # of the numbers noted with the parts, such as `Fact.ROWS_CUT`
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,22 @@ from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
-ABSTAINED, ROWS_CUT, TOKENS_LOST = "rows_abstained", "rows_cut", "tokens_lost"
-TOKENS, ROWS_TRUNCATED, TOKENS_TRUNCATED = "tokens", "rows_truncated", "tokens_truncated"
-# Facts of parts whose sums are counts of the job.
-SUMMED = (ROWS_CUT, TOKENS_LOST, TOKENS, ROWS_TRUNCATED, TOKENS_TRUNCATED)
-KINDS = "kinds"
-BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
+
+class Fact(StrEnum):
+    """What is noted with a part, mostly numbers to sum."""
+
+    ABSTAINED = "rows_abstained"
+    # too long for the model
+    ROWS_CUT = "rows_cut"
+    TOKENS_LOST = "tokens_lost"
+    # of texts to embed
+    TOKENS = "tokens"
+    ROWS_TRUNCATED = "rows_truncated"
+    TOKENS_TRUNCATED = "tokens_truncated"
+    # of the model's batches
+    BATCH_TOKENS = "batch_tokens"
+    PADDED_TOKENS = "padded_tokens"
+    KINDS = "kinds"  # see `kinds_of`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +95,12 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
-    facts: dict[str, Any] = {} if plan.abstention is None else {ABSTAINED: abstained}
+    facts: dict[str, Any] = {} if plan.abstention is None else {Fact.ABSTAINED: abstained}
     if (table.source_format, table.output_format) == ("jsonl", "parquet"):
-        facts[KINDS] = kinds_of(map(json.loads, block.raw_rows))
+        facts[Fact.KINDS] = kinds_of(map(json.loads, block.raw_rows))
     lost = scored.predicted.get(LOST_TOKENS)
     if lost is not None:
-        facts |= {ROWS_CUT: int(np.count_nonzero(lost)), TOKENS_LOST: int(lost.sum())}
+        facts |= {Fact.ROWS_CUT: int(np.count_nonzero(lost)), Fact.TOKENS_LOST: int(lost.sum())}
     finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 
@@ -110,8 +121,8 @@ def finish_part(
         "block": reference.sha256,
         "rows_out": rows_out,
         "rejected": count_reasons(rejects),
-        BATCH_TOKENS: scored.tokens[0],
-        PADDED_TOKENS: scored.tokens[1],
+        Fact.BATCH_TOKENS: scored.tokens[0],
+        Fact.PADDED_TOKENS: scored.tokens[1],
         "sha256": _sha256_of_part(files),
     }
     write_text_atomically(files.done, sealed(done))
@@ -159,10 +170,15 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
 
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:
-    values = (row.get(key) for row in rows)
+    values = [row.get(key) for row in rows]
     if type_ == pa.string():
-        return pa.array([_as_text(value) for value in values], type_)
-    return pa.array(list(values), type_)
+        values = [
+            value
+            if value is None or isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False)
+            for value in values
+        ]
+    return pa.array(values, type_)
 
 
 def _kind(value: Any) -> str:
@@ -183,9 +199,3 @@ def _type_of(kinds: set[str]) -> pa.DataType:
     if kinds == {"integer", "long"}:
         return pa.int64()
     return _TYPES.get(next(iter(kinds)), pa.string()) if len(kinds) == 1 else pa.string()
-
-
-def _as_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)

@@ -60,14 +60,6 @@ class ScoringPlan:
     # where relative paths of inputs begin; a worker may have another working folder
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
-    @property
-    def table_inputs(self) -> dict[str, list[str]]:
-        """Tables by the manifest's input names; in a folder their names count, too."""
-        return {
-            f"input[{table.name}]" if self.is_folder else "input": [table.source]
-            for table in self.tables
-        }
-
     def of_model(self, sha256: str) -> Self:
         """Adds the identity, which depends on the SHA-256 of the model's folder too."""
         decides = {

@@ -26,18 +26,13 @@ from pipeline.outputs.rejects import report_rejects, warn_of_rejects
 from pipeline.scoring.blocks import read_first_block
 from pipeline.scoring.engine_choice import threads_per_worker
 from pipeline.scoring.join import ScoringCounts, join_parts
-from pipeline.scoring.parts import (
-    BATCH_TOKENS,
-    PADDED_TOKENS,
-    ROWS_CUT,
-    SUMMED,
-    TOKENS_LOST,
-    WritePart,
-    write_part,
-)
+from pipeline.scoring.parts import Fact, WritePart, write_part
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 from pipeline.scoring.transforms import ScoreTables
+
+# Facts of parts whose sums are counts of the job.
+_SUMS = (Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.TOKENS, Fact.ROWS_TRUNCATED, Fact.TOKENS_TRUNCATED)
 
 
 class RowsLine:
@@ -95,7 +90,11 @@ class TableJob:
 
     @property
     def inputs(self) -> dict[str, list[str]]:
-        return self.plan.table_inputs
+        """Tables by the manifest's input names; in a folder their names count, too."""
+        return {
+            f"input[{table.name}]" if self.plan.is_folder else "input": [table.source]
+            for table in self.plan.tables
+        }
 
     @property
     def spec(self) -> JobSpec:
@@ -153,13 +152,13 @@ class TableJob:
             "rows_out": counts.rows_out,
             "rows_rejected": counts.rows_in - counts.rows_out,
             "rejected": counts.rejected,
-            **{name: counts.sums[name] for name in SUMMED if name in counts.sums},
+            **{name.value: counts.sums[name] for name in _SUMS if name in counts.sums},
         }
         if not is_resumed:
             speed = counts.rows_out / record.timings[self.spec.command]
             record.metrics["rows_per_second"] = round(speed, 1)
-        if padded := counts.sums[PADDED_TOKENS]:
-            fraction = 1 - counts.sums[BATCH_TOKENS] / padded
+        if padded := counts.sums[Fact.PADDED_TOKENS]:
+            fraction = 1 - counts.sums[Fact.BATCH_TOKENS] / padded
             record.metrics["padding_fraction"] = round(fraction, 4)
         _log_cut_rows(console, counts)
         record.extra["columns"] = {**plan.columns.sources, "added": plan.added}
@@ -169,7 +168,7 @@ class TableJob:
 
 def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
     """Reports how many rows are too long for the model; warns if many."""
-    cut, lost = counts.sums[ROWS_CUT], counts.sums[TOKENS_LOST]
+    cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
     if cut:
         fraction = cut / counts.rows_out
         show = console.warn if fraction > MANY_CUT else console.info

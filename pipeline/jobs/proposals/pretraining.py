@@ -226,7 +226,8 @@ def propose_pretraining(
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     given = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
-    encoding = str(given["preprocess"].get("encoding") or _encoding(files[0].path))
+    guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
+    encoding = str(given["preprocess"].get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
     corpus = build_section(PreprocessConfig, {**given["preprocess"], **found})
     facts = look_at_corpus(corpus, files)
@@ -289,10 +290,6 @@ def _stem(source: str) -> str:
     if any(character in name for character in "*?["):
         return Path(source).parent.name or "corpus"
     return name.rpartition(".")[0] or name
-
-
-def _encoding(path: str) -> str:
-    return (file_encoding(path) if Path(path).is_file() else None) or "utf-8"
 
 
 def _estimate(
