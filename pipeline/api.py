@@ -48,7 +48,7 @@ class Job:
         """Runs the job, or resumes it; does nothing if its output is finished.
 
         Args:
-            positional: what the command takes without a flag: the task of `finetune`.
+            positional: arguments without a flag: the task of `finetune`.
             config: YAML file, whose keys `keys` win over.
             overwrite: replace an output made with another config.
             max_rejects: how many rows may be rejected, a number (10) or a fraction (0.1 or "10%");

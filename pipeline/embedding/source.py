@@ -58,11 +58,7 @@ class VectorSource:
 
 
 def open_vector_source(
-    model: str,
-    config: TextVectorsSection,
-    *,
-    tokens: bool = False,
-    prompt_name: str | None = None,
+    model: str, config: TextVectorsSection, *, tokens: bool = False, prompt_name: str | None = None
 ) -> VectorSource:
     """Opens a model and resolves the settings that the config leaves to it.
 
@@ -75,9 +71,7 @@ def open_vector_source(
     _check_shape(model, directory, config)
     most = directory.config.max_position_embeddings
     recipe = (directory.recipe or EmbeddingRecipe(max_seq_length=most)).changed(
-        pooling=config.pooling,
-        normalize=config.normalize,
-        max_seq_length=config.max_seq_length,
+        pooling=config.pooling, normalize=config.normalize, max_seq_length=config.max_seq_length
     )
     if prompt_name and prompt_name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"

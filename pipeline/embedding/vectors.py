@@ -1,4 +1,4 @@
-"""Vectors read back from what `embed` wrote, or from files of the same shape."""
+"""Reads vectors from outputs of `embed`, or from files of the same shape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TextVectors:
     texts: pa.ChunkedArray | None  # the texts, None where the file has none
     # model and settings, None where the file has no manifest that states them
     made_with: dict[str, Any] | None
-    prompt: str | None = None  # what was put before each text, None where that is not known
+    prompt: str | None = None  # put before each text; None if not known
 
 
 def holds_vectors(path: str) -> bool:

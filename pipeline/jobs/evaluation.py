@@ -123,11 +123,7 @@ def _engine_of(config: EvaluateConfig, precision: str) -> ChosenEngine:
 
 
 def _with_comparison(
-    record: JobRecord,
-    config: EvaluateConfig,
-    task: Task,
-    source: LabeledRows,
-    results: TaskResults,
+    record: JobRecord, config: EvaluateConfig, task: Task, source: LabeledRows, results: TaskResults
 ) -> TaskResults:
     """Adds the results of the same engine in float32."""
     assert results.predicted is not None

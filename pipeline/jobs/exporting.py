@@ -137,7 +137,7 @@ def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> li
     write_recipe(folder, recipe, hidden_size=trained.directory.config.hidden_size)
     return [
         f"the library of a {entry.title} does not read how the model makes vectors ({recipe}); "
-        f"{MODULES} beside it says it, and import-weights reads it back"
+        f"{MODULES} beside it records that, and import-weights reads it back"
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.base.errors import InputError
@@ -43,6 +43,7 @@ class Health:
 
 def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
     """Measures the result of a job by its counts, and the metrics of `vocab`."""
+    advice: Callable[[str, float, Any], str | None]
     if isinstance(config, PreprocessConfig):
         found, advice = _preprocess_figures(counts, config), _preprocess_advice
     else:

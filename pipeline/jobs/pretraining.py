@@ -33,11 +33,7 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
-from pipeline.jobs.task_reports import (
-    log_if_nothing_resumes,
-    train_along,
-    warn_of_unfinished_run,
-)
+from pipeline.jobs.task_reports import log_if_nothing_resumes, train_along, warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_run import StoredRun, fetched_records
@@ -117,7 +113,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         _warn_before(config, data, options)
         stored = stored_run(record.check_held)
         if stored is not None:
-            stored.fetch()  # also what is read before the checkpoint is
+            stored.fetch()  # some files are read before the checkpoint
         with record.stage("train"):
             result = train(stored)
         written = stored.folder if stored is not None else Path(config.output)
@@ -144,7 +140,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
         # Phases that have steps say themselves how many there are.
         ignored_keys=("steps",) if any(phase.steps for phase in config.phases) else (),
         can_resume=True,
-        # With more steps the boundaries of phases would move; what ends by the clock stays ended.
+        # More steps would move the boundaries of phases; a run that ended by the clock stays ended.
         extendable_key=None if config.phases or config.max_minutes else "steps",
         may_be_remote=True,
     )

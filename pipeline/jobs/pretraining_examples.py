@@ -204,7 +204,7 @@ def _make_shards(
 
     def build(pipeline: beam.Pipeline) -> None:
         drop = DropDuplicates(config, job.store, job.work)
-        # Where something may be dropped, all text is needed again to find out what.
+        # Finding duplicates takes all text again.
         store = None if drop.needs_text else job.store
         blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store, layouts)
         blocks = blocks | "DropDuplicates" >> drop
@@ -224,10 +224,7 @@ def _make_shards(
 
 
 def _check_sample(
-    config: PreprocessConfig,
-    files: list[FileInfo],
-    layouts: Mapping[str, str],
-    vocab: list[str],
+    config: PreprocessConfig, files: list[FileInfo], layouts: Mapping[str, str], vocab: list[str]
 ) -> None:
     """Rejects a vocabulary of another language before the whole corpus is read."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
@@ -349,7 +346,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     if (output / TOKEN_COUNTS_FILE).exists():
         record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each token"))
     if duplicates_path(output).exists():
-        record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
+        record.made.append((str(duplicates_path(output)), "dropped duplicates"))
     if counts["rejected"]:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"

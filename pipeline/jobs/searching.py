@@ -99,7 +99,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         if config.model is None:
             raise UsageError(
                 f"{tables[0]}: holds no vectors; give --model MODEL to make them, "
-                "or what embed wrote"
+                "or an output of embed"
             )
         source = open_vector_source(config.model, config)
         _check_similarity(config, source, options.console)
@@ -196,11 +196,7 @@ def _write_neighbors(
 
 
 def _neighbors(
-    config: SearchConfig,
-    queries: np.ndarray,
-    corpus: np.ndarray,
-    k: int,
-    console: Console,
+    config: SearchConfig, queries: np.ndarray, corpus: np.ndarray, k: int, console: Console
 ) -> tuple[Neighbors, str, dict[str, float]]:
     """The neighbors, their index's name, and the fraction of exact neighbors among them."""
     if config.similarity == "cosine":

@@ -138,7 +138,7 @@ def _count_and_learn(
     left_out = quantity(duplicates, "duplicate document") + " left out"
     for made, target, meaning in (
         (_DUPLICATES, duplicates_path(output), left_out),
-        (_REJECTS, rejects_path(output), f"what was rejected: {list_reasons(report.rejected)}"),
+        (_REJECTS, rejects_path(output), f"rejected: {list_reasons(report.rejected)}"),
     ):
         if (work / made).exists():
             (work / made).replace(target)
@@ -155,11 +155,7 @@ def _count_and_learn(
 
 
 def _count_words(
-    config: VocabConfig,
-    runner: RunnerConfig,
-    files: list[FileInfo],
-    folder: str,
-    record: JobRecord,
+    config: VocabConfig, runner: RunnerConfig, files: list[FileInfo], folder: str, record: JobRecord
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
     corpus = understand_corpus(config, files)

@@ -29,13 +29,7 @@ from pipeline.outputs.manifest import (
     manifest_path,
     rejects_path,
 )
-from pipeline.outputs.place import (
-    OutputPlace,
-    check_beside,
-    check_is_ours,
-    content_of,
-    read_marker,
-)
+from pipeline.outputs.place import OutputPlace, check_beside, check_is_ours, content_of, read_marker
 
 if TYPE_CHECKING:
     from pipeline.outputs.job import JobSpec, RunOptions

@@ -123,7 +123,7 @@ class JobSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command runs, as opposed to what it makes: none of this is part of the config."""
+    """How a command runs; none of this decides its output."""
 
     overwrite: bool = False  # replace an output of another config
     resume: bool = False
@@ -221,7 +221,7 @@ def run_job(
     `check_held` is the check of `holding_output`, if the caller already holds this output.
 
     Returns:
-        The manifest; its key `already_done` says whether nothing had to be done.
+        The manifest; its key `already_done` says whether it was finished before.
 
     Raises:
         UsageError: the output was made with another config or from other inputs, holds something
@@ -292,7 +292,7 @@ def _make(
         if place.temporary is not None:  # before the marker, which shows whose it is, is removed
             with suppress(OSError):
                 remove(place.temporary)
-    record.made.append((str(written), "what was made, from what and how"))
+    record.made.append((str(written), "inputs, config, counts and checksums"))
     if not options.is_part:
         console.close(
             Closing(
@@ -365,7 +365,7 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
     ended = threading.Event()
 
     def keep() -> None:
-        with suppress(OSError):  # a full disk stops the job where it writes what matters
+        with suppress(OSError):  # a full disk stops the job where it writes its output
             keep_seconds(path, elapsed.total())
 
     def keep_on() -> None:

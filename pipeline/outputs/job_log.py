@@ -15,7 +15,7 @@ from pipeline.beam.stored_path import path_of
 
 LOG = "job.log"
 OLDER = ".1"  # at the end of the name of a log that was full
-# Between what `JobLog` sends and who writes the file; lines themselves begin with neither.
+# First bytes of messages to the process that writes the file; no line begins with them.
 OPEN, LINE = b"\0", b"\1"
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 

@@ -189,8 +189,8 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
     if path not in path.parent.glob(glob.escape(path.name)):
         path.unlink(missing_ok=True)
         raise UsageError(
-            f"{output}: its storage does not list what was written a moment ago, and jobs list "
-            "what their workers wrote; use storage whose listings are up to date, or a local path"
+            f"{output}: its storage does not list a file written a moment ago, and jobs list the "
+            "files of their workers; use storage whose listings are up to date, or a local path"
         )
     _HELD.add(own["id"])
     ended = threading.Event()

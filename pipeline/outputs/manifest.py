@@ -1,4 +1,4 @@
-"""Manifests and fingerprints: what an output is, what made it, and that it is whole."""
+"""Manifests and fingerprints: origin, content and checksums of an output."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 SECONDS = ".seconds"
 INPUTS = ".inputs.json"
-# A job's notes on its folder: its manifest, how it is being made, from what, how long it
-# took so far, its lock, and its logs.
+# A job's notes on its folder: manifest, config and inputs while it is being made, seconds so far,
+# lock, and logs.
 JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + OLDER)
-# Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
-# events say is in metrics.jsonl too.
+# Of a run. They change when it is continued; checkpoints hold their own checksums, and
+# metrics.jsonl has the numbers of the events.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
 _PACKAGES = (
     "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
@@ -188,7 +188,7 @@ def package_versions() -> dict[str, str]:
     return installed_versions(("bert-pipeline", *_PACKAGES))
 
 
-# The paths that a config key names, by that key. In brackets is what else decides their part:
+# The paths that a config key names, by that key. Brackets say which part:
 # `phases[0].data`, or `input[NAME]` where names of inputs become those of outputs.
 Inputs = Mapping[str, Sequence[str]]
 # Which files of a folder its `SHA256SUMS` has to vouch for, by the key of `Inputs`.

@@ -27,7 +27,7 @@ from pipeline.outputs.manifest import (
 
 _FILE_ENDING = re.compile(r"(?<=[^/])\.[A-Za-z]{2,8}\d?$", re.ASCII)
 _STANDARD_OUTPUT = "-"
-# A config file of the largest size, with what flags may add: a command line has at most 2 MiB.
+# The largest config file and the longest command line, which has at most 2 MiB.
 _LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 

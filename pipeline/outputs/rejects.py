@@ -61,22 +61,12 @@ class RejectLimit:
         )
 
 
-def report_rejects(
-    console: Console,
-    rejects_file: Path,
-    rows: int,
-    inputs: Sequence[str],
-) -> None:
+def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
     """Reports frequent reasons in a file of rejects, if any; `rows` are all rows read."""
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 
-def warn_of_rejects(
-    console: Console,
-    rejects: Iterable[Reject],
-    rows: int,
-    what: str,
-) -> None:
+def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
     """As `report_rejects`, from the rejects themselves."""
     for number, line in enumerate(describe_rejects(rejects, rows, what)):
         console.info(line) if number else console.warn(line)

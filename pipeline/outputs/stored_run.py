@@ -43,7 +43,7 @@ def fetched_records(data: PretrainingData, folder: Path, console: Console) -> Pr
 _CHECKPOINTS = "checkpoints"
 _BEST = "best"
 
-# Size and time of change of a file; None if what is on the other storage is not known to be it.
+# Size and time of change of a file; None if the other storage may hold another version.
 _State = tuple[int, int] | None
 
 
@@ -56,12 +56,7 @@ class StoredRun:
     """
 
     def __init__(
-        self,
-        place: Path,
-        folder: Path,
-        *,
-        console: Console,
-        check_held: Callable[[], None] | None,
+        self, place: Path, folder: Path, *, console: Console, check_held: Callable[[], None] | None
     ):
         self.place = place
         self.folder = folder

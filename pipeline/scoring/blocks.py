@@ -157,7 +157,7 @@ def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
     if len(keys) > _MOST_KEYS:
         raise InputError(
             f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
-            "no table; put what differs by row into values"
+            "no table; put names that differ by row into values"
         )
     if table.source_format != "tsv":
         _check_names_fit_tsv(table, keys)
@@ -286,11 +286,7 @@ def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dic
 
 
 def _write_block(
-    table: ScoredTable,
-    block: TableBlock,
-    number: int,
-    plan: ScoringPlan,
-    sources: Sources,
+    table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan, sources: Sources
 ) -> BlockReference:
     words = plan.columns.words
     content = {

@@ -11,12 +11,7 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, given_columns
-from bert_tf.tasks.base.declaration import (
-    Fault,
-    FieldKind,
-    PredictionField,
-    WordsDeclaration,
-)
+from bert_tf.tasks.base.declaration import Fault, FieldKind, PredictionField, WordsDeclaration
 from bert_tf.tasks.base.prediction_rows import RowProbabilities
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
@@ -36,7 +31,7 @@ class ScoringColumns:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     # those that are added to the predictions; None for none
     probabilities: RowProbabilities | None = None
-    # what added columns are called, by the name that the task gives them
+    # new names of added columns, by the task's names
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     can_rename: bool = True  # whether the command has `--rename`
     # of rows that are lists of words, whose column is the only one of `sources`; None where they

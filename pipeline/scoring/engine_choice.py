@@ -1,4 +1,4 @@
-"""Which engine a scoring job runs: what an earlier run of it took, or the fastest in a trial."""
+"""Which engine a scoring job runs: that of an earlier run, or the fastest in a trial."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
-from bert_tf.engines.choice import (
-    ChosenEngine,
-    measured_speeds,
-    possible_engines,
-    trial_candidates,
-)
+from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.scoring.blocks import first_texts

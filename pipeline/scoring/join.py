@@ -20,12 +20,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import read_sealed
 from bert_tf.data.tables.compression import compressing
-from bert_tf.data.tables.formats.parquet import (
-    is_view,
-    open_parquet,
-    read_batches,
-    without_views,
-)
+from bert_tf.data.tables.formats.parquet import is_view, open_parquet, read_batches, without_views
 from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of
@@ -208,10 +203,7 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
-        rows_in=rows_in,
-        rows_out=sums["rows_out"],
-        rejected=dict(rejected.most_common()),
-        sums=sums,
+        rows_in=rows_in, rows_out=sums["rows_out"], rejected=dict(rejected.most_common()), sums=sums
     )
 
 

@@ -66,10 +66,7 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
         return load(self._folder, engine=self._engine, threads=self._threads)
 
     def run_inference(
-        self,
-        batch: Sequence[Row],
-        model: Predictor,
-        inference_args: dict[str, Any] | None = None,
+        self, batch: Sequence[Row], model: Predictor, inference_args: dict[str, Any] | None = None
     ) -> Iterable[PredictionResult]:
         found = model.predict(batch, scores=self._scores, batch_tokens=self._batch_tokens)
         for row, predictions in zip(batch, found, strict=True):

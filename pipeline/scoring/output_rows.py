@@ -13,7 +13,7 @@ from bert_tf.data.tables.word_blocks import tag_separator, with_tags
 from pipeline.scoring.tables import CONLL, ScoredTable
 
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
-NOT_A_CONLL_TAG = "a tag cannot hold what separates the columns of its file"
+NOT_A_CONLL_TAG = "a tag cannot hold the separator of the columns of its file"
 TSV_BREAKS = re.compile(r"[\t\n\r]")
 # First characters of cells that spreadsheets take for formulas, or strip to find one:
 # https://owasp.org/www-community/attacks/CSV_Injection

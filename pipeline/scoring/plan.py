@@ -43,8 +43,8 @@ class BlockFiles:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringPlan:
     model: str  # absolute path of the model
-    engine: EngineLoader  # what runs it
-    columns: ScoringColumns  # what it reads and adds
+    engine: EngineLoader
+    columns: ScoringColumns  # columns to read and to add
     tables: tuple[ScoredTable, ...]  # the inputs and outputs
     is_folder: bool  # whether the outputs are files of one folder
     parts: Path  # absolute path of a folder for blocks and parts, on a disk that all workers share

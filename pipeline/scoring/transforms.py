@@ -19,13 +19,7 @@ from pipeline.scoring.plan import ScoringPlan
 class ScoreTables(beam.PTransform):
     """Makes the parts that are not finished; `write` writes that of a scored block."""
 
-    def __init__(
-        self,
-        plan: ScoringPlan,
-        *,
-        threads: int | None = None,
-        write: WritePart,
-    ):
+    def __init__(self, plan: ScoringPlan, *, threads: int | None = None, write: WritePart):
         super().__init__()
         self._plan = plan
         self._threads = threads
@@ -63,10 +57,7 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         return plan.engine.load(plan.model, threads=self._threads, is_checked=True)  # by the job
 
     def run_inference(
-        self,
-        batch: Sequence[RowBlock],
-        model: Engine,
-        inference_args: dict[str, Any] | None = None,
+        self, batch: Sequence[RowBlock], model: Engine, inference_args: dict[str, Any] | None = None
     ) -> Iterable[ScoredBlock]:
         for block in batch:
             count = _TokenCount()

@@ -139,7 +139,7 @@ def _vocabulary(
         limit_alphabet=VocabConfig.limit_alphabet,
     )
     texts = words.to_pylist()
-    # A corpus has the characters that it has; what is chosen is the number of longer pieces.
+    # The corpus decides the characters, the chosen size the number of longer pieces.
     is_merged = np.array([len(piece.removeprefix(CONTINUATION)) > 1 for piece in learned.pieces])
     is_merged[: len(SPECIALS)] = False
     frequencies: list[tuple[int, np.ndarray]] = []

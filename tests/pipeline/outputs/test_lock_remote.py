@@ -148,6 +148,6 @@ def test_the_marker_is_renewed(monkeypatch):
 
 def test_storage_with_late_listings_is_refused():
     FAULTS.late = True
-    with pytest.raises(UsageError, match="does not list what was written a moment ago"), hold():
+    with pytest.raises(UsageError, match="does not list a file written a moment ago"), hold():
         pass
     assert not FILES
