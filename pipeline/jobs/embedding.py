@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import EmbedConfig, RunnerConfig
@@ -106,7 +105,15 @@ class Embedding(TableJob):
                 f"{config.output}: has no vectors of rejected rows, so its rows are those of the "
                 "inputs without them"
             )
-        _report_truncated(record.console, counts, settings.max_seq_length)
+        sums = counts.sums
+        if truncated := sums[Fact.ROWS_TRUNCATED]:
+            is_many = truncated > MANY_CUT * counts.rows_out
+            show = record.console.warn if is_many else record.console.info
+            show(
+                f"{truncated:,} of {quantity(counts.rows_out, 'text')} longer than "
+                f"{settings.max_seq_length} tokens: {sums[Fact.TOKENS_TRUNCATED]:,} of "
+                f"{quantity(sums[Fact.TOKENS], 'token')} left out"
+            )
         dimensions = settings.dimensions(self.source.directory.config.hidden_size)
         made_with = {**dataclasses.asdict(settings), "dimensions": dimensions}
         record.extra |= {"embedding": made_with, "notes": self.notes}
@@ -116,15 +123,3 @@ class Embedding(TableJob):
         if not config.tokens and not config.output.endswith(".jsonl"):
             files = {"queries": "queries.csv", "corpus": config.output}
             record.suggest("search", **files, model=config.model, output="results.jsonl")
-
-
-def _report_truncated(console: Console, counts: ScoringCounts, most: int) -> None:
-    rows = counts.sums[Fact.ROWS_TRUNCATED]
-    if not rows:
-        return
-    lost, tokens = counts.sums[Fact.TOKENS_TRUNCATED], counts.sums[Fact.TOKENS]
-    show = console.warn if rows > MANY_CUT * counts.rows_out else console.info
-    show(
-        f"{rows:,} of {quantity(counts.rows_out, 'text')} longer than {most} tokens: "
-        f"{lost:,} of {quantity(tokens, 'token')} left out"
-    )

@@ -46,18 +46,21 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     if (model / CONFIG).is_file():
         check_finished(model)
     config = _with_engine(config)
-    if config.abstain_below is not None:  # or rejects it
+    abstention = None
+    if config.abstain_below is not None:
         declared = declared_task(read_task(model), config.model)
-        Abstention.of(declared, config.abstain_below, config.model)
+        abstention = Abstention.of(declared, config.abstain_below, config.model)
     spec = JobSpec(
         config=config,
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
         checked_inputs={"model": ENGINES[config.engine].reads} if config.engine != AUTO else {},
     )
-    return run_job(spec, options, lambda record: _evaluate(config, options, record))
+    return run_job(spec, options, lambda record: _evaluate(config, options, abstention, record))
 
 
-def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) -> None:
+def _evaluate(
+    config: EvaluateConfig, options: RunOptions, abstention: Abstention | None, record: JobRecord
+) -> None:
     output = Path(config.output)
     check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
     is_run_by_engine = config.engine != AUTO
@@ -74,8 +77,7 @@ def _evaluate(config: EvaluateConfig, options: RunOptions, record: JobRecord) ->
         task, source, results = measure(config, options.console, check)
     if config.precision != FLOAT32:
         results = _with_comparison(record, config, task, source, results)
-    if config.abstain_below is not None:
-        abstention = Abstention.of(task.declaration, config.abstain_below, config.model)
+    if abstention is not None:
         results = abstention.measured(results)
     write_results(output, results)
     page = evaluation_page(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,30 +50,19 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command resumes.
     """
-    with _local_folder(config, storage) as folder:
-        return _run(config, options, folder)
-
-
-@contextmanager
-def _local_folder(config: TrainConfig, storage: StorageConfig) -> Iterator[Path]:
-    """A folder for copies from other storage, made only if needed."""
-    if not any(isinstance(path_of(path), RemotePath) for path in _places(config)):
-        yield Path()
-        return
+    places = [config.output, *_data_folders(config).values()]
+    if not any(isinstance(path_of(place), RemotePath) for place in places):
+        return _run(config, options, Path())
     from pipeline.beam.storage import use_storage_options  # Beam: others need not load it
 
     use_storage_options(storage.options)
     with tempfile.TemporaryDirectory(prefix="bert-pipeline-train-") as folder:
-        yield Path(folder)
-
-
-def _places(config: TrainConfig) -> list[str]:
-    folders = [folder for folders in _data_inputs(config).values() for folder in folders]
-    return [config.output, *folders]
+        return _run(config, options, Path(folder))
 
 
 def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, Any]:
-    data = [_read_data(folder) for folder in _places(config)[1:]]
+    """Pretrains with `folder` for copies from other storage."""
+    data = [_read_data(folder) for folder in _data_folders(config).values()]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
@@ -133,7 +121,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
     return JobSpec(
         config=config,
         inputs={
-            **_data_inputs(config),
+            **{key: [folder] for key, folder in _data_folders(config).items()},
             "model_config": [config.model_config] if config.model_config else [],
             "init": [str(initial.path)] if initial else [],
         },
@@ -162,11 +150,11 @@ def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunO
         console.warn(finding)
 
 
-def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
+def _data_folders(config: TrainConfig) -> dict[str, str]:
     """The folders of records by key, in the order of the phases."""
     if not config.phases:
-        return {"data": [str(config.data)]}
-    return {f"phases[{i}].data": [str(phase.data)] for i, phase in enumerate(config.phases)}
+        return {"data": str(config.data)}
+    return {f"phases[{i}].data": str(phase.data) for i, phase in enumerate(config.phases)}
 
 
 def _read_data(folder: str) -> PretrainingData:

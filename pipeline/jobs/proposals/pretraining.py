@@ -21,7 +21,7 @@ from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.text_files import file_encoding
-from pipeline.beam.files import match_files
+from pipeline.beam.files import FileInfo, match_files
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
 from pipeline.proposal.pretraining_recipe import (
@@ -226,15 +226,7 @@ def propose_pretraining(
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     given = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
-    guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
-    encoding = str(given["preprocess"].get("encoding") or guess or "utf-8")
-    found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
-    corpus = build_section(PreprocessConfig, {**given["preprocess"], **found})
-    facts = look_at_corpus(corpus, files)
-    if facts.duplicates or facts.similar > _MANY_SIMILAR:
-        found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
-    for line in facts_lines(facts, files, encoding):
-        console.info(line)
+    facts, found = _look(files, given["preprocess"], console)
     settings, recipe = propose_settings(given, found, facts)
     seconds, measured, time = _estimate(settings, console)
     shape = shape_line(sized_config(recipe.size, settings["vocab"]["vocab_size"]))
@@ -270,6 +262,21 @@ def propose_pretraining(
         "seconds": seconds,
         "next": commands,
     }
+
+
+def _look(
+    files: list[FileInfo], given: Mapping[str, Any], console: Console
+) -> tuple[CorpusFacts, dict[str, Any]]:
+    """Surveys a corpus; returns the settings, too, that it decides for both data jobs."""
+    guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
+    encoding = str(given.get("encoding") or guess or "utf-8")
+    found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
+    facts = look_at_corpus(build_section(PreprocessConfig, {**given, **found}), files)
+    if facts.duplicates or facts.similar > _MANY_SIMILAR:
+        found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
+    for line in facts_lines(facts, files, encoding):
+        console.info(line)
+    return facts, found
 
 
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
