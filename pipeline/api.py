@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A command of `bert-pipeline` as a function.
-
-    Attributes:
-        name: of the command.
-    """
+    """A command of `bert-pipeline`, by its name, as a function."""
 
     name: str
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import RemotePath, replacing_file
-from bert_tf.base.json_files import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import read_summary
@@ -50,15 +48,6 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         Fact.TOKENS_TRUNCATED: int(np.maximum(tokens - most, 0).sum()),
     }
     finish_part(scored, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
-
-
-def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
-    """The notes of `write_vectors` on each part, in the order of tables and blocks."""
-    return [
-        read_sealed(files.done)
-        for table in plan.tables
-        for files in block_files(table, read_summary(table, plan), plan)
-    ]
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:

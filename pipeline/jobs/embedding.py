@@ -14,12 +14,12 @@ from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
-from pipeline.embedding.outputs import finished_parts, output_format, write_output, write_vectors
+from pipeline.embedding.outputs import output_format, write_output, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts, join_rejects
-from pipeline.scoring.parts import Fact, WritePart, column_types
+from pipeline.scoring.parts import Fact, WritePart
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import ScoredTable, row_format
@@ -94,8 +94,7 @@ class Embedding(TableJob):
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
         counts = join_rejects(plan, rejects)
-        types = column_types(part["kinds"] for part in finished_parts(plan))
-        write_output(self.config.output, plan, rows=counts.rows_out, types=types)
+        write_output(self.config.output, plan, rows=counts.rows_out, types=counts.types)
         return counts
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:

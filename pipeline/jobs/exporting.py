@@ -88,7 +88,10 @@ def _export(
             notes=notes,
             comparison=comparison,
         )
-        write_sums(folder, _new_files_of_model(folder))
+        names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        # People edit the card before they publish it.
+        known = {*JOB_FILES, SUMS, CARD, *read_sums(folder)}
+        write_sums(folder, sorted(names - known))
         write_text_atomically(output / CARD, card)
         sync_tree(output)  # TensorFlow and Keras do not
     for note in notes:
@@ -169,9 +172,3 @@ def _quantize(
                 remove(path)
         raise
     return comparison
-
-
-def _new_files_of_model(folder: Path) -> list[str]:
-    """Files to add to `SHA256SUMS`, without the card, which people edit before they publish it."""
-    names = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    return sorted(set(names) - {*JOB_FILES, SUMS, CARD} - read_sums(folder).keys())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.tasks.registry import TASKS, task_of_weights
 from bert_tf.weights.import_weights import architecture, read_source, write_imported
@@ -26,19 +24,28 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         check_files(config.vocab)
         directory = with_vocab(directory, config.vocab)
 
+    after = directory.config
+
     def body(record: JobRecord) -> None:
         found = None if directory.task else task_of_weights(directory)
         task = directory.task if found is None else found.settings()
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
-        _log_growth(before, directory.config, record.console)
+        positions, entries = after.max_position_embeddings, after.vocab_size - before.vocab_size
+        if positions > before.max_position_embeddings:
+            record.console.info(
+                f"positions: {before.max_position_embeddings} interpolated to {positions}; train "
+                "on long sequences before relying on them"
+            )
+        if entries > 0:
+            record.console.info(f"vocabulary: {quantity(entries, 'new entry')}")
         for note in directory.notes:
             record.console.info(note)
         record.counts = {"tensors": len(directory.tensors), "vocab_entries": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),
             "lowercase": directory.lowercase,
-            "model": directory.config.as_dict(),
+            "model": after.as_dict(),
             "task": task,
             "notes": list(directory.notes),
         }
@@ -51,13 +58,3 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
 
     inputs = {"source": [config.source], "vocab": [config.vocab] if config.vocab else []}
     return run_job(JobSpec(config=config, inputs=inputs), options, body)
-
-
-def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None:
-    if after.max_position_embeddings > before.max_position_embeddings:
-        console.info(
-            f"positions: {before.max_position_embeddings} interpolated to "
-            f"{after.max_position_embeddings}; train on long sequences before relying on them"
-        )
-    if after.vocab_size > before.vocab_size:
-        console.info(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new entry')}")

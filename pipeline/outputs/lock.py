@@ -67,7 +67,9 @@ def holding_output(
     try:
         descriptor = _lock(path, output, console)
         if descriptor is not None:
-            _introduce(descriptor, command)
+            with suppress(OSError):  # opened only to read; the lock holds without
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(_owner(command)).encode(), 0)
         yield lambda: None  # the lock is held until it is released
     finally:
         if descriptor is not None:
@@ -136,12 +138,6 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
-
-
-def _introduce(descriptor: int, command: str) -> None:
-    with suppress(OSError):  # opened only to read; the lock holds without
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(_owner(command)).encode(), 0)
 
 
 def _owner(command: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,10 @@ def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> Non
                 f"{path}: is a folder where --output {place.output} needs a file; move it, or "
                 "choose another --output"
             )
-    if overwrite or _is_made_by_us(place):
+    is_made_by_us = False
+    with suppress(InputError):
+        is_made_by_us = "manifest_version" in (read_manifest(place.path) or {})
+    if overwrite or is_made_by_us:
         return
     for path in beside:
         if path.exists() or path.is_symlink():
@@ -218,14 +222,6 @@ def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> Non
                 f"{path}: exists but was not made by this command, which would replace it; move "
                 "it, choose another --output or replace it with --overwrite"
             )
-
-
-def _is_made_by_us(place: OutputPlace) -> bool:
-    try:
-        manifest = read_manifest(place.path)
-    except InputError:
-        return False
-    return manifest is not None and "manifest_version" in manifest
 
 
 def content_of(folder: Path) -> list[Path]:

@@ -78,8 +78,14 @@ class StoredRun:
                 f"{self.place}: copying {quantity(len(wanted), 'file')} of the run to {self.folder}"
             )
         copy_files({self.folder / name: self.place / name for name in wanted})
-        if not self._is_best_whole():  # the process was killed while it published another one
-            shutil.rmtree(self.folder / _BEST, ignore_errors=True)
+        best = self.folder / _BEST
+        is_whole = (best / SUMS).is_file()
+        try:
+            check_sums(best)
+        except InputError:
+            is_whole = False
+        if not is_whole:  # the process was killed while it published another one
+            shutil.rmtree(best, ignore_errors=True)
         self._published = {name: _state(self.folder / name) for name in stored}
 
     def publish(self) -> None:
@@ -114,14 +120,6 @@ class StoredRun:
             for name in self._names()
             if PurePath(name).parts[0] not in WORKING_FOLDERS
         }
-
-    def _is_best_whole(self) -> bool:
-        best = self.folder / _BEST
-        try:
-            check_sums(best)
-        except InputError:
-            return False
-        return (best / SUMS).is_file()
 
     def _names(self) -> list[str]:
         found = (path for path in self.folder.rglob("*") if path.is_file())

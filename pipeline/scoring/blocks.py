@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bert_tf.base.console import Console
@@ -21,6 +21,7 @@ from bert_tf.data.tables.word_blocks import TOKENS, is_conll, read_word_blocks, 
 from bert_tf.tasks.base.declaration import Fault, WordsDeclaration
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
+from pipeline.scoring.columns import DELIMITED_FORMATS
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import CONLL, ScoredTable
@@ -136,7 +137,13 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
             block = _without_faulty_rows(table, block, plan, sources)
             for row in block.rows:
                 keys.update(dict.fromkeys(row))
-            _check_keys(table, keys)
+            if len(keys) > _MOST_KEYS:
+                raise InputError(
+                    f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it "
+                    "is no table; put names that differ by row into values"
+                )
+            if table.source_format != "tsv":
+                _check_names_fit_tsv(table, keys)
             yield _write_block(table, block, number, plan, sources)
             header = block.header
             rows_in += block.rows_in
@@ -151,16 +158,6 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     )
     report_progress(Progress.TABLE_ROWS, rows_in)
     report_progress(Progress.TABLES, 1)
-
-
-def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
-    if len(keys) > _MOST_KEYS:
-        raise InputError(
-            f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
-            "no table; put names that differ by row into values"
-        )
-    if table.source_format != "tsv":
-        _check_names_fit_tsv(table, keys)
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
@@ -265,13 +262,6 @@ def open_blocks(
     return sources, blocks
 
 
-def _needs_cells(table: ScoredTable, plan: ScoringPlan) -> bool:
-    """Whether rows are written anew from their cells, not copied as they are."""
-    if table.source_format in ("jsonl", "parquet", CONLL):
-        return False
-    return table.source_format != table.output_format or plan.escapes_formulas
-
-
 def _row_words(block: TableBlock, words: WordsDeclaration, sources: Sources) -> list[list[str]]:
     return row_words(block, str(sources[words.column]))
 
@@ -289,11 +279,13 @@ def _write_block(
     table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan, sources: Sources
 ) -> BlockReference:
     words = plan.columns.words
+    is_changed = table.source_format != table.output_format or plan.escapes_formulas
+    needs_cells = is_changed and table.source_format in DELIMITED_FORMATS
     content = {
         "raw_rows": block.raw_rows,
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
-        "cells": block.rows if _needs_cells(table, plan) else None,
+        "cells": block.rows if needs_cells else None,
         "texts": _input_values(block, plan, sources),
         "words": None if words is None else _row_words(block, words, sources),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],

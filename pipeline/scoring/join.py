@@ -169,10 +169,10 @@ class SourceRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
-    # read and written
     rows_in: int
     rows_out: int
     rejected: dict[str, int]  # rows by reason
+    types: dict[str, pa.DataType]  # of columns of JSON, where the parts note their kinds
     sums: Counter[str]  # of the numbers noted with the parts, such as `Fact.ROWS_CUT`
 
 
@@ -193,6 +193,7 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     rows_in = 0
     sums: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
+    kinds = []
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
             summary = read_summary(table, plan)
@@ -201,9 +202,14 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
                 done = read_sealed(files.done)
                 sums.update({name: n for name, n in done.items() if isinstance(n, int)})
                 rejected.update(done["rejected"])
+                kinds.append(done.get(Fact.KINDS, {}))
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
-        rows_in=rows_in, rows_out=sums["rows_out"], rejected=dict(rejected.most_common()), sums=sums
+        rows_in=rows_in,
+        rows_out=sums["rows_out"],
+        rejected=dict(rejected.most_common()),
+        types=column_types(kinds),
+        sums=sums,
     )
 
 

@@ -57,7 +57,9 @@ class RowsLine:
         is_counted = done[Progress.TABLES] >= self._tables
         total = max(done[Progress.TABLE_ROWS], rows)
         parts = [f"{rows:,} of {quantity(total, 'row')}" if is_counted else quantity(rows, "row")]
-        speed = self._speed(new, seconds)
+        speed = 0.0
+        if self._first is not None and seconds > self._first[0]:
+            speed = (new - self._first[1]) / (seconds - self._first[0])
         if speed:
             parts.append(f"{speed:,.1f} rows/s")
         padded = done[Progress.PADDED_TOKENS]
@@ -67,12 +69,6 @@ class RowsLine:
             parts.append(f"{shown_duration((total - rows) / speed)} left")
         text = f"{self._label}: {', '.join(parts)}"
         return Advance(text, rows / total if is_counted else None, says_time_left=True)
-
-    def _speed(self, rows: int, seconds: float) -> float:
-        """Rows per second since the first were done; 0 while unknown."""
-        if self._first is None or seconds <= self._first[0]:
-            return 0.0
-        return (rows - self._first[1]) / (seconds - self._first[0])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
