@@ -35,12 +35,12 @@ class VectorSource:
         config: EmbedConfig | SummarizeConfig,
         tables: Sequence[ScoredTable],
         *,
-        is_folder: bool,
         engine: EngineLoader,
         fields: tuple[PredictionField, ...],
         vectors_per_row: int,
     ) -> ScoringPlan:
         """Plans a job that adds `fields` to tables; more `vectors_per_row` make smaller blocks."""
+        is_folder = bool(tables[0].name)
         return ScoringPlan(
             model=str(self.directory.path.absolute()),
             engine=engine,

@@ -49,7 +49,6 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     plan = source.plan(
         config,
         tables,
-        is_folder=False,
         engine=source.settings,
         fields=tuple(PredictionField(name, "value") for name in source.settings.columns),
         vectors_per_row=_TOKENS_OF_TEXT if config.tokens else 1,

@@ -27,7 +27,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)
-    tables, is_folder = list_tables(config.input, config.output)
+    tables, _ = list_tables(config.input, config.output)
     settings = SummarizerSettings(
         embedder=source.settings,
         sentence_splitter=config.sentence_splitter,
@@ -37,12 +37,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
         mmr_lambda=config.mmr_lambda,
     )
     plan = source.plan(
-        config,
-        tables,
-        is_folder=is_folder,
-        engine=settings,
-        fields=FIELDS,
-        vectors_per_row=_SENTENCES_OF_DOCUMENT,
+        config, tables, engine=settings, fields=FIELDS, vectors_per_row=_SENTENCES_OF_DOCUMENT
     )
     check_tables(plan, options.console)
     job = Summarizing(
