@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         with aside.open("wb") as file, pa.ipc.new_file(file, part.schema) as writer:
             writer.write_table(part)
     tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
-    facts = {
+    facts: dict[str, Any] = {
         Fact.KINDS: kinds_of(map(json.loads, rows)),
         Fact.TOKENS: int(tokens.sum()),
         Fact.ROWS_TRUNCATED: int((tokens > most).sum()),

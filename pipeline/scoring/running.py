@@ -130,7 +130,8 @@ class TableJob:
             console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
         plan.parts.mkdir(parents=True, exist_ok=True)
         self.announce(record)
-        score = ScoreTables(plan, threads=threads_per_worker(self.runner), write=self.write_part)
+        threads = threads_per_worker(self.runner)
+        score = ScoreTables(plan, threads=threads, write=type(self).write_part)
         with record.stage(self.spec.command):
             run_pipeline(
                 self.runner,

@@ -300,7 +300,7 @@ def _stem(source: str) -> str:
 
 
 def _estimate(
-    settings: Mapping[str, Mapping[str, Any]], console: Console
+    settings: Mapping[str, dict[str, Any]], console: Console
 ) -> tuple[float, TriedStep, str]:
     """Times training steps; returns seconds of the run, the whole batch's step, and both as text.
 
