@@ -67,9 +67,13 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
         raise InputError(f"{path}: holds no vectors")
     if not np.isfinite(vectors).all():
         raise InputError(f"{path}: holds vectors that are not numbers; make the file again")
-    made_with = _made_with(manifest)
-    # Queries and documents may have other prompts, so these are not compared.
-    prompt = None if made_with is None else made_with.pop("prompt")
+    made_with = prompt = None
+    models = [item["sha256"] for item in manifest.get("inputs", []) if item.get("key") == "model"]
+    if manifest.get("command") == "embed" and len(models) == 1:
+        settings = {key: value for key, value in manifest["embedding"].items() if key != "tokens"}
+        made_with = {"model": models[0], "lowercase_texts": False, **settings}
+        # Queries and documents may have other prompts, so these are not compared.
+        prompt = made_with.pop("prompt", "")
     return TextVectors(
         source=path, vectors=vectors, texts=texts, made_with=made_with, prompt=prompt
     )
@@ -132,14 +136,6 @@ def _opened(path: str) -> Iterator[str | IO[bytes]]:
         return
     with path_of(path).open("rb") as stream:
         yield stream
-
-
-def _made_with(manifest: dict[str, Any]) -> dict[str, Any] | None:
-    models = [item["sha256"] for item in manifest.get("inputs", []) if item.get("key") == "model"]
-    if manifest.get("command") != "embed" or len(models) != 1:
-        return None
-    settings = {key: value for key, value in manifest["embedding"].items() if key != "tokens"}
-    return {"model": models[0], "prompt": "", "lowercase_texts": False, **settings}
 
 
 def _unreadable(path: str, error: Exception) -> InputError:

@@ -197,8 +197,7 @@ class Combination:
         }
 
     def _values(self) -> dict[str, list[float]]:
-        names = [n for n in self.runs[0].metrics if all(n in run.metrics for run in self.runs)]
-        return {name: [run.metrics[name] for run in self.runs] for name in names}
+        return {name: [run.metrics[name] for run in self.runs] for name in _common(self.runs)}
 
 
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
@@ -306,13 +305,18 @@ def _log_series(console: Console, found: Sequence[Combination], names: Sequence[
 
 
 def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:
-    names = [n for n in runs[0].metrics if all(n in run.metrics for run in runs)]
+    names = _common(runs)
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow([*runs[0].settings, "seed", *names])
         for run in runs:
             values = [run.metrics[name] for name in names]
             rows.writerow([*map(shown_setting, run.settings.values()), run.seed, *values])
+
+
+def _common(runs: Sequence[SeriesRun]) -> list[str]:
+    """The metrics that all runs have."""
+    return [name for name in runs[0].metrics if all(name in run.metrics for run in runs)]
 
 
 def _folder(config: FinetuneConfig, settings: dict[str, Any], seed: int) -> Path:

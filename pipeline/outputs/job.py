@@ -333,15 +333,15 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
     return shown
 
 
+@dataclasses.dataclass
 class Elapsed:
-    """Seconds of a job; `earlier` are those of interrupted runs before this one, approximately."""
+    """Seconds of a job."""
 
-    def __init__(self, earlier: float):
-        self.earlier = earlier
-        self._start = time.monotonic()
+    earlier: float  # of interrupted runs before this one, approximately
+    start: float = dataclasses.field(default_factory=time.monotonic)
 
     def total(self) -> float:
-        return self.earlier + time.monotonic() - self._start
+        return self.earlier + time.monotonic() - self.start
 
     def timings(self) -> dict[str, float]:
         """Returns `total` of all runs, and `last_part` if there are several."""

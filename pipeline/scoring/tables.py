@@ -57,10 +57,14 @@ def list_tables(
     if not is_folder:
         _check_file(sources, output)
     names = _names_in_folder(sources, output) if is_folder else [""]
-    own = _own_files(output, is_folder=is_folder)
+    place = path_of(output)
+    notes = [manifest_path(place), rejects_path(place)]
+    if is_folder:
+        notes = [place / "manifest.json", place / "rejects.jsonl"]
+    own = [path.resolve() for path in notes]
     tables = []
     for number, (source, name) in enumerate(zip(sources, names, strict=True)):
-        target = str(path_of(output) / name) if is_folder else output
+        target = str(place / name) if is_folder else output
         if path_of(source).resolve() in (path_of(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
         if path_of(target).resolve() in own:
@@ -129,10 +133,3 @@ def row_format(source: str, output_format: str, *, has_words: bool = False) -> s
 
 def _format(path: str, *, has_words: bool) -> str:
     return CONLL if has_words and is_conll(path) else table_format(path)
-
-
-def _own_files(output: str, *, is_folder: bool) -> list[Path]:
-    place = path_of(output)
-    if is_folder:
-        return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]
-    return [manifest_path(place).resolve(), rejects_path(place).resolve()]
