@@ -18,7 +18,7 @@ from bert_tf.base.files import RemotePath, replacing_file
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import read_summary
-from pipeline.scoring.join import SourceRows, block_files
+from pipeline.scoring.join import ScoringCounts, SourceRows, block_files
 from pipeline.scoring.parts import Fact, ScoredBlock, column_array, finish_part, kinds_of
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -89,19 +89,17 @@ def output_format(path: str) -> str:
     return ending.removeprefix(".")
 
 
-def write_output(path: str, plan: ScoringPlan, *, rows: int, types: dict[str, pa.DataType]) -> None:
+def write_output(path: str, plan: ScoringPlan, counts: ScoringCounts) -> None:
     """Writes all finished parts to one file atomically; its name decides the format.
 
-    `types` are of the columns of Parquet. Raises InputError if a Parquet source has changed.
+    Raises InputError if a Parquet source has changed.
     """
     with replacing_file(path_of(path)) as aside:
-        _WRITERS[Path(path).suffix.lower()](aside, plan, rows, types)
+        _WRITERS[Path(path).suffix.lower()](aside, plan, counts)
 
 
-def _write_parquet(
-    path: Path, plan: ScoringPlan, _rows: int, types: dict[str, pa.DataType]
-) -> None:
-    stored = _stored_fields(plan)
+def _write_parquet(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> None:
+    stored, types = _stored_fields(plan), counts.types
     fields = [stored.get(key) or pa.field(key, type_) for key, type_ in types.items()]
     vectors = [field for field in next(_parts(plan)).schema if field.name != ROW]
     schema = pa.schema([*fields, *vectors])
@@ -169,12 +167,12 @@ def _parts(plan: ScoringPlan) -> Iterator[pa.Table]:
                 yield part
 
 
-def _write_npy(path: Path, plan: ScoringPlan, rows: int, _types: dict[str, pa.DataType]) -> None:
+def _write_npy(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> None:
     with path.open("wb") as stream:
         for number, part in enumerate(_parts(plan)):
             column = part[EMBEDDING]
             if number == 0:
-                shape = (rows, column.type.list_size)
+                shape = (counts.rows_out, column.type.list_size)
                 np.lib.format.write_array_header_1_0(
                     stream, {"descr": "<f4", "fortran_order": False, "shape": shape}
                 )
@@ -182,9 +180,7 @@ def _write_npy(path: Path, plan: ScoringPlan, rows: int, _types: dict[str, pa.Da
                 stream.write(chunk.flatten().to_numpy().astype("<f4", copy=False).tobytes())
 
 
-def _write_json_lines(
-    path: Path, plan: ScoringPlan, _rows: int, _types: dict[str, pa.DataType]
-) -> None:
+def _write_json_lines(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for part in _parts(plan):
             if EMBEDDING in part.column_names:
@@ -216,8 +212,7 @@ def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
     ]
 
 
-_Writer = Callable[[Path, ScoringPlan, int, dict[str, pa.DataType]], None]
-_WRITERS: dict[str, _Writer] = {
+_WRITERS: dict[str, Callable[[Path, ScoringPlan, ScoringCounts], None]] = {
     ".parquet": _write_parquet,
     ".npy": _write_npy,
     ".jsonl": _write_json_lines,

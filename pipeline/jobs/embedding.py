@@ -93,7 +93,7 @@ class Embedding(TableJob):
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
         counts = join_rejects(plan, rejects)
-        write_output(self.config.output, plan, rows=counts.rows_out, types=counts.types)
+        write_output(self.config.output, plan, counts)
         return counts
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
