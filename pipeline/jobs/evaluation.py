@@ -18,7 +18,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
-from bert_tf.engines.registry import ENGINES, is_exported
+from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
@@ -45,7 +45,9 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
         check_finished(model)
-    config = _with_engine(config)
+    chosen = _chosen_engine(config)
+    if chosen is not None:
+        config = dataclasses.replace(config, engine=chosen.entry.name, precision=chosen.precision)
     abstention = None
     if config.abstain_below is not None:
         declared = declared_task(read_task(model), config.model)
@@ -53,19 +55,23 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     spec = JobSpec(
         config=config,
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
-        checked_inputs={"model": ENGINES[config.engine].reads} if config.engine != AUTO else {},
+        checked_inputs={} if chosen is None else {"model": chosen.entry.reads},
     )
-    return run_job(spec, options, lambda record: _evaluate(config, options, abstention, record))
+    return run_job(
+        spec, options, lambda record: _evaluate(config, options, chosen, abstention, record)
+    )
 
 
 def _evaluate(
-    config: EvaluateConfig, options: RunOptions, abstention: Abstention | None, record: JobRecord
+    config: EvaluateConfig,
+    options: RunOptions,
+    chosen: ChosenEngine | None,
+    abstention: Abstention | None,
+    record: JobRecord,
 ) -> None:
     output = Path(config.output)
     check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
-    is_run_by_engine = config.engine != AUTO
-    if is_run_by_engine:
-        chosen = _engine_of(config, config.precision)
+    if chosen is not None:
         options.console.info(f"engine: {chosen.name}")
         record.extra = {"engine": config.engine, "precision": config.precision}
     best = best_model_of(config.model)
@@ -73,8 +79,10 @@ def _evaluate(
         options.console.info(f"{config.model}: {best}")
         record.extra["best_model"] = dataclasses.asdict(best)
     with record.stage("evaluate"):
-        measure = _evaluate_exported if is_run_by_engine else evaluate
-        task, source, results = measure(config, options.console, check)
+        if chosen is None:
+            task, source, results = evaluate(config, options.console, check)
+        else:
+            task, source, results = _evaluate_exported(config, chosen, options.console, check)
     if config.precision != FLOAT32:
         results = _with_comparison(record, config, task, source, results)
     if abstention is not None:
@@ -102,11 +110,10 @@ def _evaluate(
     record.list_rejects(rejects_path(output), len(source.rejects))
 
 
-def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
-    """Adds the engine and precision of an exported model; a run directory needs neither."""
+def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
+    """Returns the engine of an exported model; None for a run directory, which needs none."""
     if is_exported(config.model):
-        chosen = _engine_of(config, config.precision)
-        return dataclasses.replace(config, engine=chosen.entry.name, precision=chosen.precision)
+        return possible_engines(config.engine, config.precision, config.model)[0]
     if config.precision != FLOAT32:
         raise UsageError(
             f"--precision {config.precision}: {config.model} is not an exported model, and is "
@@ -117,11 +124,7 @@ def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
             f"--engine {config.engine}: {config.model} is not an exported model, so no engine runs "
             "it; leave --engine out, or export the model first"
         )
-    return config
-
-
-def _engine_of(config: EvaluateConfig, precision: str) -> ChosenEngine:
-    return possible_engines(config.engine, precision, config.model)[0]
+    return None
 
 
 def _with_comparison(
@@ -130,7 +133,8 @@ def _with_comparison(
     """Adds the results of the same engine in float32."""
     assert results.predicted is not None
     with record.stage("compare"):
-        predicted = _predicted(config, FLOAT32, task, source, record.console)
+        plain = possible_engines(config.engine, FLOAT32, config.model)[0]
+        predicted = _predicted(config, plain, task, source, record.console)
         fields = [field for field in task.declaration.predictions if not field.is_extra]
         # Rows with the same prediction, whatever its probability; None if a task only predicts
         # numbers.
@@ -155,21 +159,21 @@ def _with_comparison(
 
 
 def _evaluate_exported(
-    config: EvaluateConfig, console: Console, check: RowsCheck
+    config: EvaluateConfig, chosen: ChosenEngine, console: Console, check: RowsCheck
 ) -> tuple[Task, LabeledRows, TaskResults]:
     """Does the same as `evaluate` by an engine; the loss is not known."""
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
-    predicted = _predicted(config, config.precision, task, source, console)
+    predicted = _predicted(config, chosen, task, source, console)
     results = task.measure(source, predicted)
     return task, source, dataclasses.replace(results, predicted=predicted)
 
 
 def _predicted(
-    config: EvaluateConfig, precision: str, task: Task, source: LabeledRows, console: Console
+    config: EvaluateConfig, chosen: ChosenEngine, task: Task, source: LabeledRows, console: Console
 ) -> dict[str, np.ndarray]:
-    engine = _engine_of(config, precision).load(config.model, is_checked=True)
+    engine = chosen.load(config.model, is_checked=True)
     texts = task.texts(source)
     total = max(map(len, texts.values()))
     rows_done = 0
