@@ -30,7 +30,6 @@ TEXT_LAYOUTS = (
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
-_LEAST_PREDICTIONS = 20
 NgramSize = Annotated[int, Bounds(1, 100)]
 _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
     "masking": (
@@ -272,7 +271,7 @@ class PreprocessConfig(CorpusSection):
     def __post_init__(self) -> None:
         """Derives the default number of predictions, which fits any length."""
         if self.max_predictions_per_seq is None:
-            least = max(self.wanted_predictions, _LEAST_PREDICTIONS)
+            least = max(self.wanted_predictions, 20)
             object.__setattr__(self, "max_predictions_per_seq", min(least, self.max_seq_length - 3))
 
     @property

@@ -13,7 +13,6 @@ from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SE
 from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option, optional
 from bert_tf.config.sections.scoring import POOLINGS
 
-MAX_POSITIONS = 65_536
 _FORMATS = REGISTRIES.formats
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47
 _LAYERS = re.compile(r"[0-9]+(,[0-9]+)*")
@@ -154,7 +153,7 @@ class ImportWeightsConfig(Section):
         reads="model",
     )
     output: str = option("model directory to write", writes="folder")
-    max_position_embeddings: Annotated[int, Bounds(1, MAX_POSITIONS)] | None = optional(
+    max_position_embeddings: Annotated[int, Bounds(1, 65_536)] | None = optional(
         "maximum sequence length of the new model; position embeddings are interpolated "
         "(default: the source's)"
     )
