@@ -98,6 +98,8 @@ parity: $(READY) $(PARITY_READY)
 		$(PARITY_DIR)/sentence_vectors.npz
 	$(PARITY_VENV)/bin/python tests/parity/similarity_losses.py \
 		$(PARITY_DIR)/similarity_losses.npz
+	$(PARITY_VENV)/bin/python tests/parity/curation_verdicts.py \
+		$(PARITY_DIR)/curation_verdicts.json
 	BERT_PARITY_DIR=$(PARITY_DIR) BERT_PARITY_PYTHON=$(PARITY_VENV)/bin/python \
 		BERT_JAX_PYTHON=$(PARITY_VENV)/bin/python \
 		$(BIN)/python -m pytest tests/parity

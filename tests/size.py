@@ -11,10 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# Room -> budget of lines and files, and the limits while it is over its budget.
+# Room -> budget of lines and files, and the limits while it is over its budget. Curation is planned
+# with 1,200 lines: those of its room, and those by which limits of rooms that call it were raised.
 BUDGETS = {
     "bert_tf/base": ((1300, 10), (1300, 11)),
-    "bert_tf/config": ((2600, 24), (2890, 24)),
+    "bert_tf/config": ((2600, 24), (2895, 24)),
     "bert_tf/data": ((6900, 45), (7670, 45)),
     "bert_tf/layers, bert_tf/models": ((2600, 20), (2600, 20)),
     "bert_tf/cpu": ((2700, 14), (2780, 18)),
@@ -26,16 +27,17 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": ((3100, 22), (3100, 22)),
     "pipeline/beam": ((1700, 14), (1960, 14)),
     "pipeline/outputs": ((1600, 9), (1780, 9)),
-    "pipeline/corpus": ((4800, 30), (5020, 30)),
+    "pipeline/corpus": ((4800, 30), (5040, 30)),
+    "pipeline/corpus/curation": ((1142, 26), (1142, 26)),
     "pipeline/vocabulary": ((1300, 8), (1300, 8)),
     "pipeline/examples": ((1200, 8), (1200, 8)),
     "pipeline/scoring, pipeline/embedding": ((2900, 22), (2900, 22)),
     "pipeline/jobs": ((3400, 20), (3580, 21)),
-    "pipeline/report, pipeline/trying": ((3900, 25), (4130, 25)),
+    "pipeline/report, pipeline/trying": ((3900, 25), (4158, 25)),
     "pipeline/proposal": ((700, 6), (700, 6)),
     "pipeline/demo": ((600, 5), (630, 5)),
-    "pipeline/cli": ((1800, 26), (2130, 26)),
-    "bert_tf, pipeline": ((64000, 430), (66260, 430)),
+    "pipeline/cli": ((1800, 26), (2135, 26)),
+    "bert_tf, pipeline": ((65200, 456), (67460, 456)),
 }
 
 
@@ -44,8 +46,11 @@ def line_count(path: Path) -> int:
 
 
 def measure(rooms: str) -> tuple[int, int]:
-    """Lines and files of rooms, which commas separate."""
-    files = [file for room in rooms.split(", ") for file in (ROOT / room).rglob("*.py")]
+    """Lines and files of rooms, which commas separate, without rooms inside that have a row."""
+    own = {ROOT / room for room in rooms.split(", ")}
+    others = {ROOT / room for row in BUDGETS for room in row.split(", ")} - own
+    within = {room for room in others if own & set(room.parents)} if len(own) == 1 else set()
+    files = [file for room in own for file in room.rglob("*.py") if not within & set(file.parents)]
     return sum(map(line_count, files)), len(files)
 
 

@@ -42,6 +42,12 @@ from pipeline.cli.usage import InputPath, PathText, plain_command, verbose_optio
     metavar="NAME",
     help="with --html, for a corpus: column or JSON key of the text [default: text]",
 )
+@click.option(
+    "--curation",
+    multiple=True,
+    metavar="RULES",
+    help="with --html, for a corpus: curation rules to try, as for preprocess (gopher,c4,fineweb)",
+)
 @click.option("--encoding", metavar="NAME", help="with --html, for a corpus: character encoding")
 @click.option(
     "--header/--no-header",

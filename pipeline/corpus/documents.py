@@ -13,6 +13,9 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.curation.registry import choose_rules
+from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
 from pipeline.corpus.lines import (
     CleanLines,
@@ -63,11 +66,13 @@ class DocumentRules:
         default_factory=lambda: make_splitter("rules", "en")
     )
     limits: DocumentLimits = NO_LIMITS  # documents outside them are dropped
+    curation: tuple[Rule, ...] = ()  # in the order of the registry
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> DocumentRules:
-        """Reads the rules; raises UsageError if the sentence splitter is not available."""
+        """Reads the rules; raises UsageError for a missing sentence splitter or unknown rules."""
         return cls(
+            curation=choose_rules(config.curation),
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
             limits=DocumentLimits(
@@ -79,7 +84,7 @@ class DocumentRules:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Lines:
+class DocumentLines:
     """Clean lines of documents; `rejects`, `dropped` and `dropped_lines` as in `DocumentBlock`."""
 
     clean: CleanLines  # the lines; those left out are empty
@@ -88,9 +93,32 @@ class _Lines:
     rejects: list[Reject]
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
+    def measured(self) -> tuple[MeasuredText, np.ndarray]:
+        return MeasuredText.of_lines(self.clean, self.line_documents, len(self.document_lines))
+
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Cleans texts, splits them into sentences and drops documents outside the limits."""
+    """Cleans texts, applies curation, splits sentences and drops documents outside the limits."""
+    lines = clean_raw(raw, rules)
+    dropped = raw.dropped
+    if rules.curation:
+        size = len(lines.document_lines)
+        curated = curate(lines.clean, lines.line_documents, size, rules.curation)
+        dropped = {**dropped, **curated.dropped}
+        lines = dataclasses.replace(
+            lines,
+            clean=curated.clean,
+            line_documents=curated.line_documents,
+            document_lines=lines.document_lines[curated.stays],
+            dropped_lines={**lines.dropped_lines, **curated.dropped_lines},
+        )
+    splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
+    block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
+    return keep_fit_documents(block, rules.limits)
+
+
+def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
+    """Cleans texts; lines of boilerplate are empty."""
     if raw.layout in (SENTENCE_LINES, PARAGRAPH_LINES):
         lines = _clean_lines_of_documents(raw, rules)
     elif raw.layout == ONE_DOCUMENT:
@@ -102,11 +130,10 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
         dropped_lines = add_reason(lines.dropped_lines, BOILERPLATE_LINE, int(found.sum()))
         clean = lines.clean.without(found)
         lines = dataclasses.replace(lines, clean=clean, dropped_lines=dropped_lines)
-    splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
-    return keep_fit_documents(_split(raw, lines, splitter, rules), rules.limits)
+    return lines
 
 
-def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
+def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     texts, dropped_lines = raw.texts, {}
     is_border = None
     if "html" in rules.cleaning:
@@ -123,7 +150,7 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
     # Groups of lines between borders that hold a line are the documents.
     groups = np.cumsum(is_border)
     numbers, first_lines = np.unique(groups[is_inside], return_index=True)
-    return _Lines(
+    return DocumentLines(
         clean=clean.select(np.flatnonzero(is_inside)),
         line_documents=np.searchsorted(numbers, groups[is_inside]),
         document_lines=texts.lines[is_inside][first_lines],
@@ -132,7 +159,7 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
     )
 
 
-def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
+def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     texts = raw.texts
     clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning)
     rejects = [*raw.rejects, *_utf8_rejects(raw, texts, clean)]
@@ -144,7 +171,7 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
         whole = Texts.of_rows([joined], first_line.tolist())
         lines = _clean_documents(dataclasses.replace(raw, texts=whole, rejects=[]), rules)
         return dataclasses.replace(lines, rejects=rejects)
-    return _Lines(
+    return DocumentLines(
         clean=clean,
         line_documents=np.zeros(len(texts.starts), np.int64),
         document_lines=first_line,
@@ -152,7 +179,7 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
     )
 
 
-def _clean_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
+def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     texts = raw.texts
     if "html" in rules.cleaning:
         texts = strip_markup(texts, paragraph_end=b"\n")
@@ -177,13 +204,13 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
         clean = clean.select(kept)
         text_of_line = (np.cumsum(is_sound) - 1)[text_of_line[kept]]
         document_lines = texts.lines[is_sound]
-    return _Lines(
+    return DocumentLines(
         clean=clean, line_documents=text_of_line, document_lines=document_lines, rejects=rejects
     )
 
 
 def _split(
-    raw: RawBlock, lines: _Lines, splitter: SentenceSplitter | None, rules: DocumentRules
+    raw: RawBlock, lines: DocumentLines, splitter: SentenceSplitter | None, rules: DocumentRules
 ) -> DocumentBlock:
     clean = lines.clean
     if splitter is None:

@@ -265,7 +265,8 @@ def _reading_options(config: VocabConfig) -> list[str]:
         if isinstance(value, bool):
             options.append(field.metadata["flag"].split("/")[not value])
         elif not field.metadata["advanced"]:
-            options += ["--" + field.name.replace("_", "-"), value]
+            text = ",".join(value) if isinstance(value, tuple) else value
+            options += ["--" + field.name.replace("_", "-"), text]
         else:
             text = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
             options += ["--set", f"preprocess.{field.name}={text}"]

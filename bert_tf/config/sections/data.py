@@ -102,6 +102,11 @@ class CorpusSection(RowSection):
         "drop documents with a smaller fraction of letters among their non-whitespace characters",
         0.0,
     )
+    curation: tuple[str, ...] = option(
+        "rules that drop documents and lines, off by default: the groups gopher (gopher_quality, "
+        "gopher_repetition), c4 and fineweb, or single rules, with =THRESHOLD or =off",
+        default=(),
+    )
     sentence_splitter: str = advanced(
         "sentence splitter for paragraphs: none (one sentence per line), rules (any "
         "language), sentencex (Wikimedia's library, for sentence_language)",

@@ -18,7 +18,7 @@ from pipeline.corpus.document_block import DocumentBlock, document_hashes, offse
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
 _ALONE = 1 << 31
-_WITHOUT_SPACES = (
+WITHOUT_SPACES = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Myanmar
     (0x1780, 0x17FF),  # Khmer
@@ -47,7 +47,7 @@ def folding_table() -> np.ndarray:
         elif category[0] in "LMNS":
             folded = character.lower()
             table[code_point] = ord(folded[0])
-    for first, last in _WITHOUT_SPACES:
+    for first, last in WITHOUT_SPACES:
         is_word = table[first : last + 1] > _SKIPPED
         table[first : last + 1][is_word] |= np.uint32(_ALONE)
     return table

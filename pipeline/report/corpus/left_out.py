@@ -17,6 +17,8 @@ from pipeline.corpus.documents import (
     TOO_FEW_CHARACTERS,
     TOO_FEW_LETTERS,
     TOO_FEW_WORDS,
+    DocumentRules,
+    clean_raw,
     measure_documents,
 )
 from pipeline.corpus.lines import clean_lines
@@ -66,8 +68,9 @@ def left_out(
     rejects = _rejects(config, blocks, most)
     boilerplate = _boilerplate(config, raw, most)
     limits = _limits(config, blocks, most)
+    curated = _curated(config, raw, most)
     counted = _counted(blocks)
-    return [*rejects, boilerplate, *limits, *counted]
+    return [*rejects, boilerplate, *curated, *limits, *counted]
 
 
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
@@ -123,6 +126,35 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
             most,
         )
     return rule
+
+
+def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[LeftOut]:
+    rules = DocumentRules.from_config(config)
+    found = [LeftOut(rule.name, f"curation: {rule}", True) for rule in rules.curation]
+    for block in raw if found else ():
+        lines = clean_raw(block, rules)
+        text, _ = lines.measured()
+        bounds = np.searchsorted(text.documents, np.arange(text.num_documents + 1))
+        for rule, left in zip(rules.curation, found, strict=True):
+            values = rule.measure(text)
+            begins, ends = bounds[:-1], bounds[1:]
+            if rule.of_lines:
+                begins, ends = np.arange(len(values)), np.arange(1, len(values) + 1)
+            numbers = np.flatnonzero(rule.drops(values) & (begins < ends))
+            examples = (
+                Example(
+                    line=int(lines.document_lines[text.documents[begins[number]]]),
+                    facts={"file": block.source, "has": f"{values[number]:.4g}"},
+                    texts={
+                        "line" if rule.of_lines else "document": text.shown(
+                            begins[number], ends[number], most_bytes=_SHOWN_BYTES
+                        )
+                    },
+                )
+                for number in numbers
+            )
+            left.add(examples, len(numbers), most)
+    return found
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:

@@ -232,7 +232,8 @@ def _left_out(rules: Sequence[LeftOut], samples: int) -> Iterator[Section]:
         title="What rules leave out",
         columns=(("rule", "text"), ("set by", "text"), ("is on", "text"), ("number", "count")),
         rows=[[rule.rule, rule.key, "yes" if rule.is_on else "no", rule.number] for rule in rules],
-        note="Each rule applied by itself to what was read, also boilerplate and short documents "
+        note="Each rule applied by itself to what was read (a job counts a document under the "
+        "first rule that drops it), also boilerplate and short documents "
         "where that is switched off; copies are above.",
     )
     for rule in rules:

@@ -31,7 +31,7 @@ class SampledFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
-    """Blocks `raw` as read, and cleaned without limits; `note` says which part this is."""
+    """Blocks `raw` as read, and cleaned without limits and curation; `note`: which part."""
 
     raw: Sequence[RawBlock]
     blocks: Sequence[DocumentBlock]
@@ -50,7 +50,8 @@ def read_sample(
     """Reads a small corpus, or beginnings of files spread over a large one; raises as readers."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
-    rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
+    rules = DocumentRules.from_config(config)
+    rules = dataclasses.replace(rules, limits=DocumentRules.limits, curation=())
     if layouts is None:
         layouts = look_at_text(config, files).layouts
     raw: list[RawBlock] = []

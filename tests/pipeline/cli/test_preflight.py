@@ -321,3 +321,9 @@ def test_auto_is_another_config_where_the_job_does_not_choose(folder):
     finish(config, "preprocess", inputs=inputs, format="csv", lowercase=True)
     with pytest.raises(UsageError, match=r"data: made with another config \(format: 'csv' then"):
         check_request("preprocess", [config], overwrite=False)
+
+
+def test_rules_of_curation_are_looked_up_before_the_job(folder):
+    values = {"input": ["train.csv"], "output": "vocab.txt", "curation": ["gophr"]}
+    with pytest.raises(UsageError, match="no rule 'gophr'; did you mean 'gopher'"):
+        check_request("vocab", [build_section(VocabConfig, values)], overwrite=False)

@@ -131,6 +131,25 @@ def test_how_the_corpus_is_cut_and_listed_changes_nothing(folder, documents):
     assert shards_in(folder / "other") != expected
 
 
+def test_curation_is_counted_and_the_same_however_the_corpus_is_cut(folder, documents):
+    rules = "gopher_min_words=60,c4_min_line_words=4"
+    manifest, said = run(config_of(folder, curation=[rules]))
+    short = sum(len(text.replace(".", "").split()) < 60 for text in documents)
+    lines = [line for text in documents if len(text.replace(".", "").split()) >= 60
+             for line in text.split("\n")]  # fmt: skip
+    counts = manifest["counts"]
+    assert 0 < short < 61
+    assert counts["dropped"] == {"gopher_min_words": short}
+    few = sum(len(line.split()) < 4 for line in lines)
+    assert counts["dropped_lines"] == {"c4_min_line_words": few}
+    assert counts["documents"] == 61 - short
+    assert f"dropped: gopher_min_words {short}" in said
+    write_corpus(folder / "corpus.txt", documents[::-1])
+    cut = config_of(folder, output=str(folder / "cut"), curation=[rules], block_megabytes=0.01)
+    run(cut)
+    assert shards_in(folder / "cut") == shards_in(folder / "data")
+
+
 def test_worker_processes_change_nothing(folder):
     run(config_of(folder))
     run(config_of(folder, output=str(folder / "two"), block_megabytes=0.01), workers=2)

@@ -1,0 +1,1 @@
+"""Rules that decide which documents and lines of a corpus stay; a file each."""

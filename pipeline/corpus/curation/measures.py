@@ -1,0 +1,217 @@
+"""The text of a block as curation rules see it, and the measurements that several rules share."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+
+import numba
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import count_characters, fnv1a
+from pipeline.corpus.characters import decode
+from pipeline.corpus.curation.words import Words, find_words
+from pipeline.corpus.document_block import offsets_and_data
+from pipeline.corpus.lines import CleanLines, compose
+from pipeline.corpus.raw_block import gather
+
+_SHOWN_LINES = 8
+_LOWER_CASE = 32  # the bit that tells ASCII letters' cases apart
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeasuredText:
+    """Documents of lines, none of them blank; a document's text is its lines after their feeds.
+
+    Measurements are computed when the first rule asks. Those of documents are float64 [documents].
+    """
+
+    data: np.ndarray  # uint8, UTF-8 in composed form
+    starts: np.ndarray  # int64 [lines]
+    stops: np.ndarray  # int64 [lines]
+    feeds: np.ndarray  # int64 [lines]: line feeds before the line, 0 before a document's first
+    documents: np.ndarray  # int64 [lines], not falling
+    num_documents: int
+
+    @classmethod
+    def of_lines(
+        cls, clean: CleanLines, line_documents: np.ndarray, num_documents: int
+    ) -> tuple[MeasuredText, np.ndarray]:
+        """Leaves blank lines out; returns the numbers of the others, int64 [lines], too."""
+        lines = np.flatnonzero(clean.lengths)
+        data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1
+        if clean.may_need_composition:
+            offsets, data = offsets_and_data(compose(gather(data, starts, stops)))
+            starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+        documents = line_documents[lines]
+        feeds = np.diff(lines, prepend=0)
+        feeds[_first_lines(documents)] = 0
+        text = cls(
+            data=data,
+            starts=starts,
+            stops=stops,
+            feeds=feeds,
+            documents=documents,
+            num_documents=num_documents,
+        )
+        return text, lines
+
+    def select(self, lines: np.ndarray) -> MeasuredText:
+        """Keeps some lines, bool [lines], with a single line feed between them, as C4 does."""
+        documents = self.documents[lines]
+        feeds = np.ones(len(documents), np.int64)
+        feeds[_first_lines(documents)] = 0
+        starts, stops = self.starts[lines], self.stops[lines]
+        return dataclasses.replace(
+            self, starts=starts, stops=stops, feeds=feeds, documents=documents
+        )
+
+    def total(self, of_lines: np.ndarray) -> np.ndarray:
+        """Sums of numbers of lines over each document."""
+        return np.bincount(self.documents, of_lines, self.num_documents)
+
+    def total_of_words(self, of_words: np.ndarray) -> np.ndarray:
+        return self.total(np.diff(offsets_of(of_words)[self.words.line_offsets]))
+
+    @cached_property
+    def line_characters(self) -> np.ndarray:
+        """int64 [lines]"""
+        return _count_characters(self.data, self.starts, self.stops)
+
+    @cached_property
+    def line_hashes(self) -> np.ndarray:
+        """uint64 [lines], of their bytes."""
+        return _hash_lines(self.data, self.starts, self.stops)
+
+    @cached_property
+    def is_repeated_line(self) -> np.ndarray:
+        """bool [lines]: whether an equal line comes before it in its document."""
+        return find_repeats(self.documents, self.line_hashes)
+
+    @cached_property
+    def last_characters(self) -> np.ndarray:
+        """int64 [lines], code points."""
+        return _last_characters(self.data, self.starts, self.stops)
+
+    @cached_property
+    def num_lines(self) -> np.ndarray:
+        return self.total(np.ones(len(self.documents)))
+
+    @cached_property
+    def num_feeds(self) -> np.ndarray:
+        return self.total(self.feeds)
+
+    @cached_property
+    def num_characters(self) -> np.ndarray:
+        """Line feeds included."""
+        return self.total(self.line_characters + self.feeds)
+
+    @cached_property
+    def words(self) -> Words:
+        return find_words(self.data, self.starts, self.stops)
+
+    @cached_property
+    def num_words(self) -> np.ndarray:
+        return self.total(np.diff(self.words.line_offsets))
+
+    @cached_property
+    def document_words(self) -> np.ndarray:
+        """int64 [documents + 1], offsets into the words."""
+        lines = np.searchsorted(self.documents, np.arange(self.num_documents + 1))
+        return self.words.line_offsets[lines]
+
+    def shown(self, first: int, last: int, *, most_bytes: int) -> str:
+        """The beginning of the lines from the first to before the last."""
+        lines = range(first, min(last, first + _SHOWN_LINES))
+        text = b" ".join(self.data[self.starts[i] : self.stops[i]].tobytes() for i in lines)
+        return text[:most_bytes].decode("utf-8", "ignore")
+
+    def begin_with(self, *texts: str) -> np.ndarray:
+        """bool [lines]: whether each begins with one of the texts."""
+        return self._have(self.starts, texts)
+
+    def end_with(self, *texts: str) -> np.ndarray:
+        return self._have(self.stops, texts, is_end=True)
+
+    def _have(self, places: np.ndarray, texts: tuple[str, ...], is_end: bool = False) -> np.ndarray:
+        found = np.zeros(len(places), np.bool_)
+        for text in map(str.encode, texts):
+            fits = self.stops - self.starts >= len(text)
+            first = (places - len(text) if is_end else places)[fits]
+            for place, byte in enumerate(text):
+                fits[fits] = self.data[first + place] == byte
+                first = first[self.data[first + place] == byte]
+            found |= fits
+        return found
+
+    def occurrences(self, phrase: str) -> np.ndarray:
+        """int64 [lines]: how often each has a phrase; capitals of ASCII do not matter."""
+        sought = np.frombuffer(phrase.lower().encode(), np.uint8)
+        return _count_phrase(self.data, self.starts, self.stops, sought)
+
+
+def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """0 where the whole is."""
+    return part / np.maximum(whole, 1)
+
+
+def find_repeats(documents: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """bool [items]: whether an item equals one before it in its document."""
+    order = np.lexsort((hashes, documents))  # stable: of equal ones the first comes first
+    documents, hashes = documents[order], hashes[order]
+    is_repeat = np.zeros(len(order), np.bool_)
+    is_repeat[order[1:]] = (documents[1:] == documents[:-1]) & (hashes[1:] == hashes[:-1])
+    return is_repeat
+
+
+def _first_lines(documents: np.ndarray) -> np.ndarray:
+    return np.unique(documents, return_index=True)[1]
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_characters(data, starts, stops):
+    counts = np.empty(len(starts), np.int64)
+    for line in range(len(starts)):
+        counts[line] = count_characters(data, starts[line], stops[line])
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _last_characters(data, starts, stops):
+    characters = np.empty(len(starts), np.int64)
+    for line in range(len(starts)):
+        position = stops[line] - 1
+        while data[position] & 0xC0 == 0x80:
+            position -= 1
+        characters[line], _ = decode(data, position)
+    return characters
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash_lines(data, starts, stops):
+    hashes = np.empty(len(starts), np.uint64)
+    for line in range(len(starts)):
+        hashes[line] = fnv1a(data, starts[line], stops[line])
+    return hashes
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_phrase(data, starts, stops, sought):
+    """Occurrences that overlap count once."""
+    counts = np.zeros(len(starts), np.int64)
+    for line in range(len(starts)):
+        position, last = starts[line], stops[line] - len(sought)
+        while position <= last:
+            matched = 0
+            while matched < len(sought):
+                byte = data[position + matched]
+                if 65 <= byte <= 90:
+                    byte |= _LOWER_CASE
+                if byte != sought[matched]:
+                    break
+                matched += 1
+            is_found = matched == len(sought)
+            counts[line] += is_found
+            position += matched if is_found else 1
+    return counts

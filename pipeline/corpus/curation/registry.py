@@ -1,0 +1,103 @@
+"""The rules by name, and how a config chooses among them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from bert_tf.base.errors import UsageError
+from pipeline.corpus.curation.rule import Rule
+from pipeline.corpus.curation.rules import (
+    c4_documents,
+    c4_lines,
+    common_grams,
+    fineweb_lines,
+    letter_words,
+    line_marks,
+    repeated_grams,
+    repeated_lines,
+    repeated_paragraphs,
+    stop_words,
+    symbols,
+    word_count,
+    word_length,
+)
+
+# In the order of FineWeb, whatever the order in a config: a document is counted under the first
+# rule that drops it, and C4 looks for some of its words in lines that its other rules leave.
+RULES: list[Rule] = [
+    repeated_paragraphs.MAX_PARAGRAPHS,
+    repeated_paragraphs.MAX_CHARACTERS,
+    repeated_lines.MAX_LINES,
+    repeated_lines.MAX_CHARACTERS,
+    *common_grams.RULES,
+    *repeated_grams.RULES,
+    word_count.MIN_WORDS,
+    word_count.MAX_WORDS,
+    word_length.MIN_LENGTH,
+    word_length.MAX_LENGTH,
+    symbols.MAX_HASHES,
+    symbols.MAX_ELLIPSES,
+    line_marks.MAX_BULLETS,
+    line_marks.MAX_ELLIPSES,
+    letter_words.RULE,
+    stop_words.RULE,
+    c4_lines.MAX_WORD_LENGTH,
+    c4_lines.TERMINAL,
+    c4_lines.MIN_WORDS,
+    c4_documents.PLACEHOLDER,
+    c4_lines.JAVASCRIPT,
+    c4_documents.BRACES,
+    c4_lines.POLICIES,
+    c4_documents.SENTENCES,
+    fineweb_lines.FINISHED,
+    fineweb_lines.SHORT,
+    fineweb_lines.REPEATED,
+    fineweb_lines.FEEDS,
+]
+_OFF = "off"
+
+
+def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
+    """Reads entries of the key `curation`: groups and rules, with `=threshold` or `=off`.
+
+    An entry for a rule holds over those for its groups. Raises UsageError for unknown names and
+    thresholds out of bounds.
+    """
+    groups = {group for rule in RULES for group in rule.groups}
+    names = {rule.name: rule for rule in RULES}
+    of_groups: dict[str, Rule] = {}
+    single: dict[str, Rule | None] = {}
+    for entry in ",".join(entries).split(",") if entries else ():
+        name, equals, value = (part.strip() for part in entry.partition("="))
+        if name in names:
+            single[name] = _read(names[name], value) if equals else names[name]
+        elif name in groups and not equals:
+            of_groups |= {rule.name: rule for rule in RULES if name in rule.groups}
+        elif name in groups:
+            raise UsageError(f"curation: {name} is a group of rules; set the threshold of a rule")
+        else:
+            raise UsageError(_unknown(name, [*sorted(groups), *names]))
+    chosen = of_groups | single
+    return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
+
+
+def _read(rule: Rule, value: str) -> Rule | None:
+    if value == _OFF:
+        return None
+    try:
+        threshold = float(value)
+    except ValueError:
+        threshold = -1.0
+    if not 0 <= threshold <= rule.highest:
+        raise UsageError(
+            f"curation: {rule.name}={value}: expected a number from 0 to {rule.highest:,g}, or "
+            f"{_OFF}; {rule.threshold:,g} is published"
+        )
+    return rule.with_threshold(threshold)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"groups and rules: {', '.join(known)}"
+    return f"curation: no rule {name!r}; {hint}"

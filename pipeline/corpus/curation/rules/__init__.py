@@ -1,0 +1,1 @@
+"""One rule, or one measurement with several thresholds, per file; see `registry.py`."""

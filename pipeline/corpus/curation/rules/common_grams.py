@@ -1,0 +1,50 @@
+"""Gopher drops documents whose most frequent 2-, 3- or 4-gram of words has many characters."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numba
+import numpy as np
+
+from pipeline.corpus.curation.measures import MeasuredText, ratio
+from pipeline.corpus.curation.rule import gopher_repetition
+from pipeline.corpus.curation.words import find_gram, gram_at, gram_characters, new_table
+
+
+def most_common_gram(text: MeasuredText, *, size: int) -> np.ndarray:
+    """Characters of all its occurrences, with spaces between words, by those of the document."""
+    words, bounds = text.words, text.document_words
+    found = np.zeros(text.num_documents)
+    _count_most_common(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
+    return ratio(found, text.num_characters)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
+    counts = np.zeros(len(keys), np.int64)
+    for document in range(len(found)):
+        first, most = -1, 0
+        begin, last = bounds[document], bounds[document + 1] - size
+        # Of grams that are equally frequent the first counts.
+        for is_second_pass in (False, True):
+            for place in range(begin, last + 1):
+                slot, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
+                if is_second_pass:
+                    if counts[slot] == most:
+                        first = place
+                        break
+                else:
+                    counts[slot] = 1 if is_new else counts[slot] + 1
+                    most = max(most, counts[slot])
+        if first >= 0:
+            spaces = size - 1
+            found[document] = most * (gram_characters(characters, first, size) + spaces)
+
+
+RULES = [
+    gopher_repetition(
+        f"gopher_max_common_{size}_gram", partial(most_common_gram, size=size), maximum=threshold
+    )
+    for size, threshold in ((2, 0.20), (3, 0.18), (4, 0.16))
+]

@@ -1,0 +1,40 @@
+"""Gopher drops documents where repeated 5- to 10-grams of words have many characters."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numba
+import numpy as np
+
+from pipeline.corpus.curation.measures import MeasuredText, ratio
+from pipeline.corpus.curation.rule import gopher_repetition
+from pipeline.corpus.curation.words import find_gram, gram_at, gram_characters, new_table
+
+
+def repeated_grams(text: MeasuredText, *, size: int) -> np.ndarray:
+    """Their characters without spaces, each counted once, by those of the document."""
+    words, bounds = text.words, text.document_words
+    found = np.zeros(text.num_documents)
+    _count_repeated(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
+    return ratio(found, text.num_characters)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
+    for document in range(len(found)):
+        place, last = bounds[document], bounds[document + 1] - size
+        while place <= last:
+            _, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
+            if not is_new:
+                found[document] += gram_characters(characters, place, size)
+            place += 1 if is_new else size
+
+
+_THRESHOLDS = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
+RULES = [
+    gopher_repetition(
+        f"gopher_max_repeated_{size}_grams", partial(repeated_grams, size=size), maximum=threshold
+    )
+    for size, threshold in _THRESHOLDS
+]

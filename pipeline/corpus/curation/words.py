@@ -1,0 +1,204 @@
+"""Words and marks of lines, as the published rules count them, and their n-grams."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import unicodedata
+
+import numba
+import numpy as np
+
+from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
+from pipeline.corpus.abbreviations import word_lists
+from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.duplicates.folding import WITHOUT_SPACES
+
+# What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of
+# a word only between two of its parts.
+_SPACE, _MARK, _PART, _ALONE, _HYPHEN = 0, 1, 2, 3, 4
+_CLASS = 7  # the bits of these
+HAS_LETTER, HAS_MORE_THAN_MARKS = 8, 16
+_MARKS_AMONG_SYMBOLS = "$+<=>^`|~"
+_FULL_STOP = ord(".")
+_APOSTROPHES = (ord("'"), 0x2019)
+_ENDS_WORDS = (*_APOSTROPHES, 0x2026)  # wherever they are; other marks only at its end
+_REPEATED = (ord("."), ord("-"), ord("'"), ord("`"))  # `...` is one mark, `!!!` are three
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """Words and marks of all lines, close to spaCy's English tokenizer: `do`, `n't`, `.`.
+
+    Characters of scripts without spaces are words, as for near duplicates.
+    """
+
+    hashes: np.ndarray  # uint64 [words], FNV-1a of their bytes
+    characters: np.ndarray  # int64 [words]
+    kinds: np.ndarray  # uint8 [words]: bits HAS_LETTER, HAS_MORE_THAN_MARKS
+    line_offsets: np.ndarray  # int64 [lines + 1]
+
+
+def find_words(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Words:
+    capacity = int((stops - starts).sum())
+    hashes = np.empty(capacity, np.uint64)
+    characters = np.empty(capacity, np.int64)
+    kinds = np.empty(capacity, np.uint8)
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    found = _find(
+        data, starts, stops, _table(), word_lists().never_last, hashes, characters, kinds, offsets
+    )
+    return Words(hashes[:found].copy(), characters[:found].copy(), kinds[:found].copy(), offsets)
+
+
+def spaced_words(
+    data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [lines] each: words that white space separates, characters of the longest."""
+    counts = np.zeros(len(starts), np.int64)
+    longest = np.zeros(len(starts), np.int64)
+    _measure_spaced(data, starts, stops, _table(), counts, longest)
+    return counts, longest
+
+
+@functools.cache
+def _table() -> np.ndarray:
+    """uint8 [NUM_CODE_POINTS]"""
+    table = np.full(NUM_CODE_POINTS, _PART | HAS_MORE_THAN_MARKS, np.uint8)
+    for code_point in ASSIGNED:
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        if character.isspace() or category == "Cc":
+            table[code_point] = _SPACE
+        elif category[0] in "PS":
+            is_mark = category[0] == "P" or character in _MARKS_AMONG_SYMBOLS
+            kind = _HYPHEN if category == "Pd" or character in ",/:<>=" else _MARK
+            table[code_point] = kind | (0 if is_mark else HAS_MORE_THAN_MARKS)
+        elif character.isalpha():
+            table[code_point] |= HAS_LETTER
+    for first, last in WITHOUT_SPACES:
+        table[first : last + 1][table[first : last + 1] & _CLASS == _PART] += _ALONE - _PART
+    return table
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(data, starts, stops, table, abbreviations, hashes, characters, kinds, offsets):
+    found = 0
+    for line in range(len(starts)):
+        position, stop = starts[line], stops[line]
+        follows_word = False
+        while position < stop:
+            code_point, width = decode(data, position)
+            kind = table[code_point] & _CLASS
+            if kind == _SPACE:
+                end = position
+            elif kind == _ALONE:
+                end = position + width
+            elif kind == _PART:
+                end = _word_end(data, position, stop, table)
+                if end < stop and data[end] == _FULL_STOP:
+                    key = fnv1a(data, position, end)
+                    place = np.searchsorted(abbreviations, key)
+                    end += place < len(abbreviations) and abbreviations[place] == key
+            else:
+                end = position + width
+                if follows_word and code_point in _APOSTROPHES:  # 's, 't, 'll
+                    end = _word_end(data, end, stop, table)
+                elif code_point in _REPEATED:
+                    while end < stop and data[end] == code_point:
+                        end += 1
+            if kind == _SPACE:
+                position += width
+                follows_word = False
+                continue
+            hashes[found] = fnv1a(data, position, end)
+            count, bits = 0, 0
+            while position < end:
+                code_point, width = decode(data, position)
+                bits |= table[code_point]
+                count += 1
+                position += width
+            characters[found] = count
+            kinds[found] = bits & (HAS_LETTER | HAS_MORE_THAN_MARKS)
+            found += 1
+            follows_word = kind == _PART
+        offsets[line + 1] = found
+    return found
+
+
+@numba.njit(cache=True)
+def _word_end(data, position, stop, table):
+    """Behind parts, what is between them, and the full stop of `H.` and `U.S.`"""
+    before = last = 0  # code points
+    while position < stop:
+        code_point, width = decode(data, position)
+        kind = table[code_point] & _CLASS
+        if kind != _PART:
+            after = position + width
+            follower = table[decode(data, after)[0]] if after < stop else 0
+            is_between = follower & _CLASS == _PART
+            if last == 0 or kind in (_SPACE, _ALONE) or code_point in _ENDS_WORDS:
+                return position
+            if kind == _HYPHEN:  # of `UTF-8`, not of `well-known`
+                is_between &= follower & HAS_LETTER == 0
+                is_between &= code_point != 0x2D or table[last] & HAS_LETTER != 0
+            if not is_between:
+                is_initial = 65 <= last <= 90 and not 65 <= before <= 90
+                return after if code_point == _FULL_STOP and is_initial else position
+        before, last = last, code_point
+        position += width
+    return position
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_spaced(data, starts, stops, table, counts, longest):
+    for line in range(len(starts)):
+        position = starts[line]
+        length = 0
+        while position < stops[line]:
+            code_point, width = decode(data, position)
+            position += width
+            kind = table[code_point] & _CLASS
+            if kind in (_SPACE, _ALONE):
+                length = 0
+                counts[line] += kind == _ALONE
+                continue
+            counts[line] += length == 0
+            length += 1
+            longest[line] = max(longest[line], length)
+
+
+def new_table(bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A set of n-grams: keys and owners, the document that each slot is for, so that one table
+    serves documents with these offsets in the words without being cleared."""
+    most = int(np.diff(bounds).max(initial=1))
+    slots = 1 << (2 * most).bit_length()
+    return np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
+
+
+@numba.njit(cache=True, inline="always")
+def find_gram(key, document, keys, owners):
+    """The slot of a key among those of the document, and whether it is new there."""
+    mask = len(keys) - 1
+    slot = np.int64(key & np.uint64(mask))
+    while owners[slot] == document and keys[slot] != key:
+        slot = (slot + 1) & mask
+    is_new = owners[slot] != document
+    keys[slot], owners[slot] = key, document
+    return slot, is_new
+
+
+@numba.njit(cache=True, inline="always")
+def gram_at(hashes, place, size):
+    value = np.uint64(0)
+    for word in range(place, place + size):
+        value = value * GOLDEN_RATIO + hashes[word]
+    return mix64(value)
+
+
+@numba.njit(cache=True, inline="always")
+def gram_characters(characters, place, size):
+    count = 0
+    for word in range(place, place + size):
+        count += characters[word]
+    return count
