@@ -23,7 +23,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
-from bert_tf.engines.engine import predict_in_calls
+from bert_tf.engines.engine import CallingEngine
 from bert_tf.engines.registry import ENGINES, EngineEntry
 from pipeline.jobs import scoring
 from pipeline.outputs.job import RunOptions
@@ -32,22 +32,19 @@ TEXT = 'the quick brown fox jumps over "lazy" dogs, while it rains in Łódź'
 TASK = {"task": "classification", "labels": ["x"], "columns": {"text": "text", "label": "label"}}
 
 
-class ImmediateEngine:
+class ImmediateEngine(CallingEngine):
     """Predicts the same label for every text."""
 
+    path = Path("model")
     input_names = ("text",)
 
-    def predict(self, columns, *, batch_tokens=0, on_rows=None, on_tokens=None):
-        """See `Engine.predict`."""
-
-        def call(texts):
-            rows = len(texts["text"])
-            return {
-                "predicted_label": np.full(rows, "x", object),
-                "predicted_score": np.full(rows, 0.5, np.float32),
-            }
-
-        return predict_in_calls(columns, call, model=Path("model"), on_rows=on_rows)
+    def call(self, inputs, batch_tokens, on_tokens):
+        """See `CallingEngine.call`."""
+        rows = len(inputs["text"])
+        return {
+            "predicted_label": np.full(rows, "x", object),
+            "predicted_score": np.full(rows, 0.5, np.float32),
+        }
 
 
 def load(folder, *, threads):

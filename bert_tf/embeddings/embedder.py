@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,78 +21,45 @@ from bert_tf.data.rows.encoded_rows import (
     budgeted_batches,
     padded_length,
 )
-from bert_tf.data.text.host_wordpiece import characters_at_bytes
+from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.embeddings.settings import (
-    EMBEDDING,
-    TEXT_TOKENS,
-    TOKEN_COLUMNS,
-    EmbedderSettings,
-)
+from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _SPECIALS = 2  # [CLS] and [SEP]
-_BATCH_TEXTS = 4096
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenRows:
-    """Texts ready for an encoder.
+    """Texts ready for an encoder."""
 
-    Attributes:
-        rows: `[CLS] tokens [SEP]` of each text, cut to the longest sequence.
-        lengths: int64 [texts], tokens of each text with [CLS] and [SEP] before it was cut.
-        starts, ends: int64 [tokens of all rows without specials], in code points, exclusive.
-    """
-
-    rows: EncodedRows
-    lengths: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
+    rows: EncodedRows  # `[CLS] tokens [SEP]` of each text, cut to the longest sequence
+    lengths: np.ndarray  # int64 [texts], tokens of each text with [CLS] and [SEP] before it was cut
+    starts: np.ndarray  # int64 [tokens of all rows without specials], in code points
+    ends: np.ndarray  # likewise, exclusive
 
 
 def tokenize_rows(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, max_seq_length: int
 ) -> TokenRows:
-    parts = [
-        _tokenize(tokenizer, texts[begin : begin + _BATCH_TEXTS], max_seq_length - _SPECIALS)
-        for begin in range(0, max(1, len(texts)), _BATCH_TEXTS)
-    ]
-    ids, starts, ends, lengths = (
-        np.concatenate([part[index] for part in parts]) for index in range(4)
-    )
-    kept = np.minimum(lengths, max_seq_length - _SPECIALS)
+    tokens = tokenizer.tokenize_with_characters(texts)
+    kept = np.minimum(tokens.lengths, max_seq_length - _SPECIALS)
+    chosen = flat_ranges(tokens.offsets[:-1], kept)
     offsets = offsets_of(kept + _SPECIALS)
-    row_ids = np.empty(offsets[-1], np.int32)
-    row_ids[offsets[:-1]] = tokenizer.cls_id
-    row_ids[offsets[1:] - 1] = tokenizer.sep_id
-    row_ids[flat_ranges(offsets[:-1] + 1, kept)] = ids
-    rows = EncodedRows(
-        ids=row_ids, offsets=offsets, second_starts=np.diff(offsets).astype(np.int32)
+    return TokenRows(
+        rows=EncodedRows(
+            ids=between_specials(tokens.ids[chosen], offsets, tokenizer),
+            offsets=offsets,
+            second_starts=np.diff(offsets).astype(np.int32),
+        ),
+        lengths=tokens.lengths + _SPECIALS,
+        starts=tokens.first_characters[chosen],
+        ends=tokens.last_characters[chosen],
     )
-    return TokenRows(rows=rows, lengths=lengths + _SPECIALS, starts=starts, ends=ends)
-
-
-def _tokenize(
-    tokenizer: WordPieceTokenizer, texts: Sequence[str], most: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, starts and ends of the kept tokens, and the number of tokens of each text."""
-    encoded = [text.encode() for text in texts]
-    ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(encoded, tf.string))
-    splits = ids.row_splits.numpy()
-    lengths = np.diff(splits)
-    kept = np.minimum(lengths, most)
-    chosen = flat_ranges(splits[:-1], kept)
-    owners = np.repeat(np.arange(len(texts)), kept)
-    first, last = (
-        characters_at_bytes(encoded, owners, values.flat_values.numpy()[chosen])
-        for values in (starts, ends)
-    )
-    return ids.flat_values.numpy()[chosen], first, last, lengths
 
 
 class Embedder:
@@ -117,7 +85,7 @@ class Embedder:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Vectors of texts; see `Engine.predict`.
+        """Make vectors of texts; see `Engine.predict`.
 
         Returns:
             `text_tokens` int64 [rows], tokens of each text before it was cut, specials included;
@@ -144,18 +112,16 @@ class Embedder:
                 lengths = tokens.rows.lengths[chosen]
                 on_tokens(int(lengths.sum()), len(chosen) * self._padded_length(lengths))
         hidden = self._encoder.config.hidden_size
-        outputs = (
-            self._token_outputs(tokens, vectors)
-            if self.settings.tokens
-            else {
-                EMBEDDING: np.array(vectors).reshape(len(vectors), self.settings.dimensions(hidden))
-            }
-        )
+        if self.settings.tokens:
+            outputs = self._token_outputs(tokens, vectors)
+        else:
+            shape = len(vectors), self.settings.dimensions(hidden)
+            outputs = {EMBEDDING: np.array(vectors).reshape(shape)}
         outputs[TEXT_TOKENS] = tokens.lengths
         return {name: values[place] for name, values in outputs.items()}
 
     def _batch_vectors(self, tokens: TokenRows, chosen: np.ndarray) -> list[np.ndarray]:
-        """The vector of each row, or its vectors [tokens, dimensions] without the specials."""
+        """Make the vector of each row, or its vectors [tokens, dimensions] without the specials."""
         lengths = tokens.rows.lengths[chosen]
         batch = tokens.rows.padded(
             chosen, length=self._padded_length(lengths), pad_id=self.tokenizer.pad_id
@@ -191,12 +157,11 @@ class Embedder:
         counts = tokens.rows.lengths - 2
         bounds = np.cumsum(counts)[:-1]
         vocab = self.tokenizer.vocab
-        ids = [
-            tokens.rows.ids[begin + 1 : end - 1]
-            for begin, end in zip(tokens.rows.offsets[:-1], tokens.rows.offsets[1:], strict=True)
-        ]
         values: tuple[list[Any], ...] = (
-            [[vocab[number] for number in row] for row in ids],
+            [
+                [vocab[number] for number in tokens.rows.ids[begin + 1 : end - 1]]
+                for begin, end in itertools.pairwise(tokens.rows.offsets)
+            ],
             np.split(tokens.starts, bounds),
             np.split(tokens.ends, bounds),
             vectors,
@@ -205,7 +170,7 @@ class Embedder:
 
 
 def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
-    """See `Engine`; threads can only be set before TensorFlow's first operation."""
+    """Load as `Engine` says; threads can only be set before TensorFlow's first operation."""
     if threads is not None:
         settle_threads(threads)
     return Embedder(folder, settings)

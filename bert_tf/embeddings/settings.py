@@ -22,38 +22,36 @@ TEXT_TOKENS = "text_tokens"
 class EmbedderSettings:
     """The vectors that an `Embedder` makes; an `EngineLoader`.
 
-    Attributes:
-        pooling: `mean`, `cls` or `max`; ignored for token embeddings.
-        normalize: whether to divide each vector by its Euclidean norm.
-        max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
-        layers: 0 for the embeddings, 1 for the first layer and so on, or from the last (-1) back.
-        layer_combination: `mean` of several layers, or `concat`.
-        tokens: a vector for each token in place of one for each text.
-        lowercase_texts: whether to lower-case texts before the model's own tokenization.
+    The recipe of the model's folder decides what the user leaves open.
     """
 
-    pooling: str
-    normalize: bool
-    max_seq_length: int
+    pooling: str  # `mean`, `cls` or `max`; ignored for token embeddings
+    normalize: bool  # whether to divide each vector by its Euclidean norm
+    max_seq_length: int  # tokens kept of a text, [CLS] and [SEP] included
+    # 0 for the embeddings, 1 for the first layer and so on, or from the last (-1) back
     layers: tuple[int, ...] = (-1,)
-    layer_combination: str = "mean"
-    tokens: bool = False
-    prompt: str = ""
-    lowercase_texts: bool = False
+    layer_combination: str = "mean"  # of several layers, or `concat`
+    tokens: bool = False  # whether to make a vector for each token, not for each text
+    prompt: str = ""  # put before each text
+    lowercase_texts: bool = False  # whether to lower-case texts before the model's tokenization
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """Columns that the vectors come in: one, or those of a row's tokens."""
         return TOKEN_COLUMNS if self.tokens else (EMBEDDING,)
 
     def dimensions(self, hidden_size: int) -> int:
+        """Count numbers of a vector by the width of the encoder."""
         is_joined = self.layer_combination == "concat"
         return hidden_size * len(self.layers) if is_joined else hidden_size
 
     @property
     def name(self) -> str:
+        """Identity of the job: vectors made with other settings are others."""
         return f"encoder {json.dumps(dataclasses.asdict(self))}"
 
     def reads(self, name: str) -> bool:
+        """Whether it reads a file; any file of a model folder may decide on its vectors."""
         return True
 
     def load(

@@ -44,16 +44,15 @@ class ChosenEngine:
 def possible_engines(
     name: str, precision: str, folder: str | Path, *, is_elsewhere: bool = False
 ) -> list[ChosenEngine]:
-    """Engines and precisions that can compute a job, the likely fastest first.
+    """List engines and precisions that can compute a job, the likely fastest first.
+
+    Raises UsageError as `usable_engines`, or if none of them has the precision.
 
     Args:
         precision: `float32`, `bfloat16`, `int8`, or `auto`, which includes int8 if the model was
             exported with it, and bfloat16 if the processor has it.
         is_elsewhere: whether other machines, which may lack this one's extras and instructions,
             compute it: then an engine known to be installed there comes first.
-
-    Raises:
-        UsageError: as `usable_engines`, or none of them has the precision.
     """
     entries = usable_engines(name, folder)
     precisions = [INT8, BFLOAT16, FLOAT32] if has_bfloat16() else [INT8, FLOAT32]
@@ -68,11 +67,11 @@ def possible_engines(
         for entry in entries
         if each in entry.precisions_of(Path(folder))
     ]
-    if not found and precision == INT8 and any(INT8 in entry.precisions for entry in entries):
+    able = [entry.name for entry in entries if INT8 in entry.precisions]
+    if not found and precision == INT8 and able:
         raise UsageError(
-            f"--precision int8: {folder} has no graph of 8-bit integers for "
-            f"{' or '.join(entry.name for entry in entries if INT8 in entry.precisions)}; make one "
-            "with bert-pipeline export --format FORMAT --precision int8 --calibrate ROWS"
+            f"--precision int8: {folder} has no graph of 8-bit integers for {' or '.join(able)}; "
+            "make one with bert-pipeline export --format FORMAT --precision int8 --calibrate ROWS"
         )
     if not found:
         raise UsageError(
@@ -83,7 +82,7 @@ def possible_engines(
 
 
 def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
-    """Skips float32 where bfloat16 is faster, and TensorFlow, slow to start, if others can run."""
+    """Skip float32 where bfloat16 is faster, and TensorFlow, slow to start, if others can run."""
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
     return [chosen for chosen in tried if chosen.entry.takes_token_ids] or tried[:1]
@@ -97,7 +96,7 @@ def measured_speeds(
     batch_tokens: int,
     threads: int | None = None,
 ) -> list[float]:
-    """Rows per second of each engine, in about a second of work on the same rows."""
+    """Measure rows per second of each engine in about a second of work on the same rows."""
     rows = len(next(iter(columns.values())))
     parts = [
         {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}

@@ -29,11 +29,9 @@ class EngineLoader(Protocol):
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """Loads a model; raises as `Engine`.
+        """Load a model, with a number of threads (None: the engine's own); raise as `Engine`.
 
-        Args:
-            threads: of the process for the engine; None leaves the number to the engine.
-            is_checked: whether its files have been compared with its `SHA256SUMS` already.
+        `is_checked`: its files have been compared with its `SHA256SUMS` already.
         """
 
 
@@ -54,38 +52,39 @@ class Engine(Protocol):
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predicts rows, those of similar size together.
+        """Predict rows, those of similar size together; raise InputError for scores not finite.
 
         Args:
             columns: by the names of `input_names` a text per row, or a list of texts.
             batch_tokens: tokens per batch, padding included.
             on_rows: called with the number of rows after each part of them.
-            on_tokens: called with the tokens of batches, without and with padding, by an engine
-                that knows them.
+            on_tokens: called with the tokens of batches, without and with padding, if known.
 
         Returns:
             The model's outputs by name, [rows, …] in the order of the rows: float32 scores, integer
             positions in characters, and texts as objects of type str.
-
-        Raises:
-            InputError: the model's scores are not numbers.
         """
 
 
 class CallingEngine:
-    """An `Engine` whose `call` computes rows of similar size, see `predict_in_calls`."""
+    """An `Engine` that calls a model with rows of similar size together, equal rows once."""
 
-    path: Path
+    path: Path  # of the model, for messages
     input_names: tuple[str, ...]
-    list_inputs: Collection[str] = ()
-    dealt_among = 1
-    calls_at_once = 1
+    list_inputs: Collection[str] = ()  # those of `input_names` that are lists of texts
+    dealt_among = 1  # see `similar_rows`
+    calls_at_once = 1  # calls made at the same time, each in a thread
+    # called with the texts of a call while the call before it runs
     prepare: Callable[[dict[str, np.ndarray]], Any] | None = None
 
     def call(
         self, inputs: Any, batch_tokens: int, on_tokens: Callable[[int, int], None] | None
     ) -> dict[str, np.ndarray]:
-        """Outputs by name of the rows of a call, or of the result of `prepare` on them."""
+        """Compute outputs [n, …] by name.
+
+        Inputs are UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
+        ones), or the result of `prepare` on these.
+        """
         raise NotImplementedError
 
     def predict(
@@ -96,77 +95,44 @@ class CallingEngine:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        return predict_in_calls(
-            {name: columns[name] for name in self.input_names},
-            lambda inputs: self.call(inputs, batch_tokens, on_tokens),
-            model=self.path,
-            on_rows=on_rows,
-            list_inputs=self.list_inputs,
-            prepare=self.prepare,
-            dealt_among=self.dealt_among,
-            calls_at_once=self.calls_at_once,
-        )
+        encoded = {
+            name: encoded_lists(texts) if name in self.list_inputs else encoded_texts(texts)
+            for name, texts in ((name, columns[name]) for name in self.input_names)
+        }
+        firsts, numbers = distinct_rows(list(encoded.values()))
+        rows_of = np.bincount(numbers, minlength=len(firsts))
+        encoded = {name: texts[firsts] for name, texts in encoded.items()}
+        parts: list[dict[str, np.ndarray]] = []
+        calls = similar_rows(row_bytes(list(encoded.values())), dealt_among=self.dealt_among)
+        inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
+        prepared: Iterable[Any] = inputs
+        if self.prepare is not None:
+            prepared = map_ahead(self.prepare, inputs, threads=1, depth=1)
 
+        def call(texts: Any) -> dict[str, np.ndarray]:
+            return self.call(texts, batch_tokens, on_tokens)
 
-def predict_in_calls(
-    columns: Mapping[str, Sequence[Any]],
-    call: Callable[[Any], dict[str, np.ndarray]],
-    *,
-    model: Path,
-    on_rows: Callable[[int], None] | None = None,
-    list_inputs: Collection[str] = (),
-    prepare: Callable[[dict[str, np.ndarray]], Any] | None = None,
-    dealt_among: int = 1,
-    calls_at_once: int = 1,
-) -> dict[str, np.ndarray]:
-    """Calls a model with rows of similar size together, equal rows once; keeps the order of rows.
-
-    Args:
-        call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
-            ones), or from the result of `prepare` on these, to outputs [n, …] by name.
-        prepare: called with the texts of a call while the call before it runs.
-        calls_at_once: calls made at the same time, each in a thread.
-
-    Raises:
-        InputError: outputs of floating point are not all finite.
-    """
-    encoded = {
-        name: encoded_lists(values) if name in list_inputs else encoded_texts(values)
-        for name, values in columns.items()
-    }
-    firsts, numbers = distinct_rows(list(encoded.values()))
-    rows_of = np.bincount(numbers, minlength=len(firsts))
-    encoded = {name: texts[firsts] for name, texts in encoded.items()}
-    parts: list[dict[str, np.ndarray]] = []
-    calls = similar_rows(row_bytes(list(encoded.values())), dealt_among=dealt_among)
-    inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
-    prepared: Iterable[Any] = inputs
-    results: Iterator[dict[str, np.ndarray]]
-    if prepare is not None:
-        prepared = map_ahead(prepare, inputs, threads=1, depth=1)
-    if calls_at_once > 1:
-        results = map_ahead(call, prepared, threads=calls_at_once)
-    else:
-        results = map(call, prepared)
-    for chosen, outputs in zip(calls, results, strict=True):
-        check_finite(outputs, model)
-        parts.append(outputs)
-        if on_rows is not None:
-            on_rows(int(rows_of[chosen].sum()))
-    place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
-    return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+        results: Iterator[dict[str, np.ndarray]] = map(call, prepared)
+        if self.calls_at_once > 1:
+            results = map_ahead(call, prepared, threads=self.calls_at_once)
+        for chosen, outputs in zip(calls, results, strict=True):
+            check_finite(outputs, self.path)
+            parts.append(outputs)
+            if on_rows is not None:
+                on_rows(int(rows_of[chosen].sum()))
+        place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
+        return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """First row of each kind, int64 [kinds], and the kind of each row, int64 [rows]."""
+    """Find the first row of each kind, int64 [kinds], and the kind of each row, int64 [rows]."""
     keys = zip(*(column.tolist() for column in columns), strict=True)
     kinds: dict[Any, int] = {}
     numbers = [
         kinds.setdefault(tuple(tuple(v) if isinstance(v, list) else v for v in key), len(kinds))
         for key in keys
     ]
-    found, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
-    assert len(found) == len(kinds)
+    _, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
     return firsts, np.array(numbers, np.int64)
 
 
@@ -175,14 +141,14 @@ def encoded_texts(texts: Sequence[str]) -> np.ndarray:
 
 
 def decoded_texts(values: np.ndarray) -> np.ndarray:
-    """UTF-8 as text, str objects [rows]; other dtypes unchanged."""
+    """Decode UTF-8 to str objects [rows]; other dtypes stay unchanged."""
     if values.dtype != object:
         return values
     return np.array([text.decode() for text in values], object)
 
 
 def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
-    """UTF-8, bytes objects [rows, longest list, at least 1], filled up with empty texts."""
+    """Encode as UTF-8: bytes objects [rows, longest list, at least 1], filled up with b""."""
     width = max(map(len, lists), default=1)
     encoded = np.full((len(lists), max(width, 1)), b"", object)
     for row, texts in enumerate(lists):
@@ -191,7 +157,7 @@ def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Bytes of each row over all columns, int64 [rows]; a text counts with each of a list's."""
+    """Count bytes of each row over all columns, int64; a text counts with each of a list's."""
     lengths = [
         np.fromiter(map(len, texts.flat), np.int64, texts.size).reshape(texts.shape)
         for texts in columns
@@ -204,9 +170,9 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
-    """Row numbers of each call, int64; rows of similar size (bytes) together, the biggest first.
+    """Partition rows into calls by size in bytes, the biggest first: int64 row numbers of each.
 
-    Deals neighbors in size among `dealt_among` calls: calls side by side end together.
+    Neighbors in size are dealt among `dealt_among` calls, so that calls side by side end together.
     """
     groups = budgeted_batches(
         sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL

@@ -28,42 +28,40 @@ Row = str | Mapping[str, Any]
 
 
 def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) -> Predictor:
-    """Loads an exported model: `load("model").predict(["a text"])`.
+    """Load an exported model: `load("model").predict(["a text"])`.
+
+    Raises UsageError if the folder is not an exported model with a task or the engine cannot run
+    it, InputError if the model is damaged.
 
     Args:
         engine: as of `--engine`.
         threads: of one operation; None for all cores.
-
-    Raises:
-        UsageError: the folder is not an exported model with a task, or the engine cannot run it.
-        InputError: the model is damaged.
     """
     folder = exported_folder(folder)
     entry = resolve_engine(engine, folder)
     task = read_task(folder)
-    declared = declared_task(task, str(folder))
     return Predictor(
         folder=str(folder),
         engine_name=entry.name,
+        declared=declared_task(task, str(folder)),
         engine=entry.load(folder, threads=threads),
-        declared=declared,
         task=task or {},
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predictor:
-    """A loaded model; made by `load`. `task` is the content of its `task.json`."""
+    """A loaded model; made by `load`."""
 
     folder: str
     engine_name: str
     engine: Engine
     declared: ServedTaskDeclaration
-    task: Mapping[str, Any]
+    task: Mapping[str, Any]  # content of its `task.json`
 
     @property
     def columns(self) -> dict[str, str | list[str]]:
-        """The column that each of the model's inputs was trained on."""
+        """Column that each of the model's inputs was trained on."""
         columns = self.task["columns"]
         return {name: columns[name] for name in self.declared.inputs if columns.get(name)}
 
@@ -84,7 +82,7 @@ class Predictor:
         scores: str = BEST,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[dict[str, Any]] | dict[str, list[Any]]:
-        """Predicts rows, those of similar length together; results are in the order of the rows.
+        """Predict rows, those of similar length together; results are in the order of the rows.
 
         Args:
             rows: texts; mappings with the columns that the model was trained on (`columns`) or its
@@ -93,16 +91,12 @@ class Predictor:
             scores: as of `--scores`: `best`, `all` or `top-N`.
             batch_tokens: tokens per batch, padding included.
 
-        Returns:
-            The predictions of each row by name, as `score` adds them to JSON lines, optional ones
-            included; a mapping of columns for one mapping of columns.
-
-        Raises:
-            UsageError: a row lacks a column, is no text, or the task cannot predict it.
-            ValueError: `scores` is none of these.
-            InputError: the model's scores are not numbers.
+        Returns the predictions of each row by name, as `score` adds them to JSON lines, optional
+        ones included; a mapping of columns for one mapping of columns. Raises UsageError for a row
+        that lacks a column, is no text, or that the task cannot predict, ValueError for other
+        `scores`, InputError if the model's scores are not numbers.
         """
-        top_of(scores)  # refuses others
+        top_of(scores)  # rejects others
         if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
             raise UsageError(f"rows: expected a list of texts or rows, got {rows!r:.60}")
         if hasattr(rows, "columns"):
@@ -121,11 +115,12 @@ class Predictor:
         inputs = self._inputs(rows)
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         found = prediction_rows(self.declared.predictions, predicted)
-        if probabilities is not None:
-            values = probabilities.values(predicted, inputs)
-            for row, value in zip(found, values, strict=True):
-                row[probabilities.name] = value
-        return found
+        if probabilities is None:
+            return found
+        values = probabilities.values(predicted, inputs)
+        return [
+            {**row, probabilities.name: value} for row, value in zip(found, values, strict=True)
+        ]
 
     def _inputs(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
         columns = self.columns
@@ -161,7 +156,7 @@ class Predictor:
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
-    """A text, or a list of texts from one or several columns where the input has lists."""
+    """Read a text, or a list of texts from one or several columns where the input has lists."""
     names = [column] if isinstance(column, str) else column
     if not all(each in row for each in names):
         names = [name]

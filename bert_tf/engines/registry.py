@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
@@ -21,38 +21,28 @@ SERVING_VERSION = "1"  # the folder with the model in an export for TensorFlow S
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineEntry:
-    """An engine that need not be imported, or installed, to be known.
+    """An engine that need not be imported, or installed, to be known."""
 
-    Attributes:
-        name: on the command line and in manifests.
-        module: with the function `load`; see `Engine`.
-        model_file: it loads folders with this file, or one of `other_models`, and `needed_files`.
-        other_files: read as well if there; folders end with a slash.
-        precisions: the most exact first.
-        int8_file: graph of 8-bit integers, written by `export --precision int8`.
-        is_extra: whether its packages are an extra, which other machines may lack.
-        model_fault: `module:function`, from an exported folder and this entry to the reason why the
-            engine cannot run the model, or None; None if it runs all.
-    """
-
-    name: str
-    module: str
+    name: str  # on the command line and in manifests
+    module: str  # with the function `load`; see `Engine`
     packages: tuple[str, ...]
-    model_file: str
+    model_file: str  # it loads folders with this file, or one of `other_models`, and `needed_files`
     other_models: tuple[str, ...] = ()
     needed_files: tuple[str, ...] = ()
-    other_files: tuple[str, ...] = ()
-    precisions: tuple[str, ...] = (FLOAT32,)
-    int8_file: str | None = None
+    other_files: tuple[str, ...] = ()  # read as well if there; folders end with a slash
+    precisions: tuple[str, ...] = (FLOAT32,)  # the most exact first
+    int8_file: str | None = None  # graph of 8-bit integers, from `export --precision int8`
     takes_token_ids: bool = False
-    is_extra: bool = False
+    is_extra: bool = False  # whether its packages are an extra, which other machines may lack
+    # `module:function`, from an exported folder and this entry to the reason why the engine cannot
+    # run the model, or None; None if it runs all
     model_fault: str | None = None
 
     def is_installed(self) -> bool:
         return are_installed(self.packages)
 
     def check_installed(self) -> None:
-        """Raises UsageError if a package is missing; imports none."""
+        """Raise UsageError if a package is missing; import none."""
         check_packages(
             f"--engine {self.name}",
             self.packages,
@@ -72,7 +62,7 @@ class EngineEntry:
         return tuple(each for each in self.precisions if each != INT8 or has_int8)
 
     def fault(self, folder: Path) -> str | None:
-        """Why it cannot run a model whose files it can load; None if it can."""
+        """Return why it cannot run a model whose files it can load; None if it can."""
         if self.model_fault is None:
             return None
         module, _, function = self.model_fault.partition(":")
@@ -92,9 +82,8 @@ class EngineEntry:
         is_checked: bool = False,
         precision: str = FLOAT32,
     ) -> Engine:
-        """Imports the engine and loads a model; see `EngineLoader.load`.
-
-        Raises InputError as `Engine`, or if a file has another SHA-256 than in `SHA256SUMS`.
+        """Import the engine and load a model as `EngineLoader.load`; its files are compared with
+        `SHA256SUMS`.
         """
         check_is_exported(folder)
         if not is_checked:
@@ -104,55 +93,42 @@ class EngineEntry:
         return engine
 
 
-def _token_ids_engine(
-    name: str,
-    module: str,
-    *,
-    graphs: tuple[str, ...],
-    beside: tuple[str, ...] = (),
-    precisions: tuple[str, ...] = (FLOAT32,),
-    int8_file: str | None = None,
-) -> EngineEntry:
-    """An engine that loads the first of `graphs` found, with the files `beside` it."""
-    others = [file for file in ("openvino_model.xml", "model.onnx") if file != graphs[0]]
-    return EngineEntry(
-        name=name,
-        module=module,
-        packages=(name, "onnx"),
-        model_file=graphs[0],
-        other_models=(*others, "saved_model.pb"),
-        needed_files=("config.json", "model.safetensors", "task.json", "vocab.txt"),
-        other_files=(
-            *graphs[1:],
-            *beside,
-            *("tokenizer_config.json", "tokenizer.json", "added_tokens.json"),
-        ),
-        precisions=precisions,
-        int8_file=int8_file,
-        takes_token_ids=True,
-        is_extra=True,
-        model_fault="bert_tf.engines.token_ids:model_fault",
-    )
-
-
+_TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "added_tokens.json")
+# Of engines whose graph takes token ids. If the folder has none, they make it of the weights.
+_OF_TOKEN_IDS: dict[str, Any] = {
+    "needed_files": ("config.json", "model.safetensors", "task.json", "vocab.txt"),
+    "takes_token_ids": True,
+    "is_extra": True,
+    "model_fault": "bert_tf.engines.token_ids:model_fault",
+}
 # In the order in which `auto` prefers them.
 ENGINES: dict[str, EngineEntry] = {
     entry.name: entry
     for entry in (
-        _token_ids_engine(
-            "openvino",
-            "bert_tf.engines.openvino_runtime",
-            graphs=("openvino_model.xml", "model.onnx"),
-            beside=("openvino_model.bin", "openvino_model_int8.bin"),
+        EngineEntry(
+            name="openvino",
+            module="bert_tf.engines.openvino_runtime",
+            packages=("openvino", "onnx"),
+            model_file="openvino_model.xml",
+            other_models=("model.onnx", "saved_model.pb"),
+            other_files=(
+                *("model.onnx", "openvino_model.bin", "openvino_model_int8.bin"),
+                *_TOKENIZER_FILES,
+            ),
             precisions=(FLOAT32, BFLOAT16, INT8),
             int8_file="openvino_model_int8.xml",
+            **_OF_TOKEN_IDS,
         ),
-        _token_ids_engine(
-            "onnxruntime",
-            "bert_tf.engines.onnx_runtime",
-            graphs=("model.onnx",),
+        EngineEntry(
+            name="onnxruntime",
+            module="bert_tf.engines.onnx_runtime",
+            packages=("onnxruntime", "onnx"),
+            model_file="model.onnx",
+            other_models=("openvino_model.xml", "saved_model.pb"),
+            other_files=_TOKENIZER_FILES,
             precisions=(FLOAT32, INT8),
             int8_file="model_int8.onnx",
+            **_OF_TOKEN_IDS,
         ),
         EngineEntry(
             name="tensorflow",
@@ -172,7 +148,7 @@ def is_exported(folder: str | Path) -> bool:
 
 
 def exported_folder(path: str | Path) -> Path:
-    """The model's folder: for TensorFlow Serving that of the newest version."""
+    """Find the model's folder: for TensorFlow Serving that of the newest version."""
     folder = Path(path)
     if is_exported(folder) or not folder.is_dir():
         return folder
@@ -183,7 +159,7 @@ def exported_folder(path: str | Path) -> Path:
 
 
 def check_is_exported(folder: str | Path) -> None:
-    """Raises UsageError for a folder that is missing or in no engine's format."""
+    """Raise UsageError for a folder that is missing or in no engine's format."""
     path = Path(folder)
     if not path.is_dir():
         raise no_folder(path, "model directory")
@@ -206,7 +182,7 @@ def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
 
 
 def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
-    """The engine asked for, or all that are installed and run the model, the preferred first.
+    """List the engine asked for, or all that are installed and run the model, the preferred first.
 
     Raises UsageError if there is none.
     """
@@ -241,5 +217,5 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
 
 
 def declare_frozen_weights() -> None:
-    """Says that this process, and those it starts from now on, change no weights until they end."""
+    """Declare that this process, and those it starts from now on, never change weights."""
     os.environ[FROZEN_WEIGHTS] = "1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,7 @@ from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.engine import CallingEngine, decoded_texts
 from bert_tf.engines.registry import FROZEN_WEIGHTS
-from bert_tf.serving.signatures import (
-    BATCH_TOKENS,
-    BATCHED,
-    IDS,
-    NOT_OF_ROWS,
-    ROW_TOKENS,
-)
+from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, IDS, NOT_OF_ROWS, ROW_TOKENS
 from bert_tf.training.arithmetic import has_accelerator
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
@@ -35,7 +29,7 @@ SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
 def lay_out_weights_once() -> None:
-    """Has TensorFlow's matrix products lay out their weights once if they are declared frozen.
+    """Let TensorFlow's matrix products lay out their weights once if they are declared frozen.
 
     Saves a twentieth of the time in bfloat16. TensorFlow reads the setting before its first
     product, for the life of the process; a setting in the environment stays.
@@ -70,13 +64,11 @@ class SavedModelEngine(CallingEngine):
                 f"{self.path}: the SavedModel cannot be loaded ({first_line}); export it again"
             ) from None
         if BATCHED not in self._loaded.signatures:
-            if IDS in self._loaded.signatures:
-                raise UsageError(
-                    f"{self.path}: takes ids of tokens, not texts (it was made with --inputs ids); "
-                    "make one that takes texts with bert-pipeline export --inputs text"
-                )
             raise UsageError(
-                f"{self.path}: a SavedModel of another tool or version; "
+                f"{self.path}: takes ids of tokens, not texts (it was made with --inputs ids); "
+                "make one that takes texts with bert-pipeline export --inputs text"
+                if IDS in self._loaded.signatures
+                else f"{self.path}: a SavedModel of another tool or version; "
                 "make one with bert-pipeline export"
             )
         self._batched = self._loaded.signatures[BATCHED]
@@ -95,7 +87,7 @@ class SavedModelEngine(CallingEngine):
         on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
         tensors = {name: tf.constant(column, tf.string) for name, column in inputs.items()}
-        with _REWRITING if self._precision == BFLOAT16 else contextlib.nullcontext():
+        with _rewriting() if self._precision == BFLOAT16 else contextlib.nullcontext():
             outputs = self._batched(
                 **tensors, **{BATCH_TOKENS: tf.constant(batch_tokens, tf.int32)}
             )
@@ -113,7 +105,7 @@ class SavedModelEngine(CallingEngine):
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
-    """See `Engine`; threads can only be set before TensorFlow's first operation."""
+    """Load as `Engine` says; threads can only be set before TensorFlow's first operation."""
     if precision == BFLOAT16:
         lay_out_weights_once()
     calls_at_once = 1 if threads is None else _divide_threads(threads)
@@ -121,32 +113,29 @@ def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngi
 
 
 def _divide_threads(threads: int) -> int:
-    """Settles TensorFlow's threads for calls side by side, a tenth faster; returns their number."""
+    """Settle TensorFlow's threads for calls side by side, a tenth faster; return their number."""
     calls = 1 if has_accelerator() or threads < _CALLS_AT_ONCE else _CALLS_AT_ONCE
     is_settled = settle_threads(threads // calls, operations_at_once=calls)
     return calls if is_settled else 1
 
 
-class _Rewriting:
-    """Has TensorFlow's graph optimizer rewrite calls inside to bfloat16.
+_LOCK = threading.Lock()
+_inside: set[int] = set()  # threads in `_rewriting`
+
+
+@contextlib.contextmanager
+def _rewriting() -> Iterator[None]:
+    """Let TensorFlow's graph optimizer rewrite calls inside to bfloat16.
 
     The option belongs to the process, and is off again when the last thread leaves.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
-
-    def __exit__(self, *failure: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
+    with _LOCK:
+        _inside.add(threading.get_ident())
+        tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _inside.remove(threading.get_ident())
+            if not _inside:
                 tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: False})
-
-
-_REWRITING = _Rewriting()

@@ -20,11 +20,7 @@ from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.engines.engine import CallingEngine, check_finite
 from bert_tf.engines.registry import EngineEntry
-from bert_tf.serving.signatures import (
-    IDS_INPUTS,
-    ONNX_FILE,
-    OPENVINO_FILE,
-)
+from bert_tf.serving.signatures import IDS_INPUTS, ONNX_FILE, OPENVINO_FILE
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
@@ -62,7 +58,7 @@ class TokenIdsEngine(CallingEngine):
         return {name: _as_array(values) for name, values in predicted.items()}
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
-        """Inputs of the graph for rows of `predict`, one sequence each; for calibration."""
+        """Collect inputs of the graph for rows of `predict`, one sequence each; for calibration."""
         given: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -83,10 +79,7 @@ class TokenIdsEngine(CallingEngine):
         return decoded, self._task.encode(self._tokenizer, decoded)
 
     def _reduced(
-        self,
-        rows: HostRows,
-        batch_tokens: int,
-        on_tokens: Callable[[int, int], None] | None,
+        self, rows: HostRows, batch_tokens: int, on_tokens: Callable[[int, int], None] | None
     ) -> dict[str, np.ndarray]:
         sequences, more = rows.sequences, rows.inputs
         if not len(sequences):
@@ -113,7 +106,7 @@ class TokenIdsEngine(CallingEngine):
         return outputs
 
     def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs [0, …]: those of a sequence of padding, cut."""
+        """Make outputs [0, …]: those of a sequence of padding, cut."""
         padding = np.zeros((1, LENGTH_MULTIPLE), np.int64)
         inputs = dict.fromkeys(IDS_INPUTS, padding)
         inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more.items()}
@@ -128,21 +121,20 @@ def model_fault(folder: Path, entry: EngineEntry) -> str | None:
         name = declared_task(settings, str(folder)).name
         return f"cannot run models of {name}, whose steps around the graph are TensorFlow's"
     graphs = filter(entry.reads, (OPENVINO_FILE, ONNX_FILE))
-    if _first_file(folder, graphs) is None:
-        size = (folder / _WEIGHTS).stat().st_size
-        if size > MOST_BYTES:
-            return (
-                f"cannot hold the weights in a graph: they take {size:,} bytes, and it holds "
-                f"{MOST_BYTES:,} at most"
-            )
-    return None
+    size = (folder / _WEIGHTS).stat().st_size
+    if size <= MOST_BYTES or _first_file(folder, graphs) is not None:
+        return None
+    return (
+        f"cannot hold the weights in a graph: they take {size:,} bytes, and it holds "
+        f"{MOST_BYTES:,} at most"
+    )
 
 
 @contextmanager
 def graph_of(
     folder: Path, names: Sequence[str], *faults: type[Exception]
 ) -> Iterator[Path | bytes]:
-    """The first of the named graphs that exists, or an ONNX graph made of the weights.
+    """Find the first of the named graphs that exists, or make an ONNX graph of the weights.
 
     Raises InputError if the block raises one of `faults`, and UsageError as `onnx_model`.
     """
@@ -159,7 +151,7 @@ def graph_of(
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:
-    """A graph's outputs by `onnx_model`'s names; raises ValueError for graphs of other origin."""
+    """Name a graph's outputs as `onnx_model` does; raise ValueError for graphs of other origin."""
     if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
     found = [[name for name in OUTPUTS if name in names] for names in outputs]
@@ -193,7 +185,7 @@ def _onnx_graph(folder: Path) -> bytes:
 
 
 def _as_array(values: Any) -> np.ndarray:
-    """Numbers as float32 or int32, anything else as objects."""
+    """Convert numbers to float32 or int32, anything else to objects."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.float32) if values.dtype.kind == "f" else values
     column = np.empty(len(values), object)

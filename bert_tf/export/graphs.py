@@ -21,10 +21,6 @@ from bert_tf.weights.graph_names import MASK, TYPE_IDS, WORD_IDS
 from bert_tf.weights.model_directory import model_tensors
 from bert_tf.weights.onnx_graph import onnx_model
 
-_ENCODER_ALONE = (
-    "The graph ends at the encoder's states; the heads of pretraining are in `model.safetensors`."
-)
-
 
 class GraphFormat(HuggingFaceFormat):
     """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them."""
@@ -49,14 +45,9 @@ class OnnxFormat(GraphFormat):
             write_quantized_onnx(folder / ONNX_FILE, aside, batches)
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        model = f'onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")'
         return [
-            "Token ids in, scores out, with onnxruntime and a tokenizer of HuggingFace's:",
-            "```python",
-            "import onnxruntime",
-            "from transformers import AutoTokenizer",
-            f'model = onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")',
-            *tokens_in("model.run(None, inputs)"),
-            "```",
+            *_loading_graph("onnxruntime", model, "model.run(None, inputs)"),
             *super().loading(card, config, lowercase=lowercase),
         ]
 
@@ -75,20 +66,15 @@ class OpenVinoFormat(GraphFormat):
         _save_openvino(quantized_openvino(model, batches), folder / OPENVINO_INT8_FILE)
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        model = f'openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")'
         return [
-            "Token ids in, scores out, with openvino and a tokenizer of HuggingFace's:",
-            "```python",
-            "import openvino",
-            "from transformers import AutoTokenizer",
-            f'model = openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")',
-            *tokens_in("model(inputs)"),
-            "```",
+            *_loading_graph("openvino", model, "model(inputs)"),
             *super().loading(card, config, lowercase=lowercase),
         ]
 
 
 def _save_openvino(model: Any, file: Path) -> None:
-    """Names nodes by position: with OpenVINO's names, from a counter, equal models differ."""
+    """Name nodes by position: with OpenVINO's names, from a counter, equal models differ."""
     import openvino
 
     for place, node in enumerate(model.get_ordered_ops()):
@@ -98,7 +84,7 @@ def _save_openvino(model: Any, file: Path) -> None:
 
 
 def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
-    """The graph of a model in memory; raises UsageError as `onnx_model`."""
+    """Build the graph of a model in memory; raise UsageError as `onnx_model`."""
     model = trained.model
     # Without a task the graph gives vectors, whatever heads of pretraining the model has.
     architecture = "BertModel" if trained.task is None else model.huggingface_class
@@ -110,7 +96,10 @@ def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
 def graph_notes(trained: TrainedModel) -> list[str]:
     notes = []
     if trained.task is None and trained.model is not trained.encoder:
-        notes.append(_ENCODER_ALONE)
+        notes.append(
+            "The graph ends at the encoder's states; the heads of pretraining are in "
+            "`model.safetensors`."
+        )
     recipe = trained.recipe
     if recipe is not None and recipe.changes_texts:
         notes.append(
@@ -120,20 +109,20 @@ def graph_notes(trained: TrainedModel) -> list[str]:
     return notes
 
 
-def tokens_in(call: str) -> list[str]:
-    """Lines of Python that tokenize a text and pass the `inputs` to a call."""
+def _loading_graph(library: str, model: str, call: str) -> list[str]:
     return [
+        f"Token ids in, scores out, with {library} and a tokenizer of HuggingFace's:",
+        "```python",
+        f"import {library}",
+        "from transformers import AutoTokenizer",
+        f"model = {model}",
         'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
         'tokens = tokenizer(["some text"], return_tensors="np")',
         "inputs = {",
-        *(
-            f'    "{name}": tokens["{theirs}"],'
-            for name, theirs in (
-                (WORD_IDS, "input_ids"),
-                (MASK, "attention_mask"),
-                (TYPE_IDS, "token_type_ids"),
-            )
-        ),
+        f'    "{WORD_IDS}": tokens["input_ids"],',
+        f'    "{MASK}": tokens["attention_mask"],',
+        f'    "{TYPE_IDS}": tokens["token_type_ids"],',
         "}",
         f"print({call})",
+        "```",
     ]

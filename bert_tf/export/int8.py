@@ -7,7 +7,7 @@ import dataclasses
 import io
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -44,13 +44,12 @@ class Int8Comparison:
 
     @property
     def drop(self) -> float:
-        before, after = (
-            rank({self.metric: value}, self.metric)[0] for value in (self.float32, self.int8)
-        )
+        values = self.float32, self.int8
+        before, after = (rank({self.metric: value}, self.metric)[0] for value in values)
         return before - after
 
     def check(self, max_drop: float) -> None:
-        """Raises InputError if the metric falls by more than `max_drop`."""
+        """Raise InputError if the metric falls by more than `max_drop`."""
         if not self.drop <= max_drop:  # also if either is not a number
             raise InputError(
                 f"--precision int8: {self}, more than --max-metric-drop {max_drop:g}; nothing was "
@@ -65,7 +64,7 @@ class Int8Comparison:
 
 
 def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
-    """Raises UsageError if a model cannot have an int8 graph here: it was not fine-tuned, only
+    """Raise UsageError if a model cannot have an int8 graph here: it was not fine-tuned, only
     TensorFlow runs its task, or a package is not installed.
     """
     task_from_settings(directory.task, str(directory.path))
@@ -87,7 +86,7 @@ def add_int8_graph(
     metric: str | None,
     console: Console,
 ) -> Int8Comparison:
-    """Writes an int8 graph beside the float32 one of a folder and measures both.
+    """Write an int8 graph beside the float32 one of a folder and measure both.
 
     Args:
         rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
@@ -121,7 +120,7 @@ def _engine_of(entry: FormatEntry) -> EngineEntry:
 
 
 def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:
-    """A copy of an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
+    """Copy an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
 
     The batches fix the scales, so that scores do not depend on other rows. Outliers of activations
     go to the weights (SmoothQuant, Xiao et al. 2023), which use half of their range: processors
@@ -148,13 +147,15 @@ def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> 
 def write_quantized_onnx(
     source: Path, target: Path, batches: Sequence[dict[str, np.ndarray]]
 ) -> None:
-    """Writes an ONNX graph with matrix products of 8-bit integers, by onnxruntime.
+    """Write an ONNX graph with matrix products of 8-bit integers, by onnxruntime.
 
     Scales as in `quantized_openvino`; weights have one per column.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
-    with _without_advice():
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # advice to preprocess, for operations that ours do not have
+    try:
         quantize_static(
             source,
             target,
@@ -166,6 +167,8 @@ def write_quantized_onnx(
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
         )
+    finally:
+        logging.disable(before)
 
 
 class _CalibrationBatches:
@@ -176,14 +179,3 @@ class _CalibrationBatches:
 
     def get_next(self) -> dict[str, np.ndarray] | None:
         return next(self._left, None)
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """Silences onnxruntime's advice to preprocess graphs, for operations that ours do not have."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)

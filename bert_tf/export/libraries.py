@@ -23,14 +23,16 @@ class HuggingFaceFormat:
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         auto_class = card.transformers_class
-        return [
-            "With transformers:",
-            "```python",
+        return _in_python(
+            "transformers",
             f"from transformers import AutoTokenizer, {auto_class}",
             'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
             f'model = {auto_class}.from_pretrained("THIS_FOLDER")',
-            "```",
-        ]
+        )
+
+
+def _in_python(library: str, *lines: str) -> list[str]:
+    return [f"With {library}:", "```python", *lines, "```"]
 
 
 def write_folder(trained: TrainedModel, output: Path, *, with_weights: bool = True) -> None:
@@ -62,22 +64,16 @@ class SentenceTransformersFormat:
             task=None,
             recipe=recipe,
         )
-        notes = []
-        if trained.has_head:
-            notes.append("The model's head is left out; vectors are made of the encoder's states.")
-        if recipe.is_raw_cls:
-            notes.append(RAW_CLS)
-        return notes
+        left_out = "The model's head is left out; vectors are made of the encoder's states."
+        return [left_out] * trained.has_head + [RAW_CLS] * recipe.is_raw_cls
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        return [
-            "With sentence-transformers:",
-            "```python",
+        return _in_python(
+            "sentence-transformers",
             "from sentence_transformers import SentenceTransformer",
             'model = SentenceTransformer("THIS_FOLDER")',
             'vectors = model.encode(["a text", "another text"])',
-            "```",
-        ]
+        )
 
 
 class GoogleFormat:
@@ -92,13 +88,12 @@ class GoogleFormat:
                 "With google-research/bert (TensorFlow 1): none of its scripts has this head;",
                 "its `modeling.BertModel` loads the encoder from `bert_model.ckpt`.",
             ]
-        text_flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
-        flags = text_flags if card.script_reads_text else ""
+        flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
         return [
             "With google-research/bert (TensorFlow 1):",
             "```",
             f"python {card.google_script} --bert_config_file=THIS_FOLDER/bert_config.json \\",
-            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {flags}…",
+            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {flags * card.script_reads_text}…",
             "```",
         ]
 
@@ -115,11 +110,9 @@ class KerasHubFormat:
         return write_keras_hub_preset(output, **model_contents(trained), max_seq_length=longest)
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        return [
-            "With KerasHub:",
-            "```python",
+        return _in_python(
+            "KerasHub",
             "import keras_hub",
             'tokenizer = keras_hub.models.BertTokenizer.from_preset("THIS_FOLDER")',
             f'model = keras_hub.models.{card.keras_hub_class}.from_preset("THIS_FOLDER")',
-            "```",
-        ]
+        )

@@ -31,26 +31,19 @@ _TIED = ("cls.predictions.decoder.",)  # copies of the embeddings and of the hea
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A model with its weights.
-
-    Attributes:
-        task: None for a pretrained model that gives vectors.
-        model: the Keras model, float32.
-        pooling, normalize: for formats that state it; None for the recipe of the model's folder.
-    """
+    """A model with its weights."""
 
     directory: ModelDirectory
-    task: ServedTask | None
-    model: Any
+    task: ServedTask | None  # None for a pretrained model that gives vectors
+    model: Any  # the Keras model, float32
     tokenizer: WordPieceTokenizer
-    pooling: str | None = None
-    normalize: bool | None = None
+    pooling: str | None = None  # for formats that state it; None: as the model's folder says
+    normalize: bool | None = None  # likewise
 
     @property
     def recipe(self) -> EmbeddingRecipe | None:
         """Recipe of text vectors of a model without a task; None without any."""
-        recipe = self.directory.recipe if self.task is None else None
-        if recipe is None:
+        if self.task is not None or (recipe := self.directory.recipe) is None:
             return None
         return recipe.changed(pooling=self.pooling, normalize=self.normalize)
 
@@ -64,7 +57,7 @@ class TrainedModel:
 
 
 def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
-    """A pretrained model as one for `config.task`; raises UsageError if that is impossible."""
+    """Turn a pretrained model into one for `config.task`; raise UsageError if impossible."""
     assert config.task is not None
     before = (directory.task or {}).get("task", config.task)
     if before != config.task:
@@ -77,14 +70,13 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 
 
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
-    """Builds a directory's model with its weights; raises UsageError if task or head is missing."""
+    """Build a directory's model with its weights; raise UsageError if task or head is missing."""
     task = None
-    if directory.task is not None:
-        task = served_task_from_settings(directory.task, str(directory.path))
-    if task is not None:
-        model = task.build_model(directory.config, policy="float32")
-    else:
+    if directory.task is None:
         model = _pretrained_model(directory)
+    else:
+        task = served_task_from_settings(directory.task, str(directory.path))
+        model = task.build_model(directory.config, policy="float32")
     model.build_weights()
     load_all_weights(model, directory)
     return TrainedModel(
@@ -96,7 +88,7 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
 
 
 def unread_heads(trained: TrainedModel) -> list[str]:
-    """Names of the directory's tensors that neither the encoder nor the model's head has."""
+    """List the directory's tensors that neither the encoder nor the model's head has."""
     read = {name for binding in model_bindings(trained.model) for name in binding.names}
     return sorted(
         name
@@ -106,7 +98,7 @@ def unread_heads(trained: TrainedModel) -> list[str]:
 
 
 def _pretrained_model(directory: ModelDirectory) -> Any:
-    """The model, with heads and pooler if there are weights for them."""
+    """Make the model, with heads and pooler if there are weights for them."""
     tensors, config = directory.tensors, directory.config
     has_pooler = _POOLER in tensors
     if all(name in tensors for name in _MASKED_LM):
@@ -117,7 +109,7 @@ def _pretrained_model(directory: ModelDirectory) -> Any:
 
 
 def model_contents(trained: TrainedModel) -> dict[str, Any]:
-    """Config, vocabulary, casing and tensors, as keyword arguments of the writers in `weights`."""
+    """Return config, vocabulary, casing and tensors: keyword arguments of `weights`' writers."""
     directory = trained.directory
     return {
         "config": directory.config,
@@ -131,25 +123,19 @@ class ModelFormat(Protocol):
     """A way to write a trained model for a library, and the library's way to load it."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """Writes a model.
+        """Write a model to a folder that exists; other files in it stay.
 
-        Args:
-            output: a folder that exists; other files in it stay.
-
-        Returns:
-            Differences between the folder and the model, or its library's results, a sentence each.
-
-        Raises:
-            UsageError: the library has no such model.
-            BertPipelineError: the written model computes something else.
+        Returns differences between the folder and the model, or its library's results, a sentence
+        each. Raises UsageError if the library has no such model, BertPipelineError if the written
+        model computes something else.
         """
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        """Markdown lines for the model card that load the folder with the library."""
+        """Write Markdown lines for the model card that load the folder with the library."""
 
 
 class QuantizableFormat(ModelFormat, Protocol):
     """A format with a graph of token ids, and optionally one of 8-bit integers beside it."""
 
     def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
-        """Writes the int8 graph beside the float32 graph; `batches` are for calibration."""
+        """Write the int8 graph beside the float32 graph; `batches` are for calibration."""

@@ -65,7 +65,7 @@ _CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
-    """The card of a model's task, or that of a model without one."""
+    """Choose the card of a model's task, or that of a model without one."""
     if trained.task is not None:
         return trained.task.card()
     recipe = trained.recipe
@@ -103,12 +103,7 @@ def model_card(
     notes: list[str],
     comparison: Int8Comparison | None = None,
 ) -> str:
-    """The card as Markdown.
-
-    Args:
-        manifest: the run's, empty if it has none.
-        notes: of `ModelFormat.write`.
-    """
+    """Write the card as Markdown: `manifest` of the run, {} without, `notes` of the format."""
     letters = "lower-cased" if lowercase else "cased"
     if lowercase == KEEP_ACCENTS:
         letters += ", with accents"
@@ -138,10 +133,18 @@ def _data_section(manifest: dict[str, Any]) -> str:
     if not inputs:
         return ""
     lines = ["## Data", "| made from | bytes | SHA-256 |", "|---|---|---|"]
+    lines += [
+        f"| {_input_name(entry)} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |"
+        for entry in inputs
+    ]
     for entry in inputs:
-        sha256 = entry["sha256"][:16]
-        lines.append(f"| {_input_name(entry)} | {entry['bytes']:,} | `{sha256}…` |")
-    return "\n".join([*lines, *_teachers(inputs), *_cut_rows(manifest.get("counts", {}))])
+        if entry.get("key") == "teacher":
+            teacher = _input_name(entry)
+            lines += [
+                "",
+                f"Distilled: besides the labels, it learned the predictions of `{teacher}`.",
+            ]
+    return "\n".join([*lines, *_cut_rows(manifest.get("counts", {}))])
 
 
 def _input_name(entry: dict[str, Any]) -> str:
@@ -149,41 +152,23 @@ def _input_name(entry: dict[str, Any]) -> str:
     return "/".join(path.parts[-2:]) if path.name == "best" else path.name  # the model of a run
 
 
-def _teachers(inputs: list[dict[str, Any]]) -> list[str]:
-    return [
-        line
-        for entry in inputs
-        if entry.get("key") == "teacher"
-        for line in (
-            "",
-            f"Distilled: besides the labels, it learned the predictions of `{_input_name(entry)}`.",
-        )
-    ]
-
-
 def _int8_section(comparison: Int8Comparison) -> str:
-    return "\n".join(
-        (
-            "## 8-bit integers",
-            "Beside the float32 graph is one whose matrix products are of 8-bit integers (static "
-            f"quantization), calibrated with {comparison.calibration_rows:,} of the "
-            f"{comparison.rows:,} rows of {comparison.source}. On all of these:",
-            "",
-            f"| graph | {comparison.metric} |",
-            "|---|---|",
-            f"| float32 | {comparison.float32:.4f} |",
-            f"| int8 | {comparison.int8:.4f} |",
-        )
+    return (
+        "## 8-bit integers\n"
+        "Beside the float32 graph is one whose matrix products are of 8-bit integers (static "
+        f"quantization), calibrated with {comparison.calibration_rows:,} of the "
+        f"{comparison.rows:,} rows of {comparison.source}. On all of these:\n\n"
+        f"| graph | {comparison.metric} |\n|---|---|\n"
+        f"| float32 | {comparison.float32:.4f} |\n| int8 | {comparison.int8:.4f} |"
     )
 
 
 def _cut_rows(counts: dict[str, Any]) -> list[str]:
-    named = (("train", "training"), ("eval", "evaluation"))
-    found = [(name, counts[key]) for key, name in named if counts.get(key, {}).get("rows_cut")]
     lines = [
         f"{each['rows_cut']:,} of {each['rows_out']:,} {name} rows were too long and lost "
         f"{quantity(each['tokens_lost'], 'token')}."
-        for name, each in found
+        for key, name in (("train", "training"), ("eval", "evaluation"))
+        if (each := counts.get(key, {})).get("rows_cut")
     ]
     return ["", *lines] if lines else []
 
@@ -191,48 +176,36 @@ def _cut_rows(counts: dict[str, Any]) -> list[str]:
 def _metrics_section(manifest: dict[str, Any]) -> str:
     metrics = manifest.get("metrics", {})
     best = metrics.get("best") or metrics.get("eval") or {}
-    rows = [(name, value) for name, value in best.items() if isinstance(value, int | float)]
     if not best.keys() - {"step"}:
         return ""
     model = BestModel.of_manifest(manifest)
-    lines = [
-        "## Metrics",
-        *([f"This is {model}.", ""] if model else []),
-        "On the evaluation rows of the run:",
-        "",
-        "| metric | value |",
-        "|---|---|",
-    ]
+    lines = ["## Metrics", *([f"This is {model}.", ""] if model else [])]
+    lines += ["On the evaluation rows of the run:", "", "| metric | value |", "|---|---|"]
     lines += [
         f"| {name} | {value if isinstance(value, int) else format(value, '.4f')} |"
-        for name, value in rows
+        for name, value in best.items()
+        if isinstance(value, int | float)
     ]
-    return "\n".join([*lines, *_seeds(metrics, manifest)])
-
-
-def _seeds(metrics: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-    """How much the results of a series of runs depend on the seed."""
-    deviation = {
-        name: value for name, value in metrics.get("deviation", {}).items() if value is not None
-    }
-    if not deviation:
-        return []
-    shown = ", ".join(
-        f"{name} {metrics['mean'][name]:.4f} ± {value:.4f}" for name, value in deviation.items()
-    )
-    seeds = manifest["config"]["seeds"]
-    return ["", f"Mean over {seeds} seeds, ± standard deviation: {shown}."]
+    deviations = [  # how much the results of a series of runs depend on the seed
+        f"{name} {metrics['mean'][name]:.4f} ± {value:.4f}"
+        for name, value in metrics.get("deviation", {}).items()
+        if value is not None
+    ]
+    if deviations:
+        seeds = manifest["config"]["seeds"]
+        lines += ["", f"Mean over {seeds} seeds, ± standard deviation: {', '.join(deviations)}."]
+    return "\n".join(lines)
 
 
 def front_matter(metadata: Mapping[str, Any]) -> str:
-    """Metadata as the head of a card, without empty values."""
+    """Write metadata as the head of a card, without empty values."""
     ordered = {key: metadata[key] for key in _KEYS if metadata.get(key)}
     text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n\n"
 
 
 def read_front_matter(folder: Path) -> dict[str, Any]:
-    """Metadata of a folder's card; {} without a card, or if the Hub cannot read it."""
+    """Read metadata of a folder's card; {} without a card, or if the Hub cannot read it."""
     card = folder / CARD
     if not card.is_file():
         return {}
@@ -253,7 +226,7 @@ def hub_metadata(
     source: Path,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Metadata by the keys of https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
+    """Collect metadata by https://github.com/huggingface/hub-docs/blob/main/modelcard.md's keys.
 
     A run's model has no card yet; a folder written in another format keeps its card's license and
     languages.
@@ -282,15 +255,12 @@ def hub_metadata(
 
 
 def _base_model(manifest: Mapping[str, Any], source: Path) -> str | None:
-    """The Hub's id of the weights that a run started from, or that are exported unchanged."""
+    """Find the Hub's id of the weights that a run started from, or that are exported unchanged."""
     inputs = manifest.get("inputs", [])
     starts = [each["path"] for each in inputs if each.get("key") in ("init", "source")]
-    for path in map(Path, starts or [source]):
-        for part in path.parts:
-            found = _CACHE_FOLDER.fullmatch(part)
-            if found:
-                return "/".join(filter(None, found.groups()))
-    return None
+    parts = (part for path in map(Path, starts or [source]) for part in path.parts)
+    found = next(filter(None, map(_CACHE_FOLDER.fullmatch, parts)), None)
+    return None if found is None else "/".join(filter(None, found.groups()))
 
 
 def _model_index(
@@ -315,7 +285,7 @@ def _model_index(
 
 
 def _evaluation_data(manifest: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Files that may hold the evaluation rows of a run, the likeliest first."""
+    """Yield files that may hold the evaluation rows of a run, the likeliest first."""
     for key in ("eval", "train", "data"):
         for each in manifest.get("inputs", []):
             if each.get("key", "").partition("[")[0] == key:

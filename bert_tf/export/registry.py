@@ -17,41 +17,29 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormatEntry:
-    """A format that need not be imported to be known.
+    """A format that need not be imported to be known."""
 
-    Attributes:
-        name: on the command line and in manifests.
-        implementation: `module:class` of its `ModelFormat`.
-        title: for help and for reports on a folder.
-        model_file: a folder with this file and `config_file` is of this format.
-        packages: imported beyond this package's; the first names their extra.
-        options: keys of `ExportConfig` that only this format follows.
-        has_pooling: whether it states how to make the vector of a text.
-        quantizer: package that makes graphs of 8-bit integers, see `QuantizableFormat`.
-        library_name: of the Hub, None if it knows none.
-    """
-
-    name: str
-    implementation: str
-    title: str
-    model_file: str
+    name: str  # on the command line and in manifests
+    implementation: str  # `module:class` of its `ModelFormat`
+    title: str  # for help and for reports on a folder
+    model_file: str  # a folder with this file and `config_file` is of this format
     config_file: str = "config.json"
-    packages: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    has_pooling: bool = False
-    quantizer: str | None = None
-    library_name: str | None = None
+    packages: tuple[str, ...] = ()  # imported beyond this package's; the first names their extra
+    options: tuple[str, ...] = ()  # keys of `ExportConfig` that only this format follows
+    has_pooling: bool = False  # whether it states how to make the vector of a text
+    quantizer: str | None = None  # package that makes graphs of 8-bit integers
+    library_name: str | None = None  # of the Hub, None if it knows none
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = lambda card: True
     encoder_pipeline_tag: str = "feature-extraction"
 
     def check_installed(self) -> None:
-        """Raises UsageError if a package is missing; imports none."""
+        """Raise UsageError if a package is missing; import none."""
         if self.packages:
             check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
 
     def load(self, **options: Any) -> ModelFormat:
-        """Imports the format; `options` are fields of it. Raises as `check_installed`."""
+        """Import the format; `options` are fields of it. Raise as `check_installed`."""
         self.check_installed()
         module, _, name = self.implementation.partition(":")
         model_format: ModelFormat = getattr(importlib.import_module(module), name)(**options)
@@ -131,7 +119,7 @@ FORMATS: dict[str, FormatEntry] = {
 
 
 def recognize_format(folder: str | Path) -> FormatEntry | None:
-    """The format of a folder by its files' names, None if it is of none."""
+    """Tell the format of a folder by its files' names, None if it is of none."""
     for entry in FORMATS.values():
         if all((Path(folder) / name).is_file() for name in (entry.config_file, entry.model_file)):
             return entry

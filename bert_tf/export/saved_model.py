@@ -42,22 +42,16 @@ _LOWEST = -1e4
 _SERVER = "http://localhost:8501/v1/models/bert:predict"
 # The first release of TensorFlow Serving whose binaries have each: 2.10 was built with TF Text 2.7,
 # 2.12 with 2.12 (`org_tensorflow_text` in its workspace.bzl; tensorflow/serving issue 2064).
-_FIRST_SERVING = {
-    "FastWordpieceTokenizeWithOffsets": (2, 10),
-    "FastBertNormalize": (2, 12),
-}
+_FIRST_SERVING = {"FastWordpieceTokenizeWithOffsets": (2, 10), "FastBertNormalize": (2, 12)}
 
 
 class TextEmbedder(TextModule):
-    """Maps `text` to vectors.
+    """Maps `text` to vectors with a built `BertEncoder`, float32.
 
     Outputs, float32 [n, hidden]: `mean_embedding`, the mean of the last layer over all tokens,
     [CLS] and [SEP] included (Reimers and Gurevych 2019, section 3); of an encoder with a pooler its
-    `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`.
-
-    Args:
-        encoder: built `BertEncoder` with its weights, float32.
-        max_seq_length: tokens kept of a text, [CLS] and [SEP] included, without a recipe.
+    `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`. Without a
+    recipe, texts are cut to `max_seq_length` tokens, [CLS] and [SEP] included.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -131,7 +125,7 @@ class TextEmbedder(TextModule):
 
 
 def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """The module's vectors computed outside any exported graph, float32 [texts, hidden]."""
+    """Compute the module's vectors outside any exported graph, float32 [texts, hidden]."""
     recipe = trained.recipe
     longest = trained.directory.config.max_position_embeddings
     if recipe is not None:
@@ -162,10 +156,8 @@ class SavedModelFormat(HuggingFaceFormat):
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         if self.layout == SERVING:
-            return [
-                *self._with_tensorflow(card, f"THIS_FOLDER/{SERVING_VERSION}"),
-                *self._served(card),
-            ]
+            folder = f"THIS_FOLDER/{SERVING_VERSION}"
+            return [*self._with_tensorflow(card, folder), *self._served(card)]
         with_transformers = super().loading(card, config, lowercase=lowercase)
         return [*self._with_tensorflow(card, "THIS_FOLDER"), *with_transformers]
 
@@ -204,23 +196,19 @@ class SavedModelFormat(HuggingFaceFormat):
         if self.inputs == IDS:
             values = (ids, _like(ids, 1), _like(ids, 0))
             row = dict(zip(signatures.IDS_INPUTS, values, strict=True))
+        body = json.dumps({"instances": [dict(row)]}, ensure_ascii=False)
         return [
             "With TensorFlow Serving:",
             "```",
             'docker run --rm -p 8501:8501 -v "$PWD/THIS_FOLDER:/models/bert" '
             "-e MODEL_NAME=bert tensorflow/serving",
-            f"curl {_SERVER} -d '{request_body(row)}'",
+            f"curl {_SERVER} -d '{body}'",
             "```",
         ]
 
 
-def request_body(row: Mapping[str, Any]) -> str:
-    """JSON with which TensorFlow Serving predicts a row, given by input name."""
-    return json.dumps({"instances": [dict(row)]}, ensure_ascii=False)
-
-
 def _example_ids(card: TaskCard) -> list[Any]:
-    """Ids of a row of the shortest vocabulary, or of one of several sequences."""
+    """Make ids of a row of the shortest vocabulary, or of one of several sequences."""
     row = [2, 1, 3]
     has_lists = any(not isinstance(value, str) for value in card.example.values())
     return [[row, row]] if has_lists else [row]
@@ -243,7 +231,7 @@ def _serving_notes(folder: Path) -> list[str]:
 
 
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
-    """Writes a SavedModel that takes texts; removes its graph and raises BertPipelineError if the
+    """Write a SavedModel that takes texts; remove its graph and raise BertPipelineError if the
     loaded model gives other results than its model.
     """
     module = text_module(trained)
@@ -255,7 +243,7 @@ def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
 
 
 def write_ids_model(trained: TrainedModel, output: Path) -> None:
-    """Writes a SavedModel that takes ids; see `write_saved_model`."""
+    """Write a SavedModel that takes ids; see `write_saved_model`."""
     module = text_module(trained)
     _save(module.without_texts(), module.ids_signatures(), output)
     with plain_path(output) as plain:
@@ -279,7 +267,7 @@ def _check_difference(difference: float, trained: TrainedModel, output: Path) ->
 
 
 def identify_by_content(path: Path) -> None:
-    """Derives a fingerprint's random `uuid` from its hashes, so that equal models are equal."""
+    """Derive a fingerprint's random `uuid` from its hashes, so that equal models are equal."""
     fingerprint = FingerprintDef.FromString(path.read_bytes())
     fingerprint.ClearField("uuid")
     digest = hashlib.sha256(fingerprint.SerializeToString(deterministic=True)).digest()
@@ -299,7 +287,7 @@ def text_module(trained: TrainedModel) -> TextModule:
 
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
-    """Largest difference between a SavedModel and the Keras model, on a few texts."""
+    """Measure the largest difference of a SavedModel from the Keras model, on a few texts."""
     trial_value = same_text if trained.task is None else trained.task.declaration.trial_value
     values = {
         name: [trial_value(name, text) for text in _TRIAL_TEXTS] for name in exported.input_names
@@ -313,7 +301,7 @@ def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> flo
 
 
 def ids_difference(module: TextModule, signature: Any) -> float:
-    """Largest difference between a signature that takes ids and the Keras model."""
+    """Measure the largest difference of a signature that takes ids from the Keras model."""
     mask = np.arange(max(_TRIAL_LENGTHS)) < np.array(_TRIAL_LENGTHS)[:, None]
     numbers = np.arange(mask.size).reshape(mask.shape)
     rows = {
@@ -337,7 +325,7 @@ def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 
 def text_operations(saved_model: Path) -> list[str]:
-    """Operations of tensorflow_text in the graphs of a `saved_model.pb`, sorted."""
+    """List operations of tensorflow_text in the graphs of a `saved_model.pb`, sorted."""
     graphs = SavedModel.FromString(saved_model.read_bytes()).meta_graphs
     used = {
         operation.name for graph in graphs for operation in graph.meta_info_def.stripped_op_list.op
@@ -346,7 +334,7 @@ def text_operations(saved_model: Path) -> list[str]:
 
 
 def first_serving_release(operations: list[str]) -> str | None:
-    """First TensorFlow Serving with all of some operations; None if unknown."""
+    """Find the first TensorFlow Serving with all of some operations; None if unknown."""
     if not all(name in _FIRST_SERVING for name in operations):
         return None
     return ".".join(map(str, max(_FIRST_SERVING[name] for name in operations)))

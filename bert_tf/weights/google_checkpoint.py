@@ -48,7 +48,7 @@ _DAMAGED = (tf.errors.OpError, ValueError, IndexError, NotImplementedError)
 
 
 def read_google_checkpoint(folder: Path) -> ModelDirectory:
-    """Opens a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
+    """Open a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
 
     Raises UsageError for a missing file, several checkpoints, or a vocabulary that does not fit
     the config, InputError for a damaged checkpoint.
@@ -70,7 +70,7 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
 
 
 def huggingface_name(name: str) -> str | None:
-    """HuggingFace's name of a TensorFlow 1 variable; None for an optimizer's slot or counter."""
+    """Translate a TensorFlow 1 variable's name to HuggingFace's; None for an optimizer's."""
     if _OPTIMIZER.search(name):
         return None
     if name in _HEADS:
@@ -82,7 +82,7 @@ def huggingface_name(name: str) -> str | None:
 
 
 def google_name(name: str) -> str:
-    """Inverse of `huggingface_name`."""
+    """Invert `huggingface_name`."""
     if name in _HEAD_VARIABLES:
         return _HEAD_VARIABLES[name]
     *scope, last = name.split(".")
@@ -102,14 +102,11 @@ def write_google_checkpoint(
     lowercase: Lowercase,
     tensors: Mapping[str, np.ndarray],
 ) -> list[str]:
-    """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
+    """Write `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
 
     Kernels are [input, output]; heads have the names of their task's script. The casing, a flag of
     its scripts, is kept in HuggingFace's `tokenizer_config.json`. Tensors are float32 by
-    HuggingFace's name.
-
-    Returns:
-        Differences between the checkpoint and the model, a sentence each.
+    HuggingFace's name. Returns differences between the checkpoint and the model, a sentence each.
     """
     folder = Path(folder)
     fields = config.fields()

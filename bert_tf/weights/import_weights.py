@@ -1,4 +1,4 @@
-"""Converts BERT weights of other libraries to a model directory; the format is detected."""
+"""Convert BERT weights of other libraries to a model directory; the format is detected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
 
 def read_source(source: str | Path) -> ModelDirectory:
-    """Opens a HuggingFace, sentence-transformers or KerasHub folder, or one with a checkpoint of
+    """Open a HuggingFace, sentence-transformers or KerasHub folder, or one with a checkpoint of
     google-research/bert or TF Model Garden.
 
     Raises UsageError for an unknown format, missing files, or another model than BERT, InputError
@@ -61,12 +61,12 @@ def read_source(source: str | Path) -> ModelDirectory:
         raise UsageError(f"{folder}: {describe_folder(folder)}")
     encoder = BertEncoder(directory.config)
     encoder.build_weights()
-    load_weights(encoder, directory)  # refuses incomplete weights and wrong shapes
+    load_weights(encoder, directory)  # rejects incomplete weights and wrong shapes
     return directory
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """HuggingFace's class by `config.json` if the weights have its head, else by their heads."""
+    """Name HuggingFace's class by `config.json` if the weights have its head, else by heads."""
     for name in directory.document.get("architectures") or ():
         name = str(name).removeprefix("TF").removeprefix("Flax")
         if all(tensor in directory.tensors for tensor in _HEADS.get(name, ())):
@@ -79,7 +79,7 @@ def architecture(directory: ModelDirectory) -> str:
 
 
 def classifier_labels(directory: ModelDirectory) -> list[str]:
-    """Names of the classifier's logits, from `config.json` or `LABEL_0` …; [] without one.
+    """Name the classifier's logits, from `config.json` or `LABEL_0` …; [] without one.
 
     Raises InputError if `id2label` does not fit the weights.
     """
@@ -105,7 +105,7 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 
 
 def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
-    """Purpose of the classifier, by `config.json`, else as in HuggingFace's loss: one logit is a
+    """Tell the classifier's purpose by `config.json`, else as HuggingFace's loss: one logit is a
     number, several are labels of which one is chosen.
 
     None without a classifier, and for a problem that does not fit the number of logits.
@@ -126,7 +126,7 @@ def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
 def write_imported(
     directory: ModelDirectory, output: str | Path, *, task: dict[str, Any] | None = None
 ) -> None:
-    """Writes a model directory with the encoder and all known heads, float32.
+    """Write a model directory with the encoder and all known heads, float32.
 
     A `task` of None keeps the source's, if it has one.
     """

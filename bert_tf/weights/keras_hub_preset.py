@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import h5py
 import keras_hub
 import numpy as np
 from keras import ops
@@ -21,13 +21,12 @@ from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import POOLER, departures, huggingface_array
+from bert_tf.weights.tensor_files import HDF5_ERRORS, hdf5_shapes
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
 # What HDF5 takes for an array besides its numbers, and what the files of settings take, at most.
 _LAYOUT_BYTES, _SETTINGS_BYTES = 4096, 65536
-# What HDF5's own errors become, and those of Keras about what it finds in such a file.
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
 _TASK_WEIGHTS = "task.weights.h5"
 _WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
 # `BertConfig`'s names of the sizes that KerasHub calls otherwise.
@@ -50,7 +49,7 @@ def is_keras_hub_preset(folder: Path) -> bool:
 
 
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
-    """Opens a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
+    """Open a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
 
     KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Raises
     UsageError for another model, or no weights or vocabulary, InputError for damaged weights.
@@ -75,7 +74,7 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
             backbone, head = classifier.backbone, _dense(_CLASSIFIER, classifier.output_dense)
         else:
             backbone, head = models.BertBackbone.from_preset(str(folder)), iter(())
-    except _DAMAGED as error:
+    except HDF5_ERRORS as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder}: KerasHub cannot read it ({reason})") from None
     return ModelDirectory(
@@ -117,25 +116,13 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 
 
 def count_numbers(path: Path) -> int:
-    """Counts numbers in an HDF5 file; InputError if damaged or if the arrays exceed its size."""
-    numbers = 0
-
-    def add(_: str, node: Any) -> None:
-        nonlocal numbers
-        if isinstance(node, h5py.Dataset):
-            numbers += node.size
-
+    """Count numbers in an HDF5 file; raise InputError if damaged or if they exceed its size."""
     try:
-        with h5py.File(path) as file:
-            file.visititems(add)
-    except _DAMAGED as error:
-        raise InputError(f"{path}: damaged or not an HDF5 file ({error})") from None
-    if numbers > path.stat().st_size:  # no number takes less than a byte
+        return sum(math.prod(shape) for shape, _ in hdf5_shapes(path).values())
+    except HDF5_ERRORS as error:
         raise InputError(
-            f"{path}: its arrays of {numbers:,} numbers are larger than the file; save the preset "
-            "again with KerasHub"
-        )
-    return numbers
+            f"{path}: damaged or not an HDF5 file ({error}); save the preset again with KerasHub"
+        ) from None
 
 
 def _read_lowercase(folder: Path) -> bool:
@@ -157,7 +144,7 @@ def write_keras_hub_preset(
     tensors: Mapping[str, np.ndarray],
     max_seq_length: int,
 ) -> list[str]:
-    """Writes a preset in the layout of KerasHub's own `save_to_preset`.
+    """Write a preset in the layout of KerasHub's own `save_to_preset`.
 
     A classifier of whole texts, `max_seq_length` tokens long, becomes a `BertTextClassifier`. Other
     heads are left out: KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon.
@@ -165,7 +152,7 @@ def write_keras_hub_preset(
     activation is not GELU, which KerasHub's BERT always has.
     """
     if config.hidden_act == "relu":
-        raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT has GELU alone")
+        raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT only has GELU")
     sizes = {key: getattr(config, name) for name, key in _CONFIG_KEYS.items()}
     backbone = keras_hub.models.BertBackbone(**sizes, dtype="float32")
     has_pooler = f"{POOLER}.weight" in tensors
@@ -178,7 +165,8 @@ def write_keras_hub_preset(
     )
     is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
     Path(folder).mkdir(parents=True, exist_ok=True)
-    check_free_space(folder, _size_of_preset(values, vocab))
+    size = sum(value.nbytes + _LAYOUT_BYTES for value in values.values()) + _SETTINGS_BYTES
+    check_free_space(folder, size + sum(len(piece.encode()) + 1 for piece in vocab))
     if is_classifier:
         classifier = keras_hub.models.BertTextClassifier(
             backbone,
@@ -223,13 +211,8 @@ def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
     }
 
 
-def _size_of_preset(tensors: Mapping[str, np.ndarray], vocab: list[str]) -> int:
-    numbers = sum(tensor.nbytes + _LAYOUT_BYTES for tensor in tensors.values())
-    return numbers + sum(len(piece.encode()) + 1 for piece in vocab) + _SETTINGS_BYTES
-
-
 def _drop_time(metadata: Path) -> None:
-    """Removes the time of saving, so that equal models have equal files."""
+    """Remove the time of saving, so that equal models have equal files."""
     document = json.loads(metadata.read_text(encoding="utf-8"))
     del document["date_saved"]
     write_text_atomically(metadata, json.dumps(document, indent=4))

@@ -39,7 +39,7 @@ from bert_tf.weights.tensor_files import (
     leave_out_own_decoder,
     write_tensors,
 )
-from bert_tf.weights.tensor_names import TensorBinding, model_bindings
+from bert_tf.weights.tensor_names import model_bindings
 
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
 
@@ -50,25 +50,18 @@ Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelDirectory:
-    """An opened model directory; raises UsageError if vocabulary and config disagree on entries.
-
-    Attributes:
-        task: content of `task.json`.
-        tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
-        notes: on parts left out of the model, and on guesses, a sentence each.
-    """
+    """An opened model directory; raises UsageError if vocabulary and config disagree on entries."""
 
     path: Path
     config: BertConfig
     vocab: list[str]
     lowercase: Lowercase
-    task: dict[str, Any] | None
-    tensors: Mapping[str, np.ndarray]
-    notes: tuple[str, ...] = ()
+    task: dict[str, Any] | None  # content of `task.json`
+    tensors: Tensors  # float32 by HuggingFace name (`bert.…`), read when asked for
+    notes: tuple[str, ...] = ()  # on parts left out of the model, and on guesses, a sentence each
 
     @functools.cached_property
     def recipe(self) -> EmbeddingRecipe | None:
-        """Recipe of a folder of sentence-transformers, see `read_recipe`."""
         return read_recipe(self.path, max_positions=self.config.max_position_embeddings)
 
     @functools.cached_property
@@ -86,7 +79,7 @@ class ModelDirectory:
 
 
 def read_model_directory(path: str | Path) -> ModelDirectory:
-    """Opens a model directory, a run directory (its `best/`), or a folder of HuggingFace or
+    """Open a model directory, a run directory (its `best/`), or a folder of HuggingFace or
     sentence-transformers.
 
     Raises UsageError for missing files, another model than BERT, or files that disagree, InputError
@@ -111,14 +104,14 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         config=document.config,
         vocab=vocabulary.vocab,
         lowercase=vocabulary.lowercase,
-        task=_read_task(folder / TASK),
+        task=read_json_object(folder / TASK) if (folder / TASK).is_file() else None,
         tensors=tensors,
         notes=notes,
     )
 
 
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
-    """Raises UsageError if the encoder needs over twice the numbers in its files."""
+    """Raise UsageError if the encoder needs over twice the numbers in its files."""
     if config.encoder_parameters > 2 * numbers:
         raise UsageError(
             f"{path}: the config describes an encoder of {config.encoder_parameters:,} numbers, "
@@ -137,12 +130,8 @@ def _why_no_model(folder: Path) -> str:
     return describe_folder(folder)
 
 
-def _read_task(path: Path) -> dict[str, Any] | None:
-    return read_json_object(path) if path.is_file() else None
-
-
 def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
-    """Loads weights into a built model; raises UsageError if those of the encoder do not fit.
+    """Load weights into a built model; raise UsageError if those of the encoder do not fit.
 
     Heads (and the pooler) that the directory lacks, or has for another number of labels, keep their
     initial values; returns the paths of these variables.
@@ -159,7 +148,10 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
         if value.shape == tuple(binding.variable.shape):
             binding.variable.assign(value)
         elif binding.is_required:
-            raise UsageError(_other_shape(directory, binding, value))
+            raise UsageError(
+                f"{directory.path}: {binding.names[0]} has shape {list(value.shape)}, but the "
+                f"model's config asks for {list(binding.variable.shape)}"
+            )
         else:
             fresh.append(binding.variable.path)
     if missing:
@@ -172,20 +164,13 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:
-    """Loads all weights of a built model; raises UsageError if one is missing."""
+    """Load all weights of a built model; raise UsageError if one is missing."""
     missing = load_weights(model, directory)
     if missing:
         raise UsageError(
             f"{directory.path}: weights of {', '.join(missing)} are missing or of another shape; "
             "train the model with them before using it"
         )
-
-
-def _other_shape(directory: ModelDirectory, binding: TensorBinding, value: np.ndarray) -> str:
-    return (
-        f"{directory.path}: {binding.names[0]} has shape {list(value.shape)}, but the model's "
-        f"config asks for {list(binding.variable.shape)}"
-    )
 
 
 def write_model_directory(
@@ -199,7 +184,7 @@ def write_model_directory(
     restore: Restore | None = None,
     with_weights: bool = True,
 ) -> None:
-    """Writes a built model of `bert_tf.models` in HuggingFace's format.
+    """Write a built model of `bert_tf.models` in HuggingFace's format.
 
     The folder appears or is replaced whole. One that holds other files already (a job's output
     directory with its `config.yaml`) is filled instead, file by file, the weights last but for
@@ -209,7 +194,7 @@ def write_model_directory(
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
         recipe: makes the folder one of sentence-transformers; None for the model's own, if any.
         restore: puts back what the model was built without.
-        with_weights: False writes all other files, for a folder with the weights elsewhere.
+        with_weights: False to write all other files, for a folder with the weights elsewhere.
     """
     labels = label_names(task, getattr(model, "num_labels", 0))
     config, tensors = model.config, model_tensors(model)
@@ -230,7 +215,7 @@ def write_model_directory(
 
 
 def write_task(folder: Path, task: dict[str, Any]) -> None:
-    """Replaces the `task.json` of a model directory, and its checksum."""
+    """Replace the `task.json` of a model directory, and its checksum."""
     vouched_for = read_sums(folder)
     withdraw_sums(folder)
     write_text_atomically(folder / TASK, _as_json(task))
@@ -238,7 +223,7 @@ def write_task(folder: Path, task: dict[str, Any]) -> None:
 
 
 def model_tensors(model: Any) -> dict[str, np.ndarray]:
-    """A built model's weights, float32 by HuggingFace's names."""
+    """Collect a built model's weights, float32 by HuggingFace's names."""
     tensors: dict[str, np.ndarray] = {}
     for binding in model_bindings(model):
         tensors.update(binding.split(ops.convert_to_numpy(ops.copy(binding.variable.value))))
@@ -246,7 +231,7 @@ def model_tensors(model: Any) -> dict[str, np.ndarray]:
 
 
 def label_names(task: dict[str, Any] | None, number: int) -> list[str]:
-    """The task's labels, or HuggingFace's `LABEL_0` … if it names none."""
+    """List the task's labels, or HuggingFace's `LABEL_0` … if it names none."""
     labels = (task or {}).get("labels")
     return list(labels) if labels else [f"LABEL_{index}" for index in range(number)]
 
@@ -261,17 +246,25 @@ def write_directory(
     vocab: list[str],
     lowercase: Lowercase,
     task: dict[str, Any] | None,
-    tensors: Mapping[str, np.ndarray] | None,
+    tensors: Tensors | None,
     recipe: EmbeddingRecipe | None = None,
 ) -> None:
-    """Writes the files of a model directory; tensors are float32, None to leave them out."""
+    """Write the files of a model directory; tensors are float32, None to leave them out."""
     path = Path(path)
     if len(vocab) != config.vocab_size:
         raise UsageError(
             f"{path}: the vocabulary has {len(vocab)} entries, but the model's vocab_size is "
             f"{config.vocab_size}; they must be of the same model"
         )
-    document = _huggingface_config(config, architecture, problem_type, labels, vocab)
+    document = {
+        "architectures": [architecture],
+        **config.as_dict(),
+        "pad_token_id": vocab.index("[PAD]"),
+        **({"problem_type": problem_type} if problem_type is not None else {}),
+    }
+    if labels:
+        document["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        document["label2id"] = {label: index for index, label in enumerate(labels)}
 
     def fill(folder: Path) -> None:
         withdraw_sums(folder)
@@ -303,23 +296,3 @@ def write_directory(
 
 def _as_json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _huggingface_config(
-    config: BertConfig,
-    architecture: str,
-    problem_type: str | None,
-    labels: list[str],
-    vocab: list[str],
-) -> dict[str, Any]:
-    document = {
-        "architectures": [architecture],
-        **config.as_dict(),
-        "pad_token_id": vocab.index("[PAD]"),
-    }
-    if problem_type is not None:
-        document["problem_type"] = problem_type
-    if labels:
-        document["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        document["label2id"] = {label: index for index, label in enumerate(labels)}
-    return document

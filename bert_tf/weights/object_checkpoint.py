@@ -8,7 +8,7 @@ DeepLearningExamples); its layers have numbers (`layer_with_weights-4` is the fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -50,7 +50,7 @@ _HEAD_VARIABLES = {
 
 
 def departures(config: BertConfig, library: str) -> list[str]:
-    """Differences of a library's original BERT from the model, a sentence each."""
+    """List differences of a library's original BERT from the model, a sentence each."""
     found = []
     if config.hidden_act == "gelu":
         found.append(
@@ -66,10 +66,10 @@ def departures(config: BertConfig, library: str) -> list[str]:
 
 
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
-    """Key of each tensor in a checkpoint with an object graph, by HuggingFace's name.
+    """Map HuggingFace's names to keys of a checkpoint with an object graph.
 
-    Of two poolers it takes the next-sentence head's: TF Model Garden's pretraining leaves the
-    encoder's as it began.
+    Of two poolers take the next-sentence head's: TF Model Garden's pretraining leaves the encoder's
+    as it began.
     """
     keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
     # Other tasks, too, keep their head as a model's first one.
@@ -84,7 +84,7 @@ def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
 
 
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
-    """Converts a variable to HuggingFace's shape: heads joined, kernels as [output, input].
+    """Convert a variable to HuggingFace's shape: heads joined, kernels as [output, input].
 
     Attention kernels are [hidden, heads, head] or [heads, head, hidden], biases [heads, head].
     """
@@ -99,7 +99,7 @@ def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
 
 
 def _encoder_layers(blocks: int) -> dict[str, str]:
-    """HuggingFace's name of each layer by its attribute, in the order of their numbers."""
+    """Map attributes to HuggingFace's names of layers, in the order of their numbers."""
     return {
         "_embedding_layer": "bert.embeddings.word_embeddings",
         "_position_embedding_layer": "bert.embeddings.position_embeddings",
@@ -120,16 +120,13 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
         part, _, last = inner.rpartition("/")
         if part in _HEADS:
             return _joined(_HEADS[part], last)
-    layer: str | None = None
-    rest = ""
     if found := _NUMBERED.fullmatch(path):
-        number, rest = int(found[1]), found[2]
-        layer = list(layers.values())[number] if number < len(layers) else None
+        layer = dict(enumerate(layers.values())).get(int(found[1]))
     elif found := _CALLED.fullmatch(path):
-        layer, rest = layers.get(found[1]), found[2]
-    if layer is None:
+        layer = layers.get(found[1])
+    if not found or layer is None:
         return None
-    part, _, last = rest.rpartition("/")
+    part, _, last = found[2].rpartition("/")
     if not part:
         return _joined(layer, last)
     inside = _BLOCK.get(part)
@@ -137,13 +134,10 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
 
 
 def _joined(layer: str, last: str) -> str | None:
-    return dict(_variables("", layer)).get(f"/{last}")
-
-
-def _variables(path: str, layer: str) -> Iterator[tuple[str, str]]:
     if layer.endswith("_embeddings"):
-        yield f"{path}/embeddings", f"{layer}.weight"
-        return
-    endings = ("gamma", "beta") if layer.endswith("LayerNorm") else ("kernel", "bias")
-    for ending, name in zip(endings, ("weight", "bias"), strict=True):
-        yield f"{path}/{ending}", f"{layer}.{name}"
+        endings = {"embeddings": "weight"}
+    elif layer.endswith("LayerNorm"):
+        endings = {"gamma": "weight", "beta": "bias"}
+    else:
+        endings = {"kernel": "weight", "bias": "bias"}
+    return f"{layer}.{endings[last]}" if last in endings else None

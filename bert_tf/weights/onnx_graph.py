@@ -31,7 +31,7 @@ def onnx_model(
     *,
     recipe: EmbeddingRecipe | None = None,
 ) -> onnx.ModelProto:
-    """Builds the graph of a model, with its weights (float32 by HuggingFace's names).
+    """Build the graph of a model, with its weights (float32 by HuggingFace's names).
 
     Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
     free. Outputs are float32, by architecture:
@@ -42,8 +42,8 @@ def onnx_model(
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
     - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at the additional input
       `masked_lm_positions`, int64 [batch, predictions].
-    - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
-      is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
+    - others: `sequence_output` [batch, length, hidden] and, where there is a pooler,
+      `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
 
     Raises UsageError for another architecture, or weights that do not fit into one ONNX file.
     """
@@ -90,7 +90,7 @@ class _Graph:
 
     def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
         kernel = self.weight(f"{name}.weight", self.tensors[f"{name}.weight"].T)
-        bias = self.weight(f"{name}.bias", self.tensors[f"{name}.bias"])
+        bias = self.stored(f"{name}.bias")
         outputs = self.add("Add", self.add("MatMul", inputs, kernel), bias)
         return outputs if activation is None else self.activate(outputs, activation)
 
@@ -107,20 +107,19 @@ class _Graph:
         raise ValueError(f"activation {name!r} is not known")
 
     def layer_norm(self, inputs: str, name: str) -> str:
-        scale, shift = (
-            self.weight(f"{name}.{part}", self.tensors[f"{name}.{part}"])
-            for part in ("weight", "bias")
-        )
+        scale, shift = map(self.stored, (f"{name}.weight", f"{name}.bias"))
         return self.add(
             "LayerNormalization", inputs, scale, shift, axis=-1, epsilon=self.config.layer_norm_eps
         )
 
+    def stored(self, name: str) -> str:
+        return self.weight(name, self.tensors[name])
+
     def table(self, name: str) -> str:
-        full = f"bert.embeddings.{name}.weight"
-        return self.weight(full, self.tensors[full])
+        return self.stored(f"bert.embeddings.{name}.weight")
 
     def encode(self, *, first_only: bool = False) -> str:
-        """Output of the last layer, [batch, length, hidden]; [batch, 1, hidden] if `first_only`."""
+        """Add the last layer's output, [batch, length or 1 (`first_only`), hidden]."""
         words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
         types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
         length = self.add("Shape", WORD_IDS, start=1, end=2)
@@ -168,15 +167,15 @@ class _Graph:
         context = self.add("Transpose", context, perm=(0, 2, 1, 3))
         return self.add("Reshape", context, self.axis(0, 0, heads * width))
 
+    def first(self, hidden: str) -> str:
+        return self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
+
     def pooled(self, hidden: str) -> str:
-        first = self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
-        return self.dense(first, "bert.pooler.dense", "tanh")
+        return self.dense(self.first(hidden), "bert.pooler.dense", "tanh")
 
     def embedding(self, hidden: str, recipe: EmbeddingRecipe) -> str:
         if recipe.pooling == "cls":
-            vectors = self.add(
-                "Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1
-            )
+            vectors = self.first(hidden)
         else:
             mask = self.add("Cast", MASK, to=TensorProto.FLOAT)
             mask = self.add("Unsqueeze", mask, self.axis(2))
@@ -194,27 +193,19 @@ class _Graph:
         norm = self.add("ReduceL2", vectors, self.axis(1), keepdims=1)
         return self.add("Div", vectors, self.add("Max", norm, self.number(1e-12)))
 
-    def model(
-        self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
-    ) -> onnx.ModelProto:
+    def model(self, architecture: str, outputs: _Outputs) -> onnx.ModelProto:
         public = {node: name for name, (node, _) in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):
                 names[:] = [public.get(name, name) for name in names]
-        inputs: dict[str, list[str]] = {
-            name: ["batch", "length"] for name in (WORD_IDS, MASK, TYPE_IDS)
-        }
+        inputs = {name: ["batch", "length"] for name in (WORD_IDS, MASK, TYPE_IDS)}
+        inputs |= self.more_inputs
+        value = helper.make_tensor_value_info
         graph = helper.make_graph(
             self._nodes,
             architecture,
-            [
-                helper.make_tensor_value_info(name, TensorProto.INT64, axes)
-                for name, axes in (inputs | self.more_inputs).items()
-            ],
-            [
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
-                for name, (_, axes) in outputs.items()
-            ],
+            [value(name, TensorProto.INT64, axes) for name, axes in inputs.items()],
+            [value(name, TensorProto.FLOAT, axes) for name, (_, axes) in outputs.items()],
             initializer=list(self._weights.values()),
         )
         return helper.make_model(
@@ -259,8 +250,9 @@ def _masked_tokens(graph: _Graph) -> _Outputs:
     masked = graph.dense(masked, f"{prefix}.dense", graph.config.hidden_act)
     masked = graph.layer_norm(masked, f"{prefix}.LayerNorm")
     table = graph.add("Transpose", graph.table("word_embeddings"), perm=(1, 0))
-    bias = graph.weight("cls.predictions.bias", graph.tensors["cls.predictions.bias"])
-    logits = graph.add("Add", graph.add("MatMul", masked, table), bias)
+    logits = graph.add(
+        "Add", graph.add("MatMul", masked, table), graph.stored("cls.predictions.bias")
+    )
     return {"logits": (logits, ["batch", "predictions", graph.config.vocab_size])}
 
 

@@ -43,7 +43,7 @@ class PyTorchFile:
         with self._open() as archive:
             described = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             if len(described) != 1:
-                raise InputError(f"{self._path}: damaged PyTorch file (no data.pkl inside)")
+                raise self._damaged("no data.pkl inside")
             self._root = described[0].removesuffix("data.pkl")
             if self._root + "byteorder" in archive.namelist():
                 order = self._member(archive, "byteorder", at_most=16)
@@ -55,14 +55,10 @@ class PyTorchFile:
             for name, value in self._state(content).items()
             if isinstance(value, Tensor) and value.storage.dtype.kind not in "iub"
         }
-        size = sum(
-            math.prod(tensor.shape) * tensor.storage.dtype.itemsize
-            for tensor in self._tensors.values()
-        )
+        size = sum(math.prod(t.shape) * t.storage.dtype.itemsize for t in self._tensors.values())
         if size > _MOST_SHARING * self._path.stat().st_size:
-            raise InputError(
-                f"{self._path}: damaged PyTorch file (its tensors would take {size:,} bytes, more "
-                f"than {_MOST_SHARING} times the file)"
+            raise self._damaged(
+                f"its tensors would take {size:,} bytes, more than {_MOST_SHARING} times the file"
             )
 
     @contextmanager
@@ -71,15 +67,17 @@ class PyTorchFile:
             with zipfile.ZipFile(self._path) as archive:
                 yield archive
         except (zipfile.BadZipFile, KeyError, EOFError, OSError, NotImplementedError) as error:
-            raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+            raise self._damaged(error) from None
+
+    def _damaged(self, reason: object) -> InputError:
+        return InputError(f"{self._path}: damaged PyTorch file ({reason})")
 
     def _member(self, archive: zipfile.ZipFile, name: str, *, at_most: int) -> bytes:
-        """The content of a member; raises InputError if it is larger, or compressed."""
+        """Read a member; raise InputError if it is larger, or compressed."""
         info = archive.getinfo(self._root + name)
         if info.file_size > at_most:
-            raise InputError(
-                f"{self._path}: damaged PyTorch file ({name} has {info.file_size:,} bytes, "
-                f"expected at most {at_most:,})"
+            raise self._damaged(
+                f"{name} has {info.file_size:,} bytes, expected at most {at_most:,}"
             )
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise InputError(
@@ -92,7 +90,7 @@ class PyTorchFile:
         try:
             state = read_pickle(content)
         except PickleError as error:
-            raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+            raise self._damaged(error) from None
         except ForeignNameError as error:
             raise UsageError(
                 f"{self._path}: holds {error}, which is no weight and is not loaded, since it "
@@ -110,7 +108,7 @@ class PyTorchFile:
         return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a tensor in its stored dtype; raises InputError if numbers are missing."""
+        """Read a tensor in its stored dtype; raise InputError if numbers are missing."""
         tensor = self._tensors[name]
         try:
             with self._open() as archive:
@@ -121,21 +119,14 @@ class PyTorchFile:
             raise InputError(f"{error} at {name}") from None
         item = tensor.storage.dtype.itemsize
         numbers = np.frombuffer(content, tensor.storage.dtype, len(content) // item)
-        size = math.prod(tensor.shape)
-        last = tensor.offset + sum(
-            (length - 1) * stride
-            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
-        )
-        if last >= len(numbers) or not 0 < size <= len(numbers):
+        axes = list(zip(tensor.shape, tensor.strides, strict=True))
+        last = tensor.offset + sum((length - 1) * stride for length, stride in axes)
+        if last >= len(numbers) or not 0 < math.prod(tensor.shape) <= len(numbers):
             raise InputError(
                 f"{self._path}: damaged at {name} (its shape {list(tensor.shape)} does not fit "
                 f"the {len(numbers):,} numbers that are stored)"
             )
         # The stride of an axis of length 1 may be any number.
-        strides = [
-            stride * item if length > 1 else 0
-            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
-        ]
-        return np.lib.stride_tricks.as_strided(
-            numbers[tensor.offset :], tensor.shape, strides
-        ).copy()
+        strides = [stride * item if length > 1 else 0 for length, stride in axes]
+        stored = numbers[tensor.offset :]
+        return np.lib.stride_tricks.as_strided(stored, tensor.shape, strides).copy()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,7 @@ _LAYER = re.compile(r"(bert\.encoder\.layer\.)(\d+)(\..+)")
 
 
 def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
-    """Stretches the position table, which then needs some training on long sequences.
+    """Stretch the position table, which then needs some training on long sequences.
 
     The old rows are spread evenly over the new table, the first and the last staying at its ends,
     and rows between them are interpolated linearly. Raises UsageError for fewer positions.
@@ -50,7 +52,7 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
 
 
 def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirectory:
-    """Keeps only some layers, as a start for a student (Sanh et al. 2019, section 3).
+    """Keep only some layers, as a start for a student (Sanh et al. 2019, section 3).
 
     Layers count from 0, in ascending order. Raises UsageError if the model lacks one.
     """
@@ -75,7 +77,7 @@ def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirect
 
 
 def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
-    """Extends the vocabulary to that of a file, which begins with the model's pieces in order.
+    """Extend the vocabulary to that of a file, which begins with the model's pieces in order.
 
     A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
     cannot split, from the normal distribution of a fresh model, drawn by the piece alone. Its bias
@@ -123,8 +125,7 @@ def _new_row(
 class VocabularySubset:
     """Some entries of a vocabulary, `ids` and the special tokens, renumbered in the same order.
 
-    Attributes:
-        directory: the model with only these entries.
+    `directory` is the model with only these entries.
     """
 
     def __init__(self, directory: ModelDirectory, ids: Iterable[np.ndarray]):
@@ -134,12 +135,13 @@ class VocabularySubset:
         for used in ids:
             is_kept[used] = True
         if words is None or len(words) != len(is_kept):
-            # Left as they are, for whoever loads them to refuse.
+            # Left as they are; loading rejects them.
             is_kept[:] = True
             tensors = directory.tensors
         else:
             self._others = words[~is_kept]
-            tensors = _WithWords(directory.tensors, words[is_kept])
+            unread: Any = directory.tensors  # it reads the others when asked for
+            tensors = ChainMap({WORD_EMBEDDINGS: words[is_kept]}, unread)
         self._is_kept = is_kept
         self._numbers = np.cumsum(is_kept, dtype=np.int32) - 1
         kept = np.flatnonzero(is_kept)
@@ -151,32 +153,16 @@ class VocabularySubset:
         )
 
     def numbers(self, ids: npt.ArrayLike) -> np.ndarray:
-        """Ids of the whole vocabulary as ids of the subset, int32."""
+        """Translate ids of the whole vocabulary to ids of the subset, int32."""
         return self._numbers[np.asarray(ids)]
 
     def whole(
         self, config: BertConfig, tensors: Mapping[str, np.ndarray]
     ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-        """Puts a trained subset, float32, back into the whole vocabulary."""
+        """Put a trained subset, float32, back into the whole vocabulary."""
         trained = tensors[WORD_EMBEDDINGS]
         words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
         words[self._is_kept] = trained
         words[~self._is_kept] = self._others
-        return dataclasses.replace(config, vocab_size=len(words)), {
-            **tensors,
-            WORD_EMBEDDINGS: words,
-        }
-
-
-class _WithWords(Mapping[str, np.ndarray]):
-    def __init__(self, tensors: Mapping[str, np.ndarray], words: np.ndarray):
-        self._tensors, self._words = tensors, words
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._words if name == WORD_EMBEDDINGS else self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
+        config = dataclasses.replace(config, vocab_size=len(words))
+        return config, {**tensors, WORD_EMBEDDINGS: words}

@@ -35,7 +35,7 @@ def transformer_folder(folder: Path) -> Path:
 
 
 def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
-    """Reads the recipe of a folder of sentence-transformers; None for any other folder.
+    """Read the recipe of a folder of sentence-transformers; None for any other folder.
 
     Raises UsageError for modules or settings that `embed` does not compute, InputError for damage,
     or another SHA-256 than in `SHA256SUMS`.
@@ -77,26 +77,22 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
         {"idx": index, "name": str(index), "path": path, "type": f"{_TYPES}.{name}"}
         for index, (name, path) in enumerate(zip(names, paths, strict=False))
     ]
-    pooling: dict[str, Any] = {"word_embedding_dimension": hidden_size}
-    for mode, key in _MODES.items():
-        pooling[_PREFIX + key] = recipe.pooling == mode
-    length = {
-        "max_seq_length": recipe.max_seq_length,
-        "do_lower_case": recipe.lowercase_texts,
-    }
-    settings: dict[str, Any] = {
-        "prompts": dict(recipe.prompts),
-        "default_prompt_name": recipe.default_prompt,
-        _SIMILARITY: recipe.similarity,
-        _IS_TRAINED: recipe.is_trained,
+    contents: dict[str, Any] = {
+        _POOLING: {
+            "word_embedding_dimension": hidden_size,
+            **{_PREFIX + key: recipe.pooling == mode for mode, key in _MODES.items()},
+        },
+        _LENGTH: {"max_seq_length": recipe.max_seq_length, "do_lower_case": recipe.lowercase_texts},
+        _SETTINGS: {
+            "prompts": dict(recipe.prompts),
+            "default_prompt_name": recipe.default_prompt,
+            _SIMILARITY: recipe.similarity,
+            _IS_TRAINED: recipe.is_trained,
+        },
+        MODULES: modules,
     }
     (folder / _POOLING_FOLDER).mkdir(exist_ok=True)
-    for name, content in (
-        (_POOLING, pooling),
-        (_LENGTH, length),
-        (_SETTINGS, settings),
-        (MODULES, modules),
-    ):
+    for name, content in contents.items():
         write_text_atomically(folder / name, json.dumps(content, indent=2) + "\n")
 
 
@@ -136,7 +132,7 @@ def _read_length(folder: Path) -> int | None:
 
 
 def _setting(folder: Path, key: str) -> Any:
-    """A setting of the Transformer module, which older releases keep beside it."""
+    """Read a setting of the Transformer module, which older releases keep beside it."""
     files = (transformer_folder(folder) / _LENGTH, folder / _LENGTH)
     values = (_read_if_there(path).get(key) for path in files)
     return next((value for value in values if value is not None), None)

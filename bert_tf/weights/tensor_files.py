@@ -21,8 +21,8 @@ from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
 
-# What HDF5's own errors become.
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
+# What HDF5's own errors become, and those of Keras about what it finds in such a file.
+HDF5_ERRORS = (OSError, ValueError, TypeError, KeyError, RuntimeError)
 # A path ends in the variable's: "bert/tf_bert_model/bert/embeddings/LayerNorm/gamma:0". A head's
 # layer has its attribute before its name: "mlm___cls/predictions/bias:0".
 _VARIABLE = re.compile(
@@ -42,6 +42,7 @@ _FOLDERS_NAMED, _FILES_NAMED = 3, 5
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
 _SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
 # File, or end of a file's name; what it is; the next step.
+_OF_PYTORCH = "a checkpoint of PyTorch", f"load it into its model and save that with {_SAVE}"
 _KNOWN = (
     (
         "adapter_config.json",
@@ -51,15 +52,15 @@ _KNOWN = (
     (
         "flax_model.msgpack",
         "weights of Flax",
-        "load them with transformers 4 (from_flax=True) and save them with " + _SAVE,
+        f"load them with transformers 4 (from_flax=True) and save them with {_SAVE}",
     ),
     (
         ".ckpt",
         "a checkpoint of PyTorch Lightning",
-        "load it into its LightningModule and save the model inside with " + _SAVE,
+        f"load it into its LightningModule and save the model inside with {_SAVE}",
     ),
-    (".pt", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
-    (".pth", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
+    (".pt", *_OF_PYTORCH),
+    (".pth", *_OF_PYTORCH),
     (".onnx", "an ONNX graph", "take the folder that it was exported from"),
     (".gguf", "weights in GGUF", "take the folder that they were converted from"),
 )
@@ -77,28 +78,21 @@ class TensorFlowFile:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, str] = {}
         try:
-            with h5py.File(path) as file:
-                file.visititems(self._add)
-        except _DAMAGED as error:
+            shapes = hdf5_shapes(path)
+        except HDF5_ERRORS as error:
             raise self._damaged(error) from None
-        numbers = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        if numbers > path.stat().st_size:  # no number takes less than a byte
-            raise self._damaged(f"its arrays of {numbers:,} numbers are larger than the file")
-
-    def _add(self, place: str, node: h5py.HLObject) -> None:
-        if isinstance(node, h5py.Dataset) and node.dtype.kind == "f":
-            name = huggingface_name(place)
-            if name is not None:
+        for place, (shape, kind) in shapes.items():
+            if kind == "f" and (name := huggingface_name(place)) is not None:
                 self._places[name] = place
-                self.shapes[name] = node.shape[::-1] if place.endswith("kernel:0") else node.shape
+                self.shapes[name] = shape[::-1] if place.endswith("kernel:0") else shape
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a tensor, kernels as [output, input]."""
+        """Read a tensor, kernels as [output, input]."""
         place = self._places[name]
         try:
             with h5py.File(self._path) as file:
                 value = np.asarray(file[place])
-        except _DAMAGED as error:
+        except HDF5_ERRORS as error:
             raise self._damaged(error) from None
         return value.T if place.endswith("kernel:0") else value
 
@@ -109,8 +103,24 @@ class TensorFlowFile:
         )
 
 
+def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Read shape and NumPy kind of each array by its path; raise one of HDF5_ERRORS for damage."""
+    shapes: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def add(place: str, node: h5py.HLObject) -> None:
+        if isinstance(node, h5py.Dataset):
+            shapes[place] = node.shape, node.dtype.kind
+
+    with h5py.File(path) as file:
+        file.visititems(add)
+    numbers = sum(math.prod(shape) for shape, _ in shapes.values())
+    if numbers > path.stat().st_size:  # no number takes less than a byte
+        raise ValueError(f"its arrays of {numbers:,} numbers are larger than the file")
+    return shapes
+
+
 def huggingface_name(place: str) -> str | None:
-    """PyTorch's name of a variable by its path; None of anything else.
+    """Translate a variable's path to PyTorch's name; None of anything else.
 
     "bert/…/bert/pooler/dense/kernel:0" is pooler.dense.weight,
     "mlm___cls/…/mlm___cls/predictions/bias:0" is cls.predictions.bias.
@@ -186,10 +196,12 @@ class FolderTensors(Mapping[str, np.ndarray]):
 
 
 def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ...]:
-    """Leaves out a masked-LM head with its own embeddings, and returns notes on that."""
-    if _DECODER not in tensors or WORD_EMBEDDINGS not in tensors:
-        return ()
-    if np.array_equal(tensors[_DECODER], tensors[WORD_EMBEDDINGS]):
+    """Leave out a masked-LM head with its own embeddings, and return notes on that."""
+    if (
+        _DECODER not in tensors
+        or WORD_EMBEDDINGS not in tensors
+        or np.array_equal(tensors[_DECODER], tensors[WORD_EMBEDDINGS])
+    ):
         return ()
     tensors.leave_out(_MASKED_LM_HEAD)
     return (
@@ -211,7 +223,7 @@ def _shards(index: Path) -> list[Path]:
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes a safetensors file, whole or not at all, as HuggingFace's loader expects it."""
+    """Write a safetensors file, whole or not at all, as HuggingFace's loader expects it."""
     # The package writes memory as it lies: a transposed view would come back as its original.
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     with replacing_file(path) as aside:
@@ -222,7 +234,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
 
 
 def describe_folder(folder: Path) -> str:
-    """Contents of a folder without a readable model, and the next step, for a message."""
+    """Describe a folder without a readable model, and the next step, for a message."""
     models = _models_inside(folder)
     if models:
         more = ", …" if len(models) > _FOLDERS_NAMED else ""

@@ -31,16 +31,12 @@ _OLD_LAYER_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TensorBinding:
-    """One variable and its HuggingFace tensors, `names`, joined along the variable's last axis.
-
-    `is_transposed`: PyTorch keeps kernels as [output, input]. Heads and the pooler are not
-    `is_required`.
-    """
+    """One variable and its HuggingFace tensors, joined along the variable's last axis."""
 
     variable: keras.Variable
-    names: tuple[str, ...]
-    is_transposed: bool = False
-    is_required: bool = False
+    names: tuple[str, ...]  # of the tensors
+    is_transposed: bool = False  # PyTorch keeps kernels as [output, input]
+    is_required: bool = False  # heads and the pooler are not
 
     def join(self, tensors: list[np.ndarray]) -> np.ndarray:
         return np.concatenate([t.T if self.is_transposed else t for t in tensors], axis=-1)
@@ -69,7 +65,7 @@ class ScaledBinding(TensorBinding):
 
 
 def canonical_name(name: str) -> str:
-    """HuggingFace's present name of a tensor, with the prefix that task models have.
+    """Translate to HuggingFace's present name of a tensor, with the prefix of task models.
 
     Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 have
     `LayerNorm.gamma` and `LayerNorm.beta`; `DataParallel`, `torch.compile` and other modules around
@@ -82,7 +78,7 @@ def canonical_name(name: str) -> str:
 
 
 def model_bindings(model: Any) -> list[TensorBinding]:
-    """A binding for every weight of a built model, the encoder's first.
+    """Bind every weight of a built model, the encoder's first.
 
     Raises TypeError if HuggingFace has no equivalent of the model's class.
     """
@@ -124,8 +120,14 @@ def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
 
 @functools.singledispatch
 def head_bindings(model: Any) -> Iterator[TensorBinding]:
-    """A binding for every weight beside the encoder's; each class registers its own."""
+    """Bind every weight beside the encoder's; each class registers its own."""
     raise TypeError(f"{type(model).__name__} has no equivalent among HuggingFace's BERT models")
+
+
+head_bindings.register(BertSentenceEncoder, lambda model: iter(()))
+head_bindings.register(BertMaskedLM, lambda model: _masked_lm(model.masked_lm))
+head_bindings.register(LinearHeadModel, lambda model: _projection(model.classifier, "classifier"))
+head_bindings.register(BertQuestionAnswerer, lambda model: _projection(model.span, "qa_outputs"))
 
 
 @head_bindings.register
@@ -135,37 +137,10 @@ def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
 
 
 @head_bindings.register
-def _(model: BertMaskedLM) -> Iterator[TensorBinding]:
-    yield from _masked_lm(model.masked_lm)
-
-
-@head_bindings.register
-def _(model: LinearHeadModel) -> Iterator[TensorBinding]:
-    yield from _projection(model.classifier, "classifier")
-
-
-@head_bindings.register
 def _(model: BertRegressor) -> Iterator[TensorBinding]:
-    for part, offset in zip(
-        _projection(model.classifier, "classifier"), (0.0, model.target_mean), strict=True
-    ):
-        yield ScaledBinding(
-            variable=part.variable,
-            names=part.names,
-            is_transposed=part.is_transposed,
-            scale=model.target_scale,
-            offset=offset,
-        )
-
-
-@head_bindings.register
-def _(model: BertSentenceEncoder) -> Iterator[TensorBinding]:
-    return iter(())
-
-
-@head_bindings.register
-def _(model: BertQuestionAnswerer) -> Iterator[TensorBinding]:
-    yield from _projection(model.span, "qa_outputs")
+    kernel, bias = _projection(model.classifier, "classifier")
+    for part, offset in ((kernel, 0.0), (bias, model.target_mean)):
+        yield ScaledBinding(**vars(part), scale=model.target_scale, offset=offset)
 
 
 def _masked_lm(head: MaskedLMHead) -> Iterator[TensorBinding]:
@@ -177,17 +152,13 @@ def _masked_lm(head: MaskedLMHead) -> Iterator[TensorBinding]:
 def _projection(
     layer: Projection, *names: str, is_required: bool = False
 ) -> Iterator[TensorBinding]:
-    yield TensorBinding(
-        variable=layer.kernel,
-        names=tuple(f"{name}.weight" for name in names),
-        is_transposed=True,
-        is_required=is_required,
-    )
-    yield TensorBinding(
-        variable=layer.bias,
-        names=tuple(f"{name}.bias" for name in names),
-        is_required=is_required,
-    )
+    for variable, part in ((layer.kernel, "weight"), (layer.bias, "bias")):
+        yield TensorBinding(
+            variable=variable,
+            names=tuple(f"{name}.{part}" for name in names),
+            is_transposed=part == "weight",
+            is_required=is_required,
+        )
 
 
 def _layer_norm(layer: Any, name: str, *, is_required: bool = False) -> Iterator[TensorBinding]:

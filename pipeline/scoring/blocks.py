@@ -18,7 +18,7 @@ from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.data.tables.word_blocks import TOKENS, is_conll, read_word_blocks, row_words
-from bert_tf.tasks.base.declaration import Fault, WordsDeclaration
+from bert_tf.tasks.base.declaration import WordsDeclaration
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.columns import DELIMITED_FORMATS
@@ -191,7 +191,7 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
         return block
     clashing = (index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row))
     fault = ("has a key that the predictions need", "")
-    return _without_rows(table, block, dict.fromkeys(clashing, fault))
+    return block.rejecting(table.source, dict.fromkeys(clashing, fault))
 
 
 def _without_faulty_rows(
@@ -208,22 +208,7 @@ def _without_faulty_rows(
         for index, values in enumerate(rows)
         if (fault := row_fault(dict(zip(columns, values, strict=True)))) is not None
     }
-    return _without_rows(table, block, faults)
-
-
-def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault]) -> TableBlock:
-    """Moves rows to the rejects, by the fault of each row's index."""
-    if not faults:
-        return block
-    kept = [index for index in range(len(block.rows)) if index not in faults]
-    rejects = [Reject(table.source, block.lines[index], *fault) for index, fault in faults.items()]
-    return dataclasses.replace(
-        block,
-        rows=[block.rows[index] for index in kept],
-        raw_rows=[block.raw_rows[index] for index in kept],
-        lines=[block.lines[index] for index in kept],
-        rejects=[*block.rejects, *rejects],
-    )
+    return block.rejecting(table.source, faults)
 
 
 def open_blocks(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.engines.engine import Engine, predict_in_calls
+from bert_tf.engines.engine import CallingEngine, Engine
 from bert_tf.engines.registry import EngineEntry
 
 
-class ConstantEngine:
+class ConstantEngine(CallingEngine):
     """Predicts one label with one score."""
 
     input_names = ("text",)
@@ -18,19 +18,15 @@ class ConstantEngine:
     def __init__(self, folder: Path):
         self._label, score = (folder / "constant.txt").read_text().split()
         self._score = float(score)
-        self._folder = folder
+        self.path = folder
 
-    def predict(self, columns, *, batch_tokens=0, on_rows=None, on_tokens=None):
-        """See `Engine.predict`."""
-
-        def call(texts):
-            rows = len(texts["text"])
-            return {
-                "predicted_label": np.full(rows, self._label, object),
-                "predicted_score": np.full(rows, self._score, np.float32),
-            }
-
-        return predict_in_calls(columns, call, model=self._folder, on_rows=on_rows)
+    def call(self, inputs, batch_tokens, on_tokens):
+        """See `CallingEngine.call`."""
+        rows = len(inputs["text"])
+        return {
+            "predicted_label": np.full(rows, self._label, object),
+            "predicted_score": np.full(rows, self._score, np.float32),
+        }
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> Engine:

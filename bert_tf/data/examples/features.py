@@ -49,7 +49,7 @@ def _pack_segments(tokens, pairs, cls_id, sep_id, ids, types):
 
 
 def pair_lengths(pairs: np.ndarray) -> np.ndarray:
-    """Tokens of the rows of pairs, specials counted: int32 [rows]."""
+    """Count tokens of the rows of pairs with specials: int32 [rows]."""
     specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
     return pairs["first_length"] + pairs["second_length"] + specials
 
@@ -57,15 +57,11 @@ def pair_lengths(pairs: np.ndarray) -> np.ndarray:
 def unmasked_features(
     tokens: np.ndarray, pairs: np.ndarray, begins_word: np.ndarray, row_format: RowFormat
 ) -> dict[str, np.ndarray]:
-    """Features of records that are masked when they are read.
+    """Make features of records that are masked when they are read.
 
-    Args:
-        tokens: int32 [tokens] that the pairs, `segments.PAIR` [rows], refer to.
-        begins_word: bool [vocabulary], false for tokens that continue a word.
-
-    Returns:
-        int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
-        `pair_lengths` are tokens; int32 [rows, 1] next_sentence_labels.
+    Pairs, `segments.PAIR`, refer to tokens, int32; `begins_word`, bool [vocabulary], is false
+    for those that continue a word. Returns int32 [rows, max_seq_length] input_word_ids and
+    word_starts, of which `pair_lengths` are tokens, and int32 [rows, 1] next_sentence_labels.
     """
     ids, _ = pack_segments(tokens, pairs, row_format)
     return {
@@ -83,12 +79,11 @@ def pretraining_features(
     *,
     max_predictions_per_seq: int,
 ) -> dict[str, np.ndarray]:
-    """Features of masked records, under TF Model Garden's names; see `unmasked_features`.
+    """Make features of masked records, under TF Model Garden's names; see `unmasked_features`.
 
-    Returns:
-        int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
-        max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
-        masked_lm_weights; int32 [rows, 1] next_sentence_labels.
+    Returns int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
+    max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
+    masked_lm_weights; int32 [rows, 1] next_sentence_labels.
     """
     ids, types = pack_segments(tokens, pairs, row_format)
     lengths = pair_lengths(pairs)

@@ -66,13 +66,9 @@ def cut_long_sentences(
     the only document. With sentences of 9, 2 and of 5, 4 tokens, 8 tokens per row:
     9 -> 1, 2, 2, 2, 2 (longer than a pair), 5 -> 1, 2, 2 (longer than half); 2 and 4 stay.
 
-    Args:
-        documents: at least one token per sentence.
-        begins_word: bool [vocabulary], false for tokens that continue a word.
-        max_seq_length: tokens in a row, with [CLS] and two [SEP].
-
-    Returns:
-        The documents with their sentences cut, and the number of sentences cut.
+    Sentences have at least one token; `begins_word`, bool [vocabulary], is false for tokens that
+    continue a word; `max_seq_length` counts [CLS] and two [SEP]. Returns also the number of
+    sentences cut.
     """
     capacity = max_seq_length - 3
     lengths = np.diff(documents.sentence_offsets)

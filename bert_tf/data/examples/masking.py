@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from bert_tf.base.kernels import combine_keys, next_below, next_unit, seed_key
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 _MASKINGS = ("token", "ngram", "span")
 _TOKEN, _NGRAM = 0, 1
@@ -58,9 +59,7 @@ def masking_rules(
         masking: "token", "ngram" or "span", see `mask_rows`.
         token_counts: int64 [vocabulary], weights of random replacements; None draws all alike.
     """
-    specials = np.array(
-        [vocab.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
-    )
+    specials = np.array([vocab.index(token) for token in SPECIAL_TOKENS])
     never_masked = np.zeros(len(vocab), np.bool_)
     never_masked[[vocab.index(token) for token in ("[PAD]", "[CLS]", "[SEP]")]] = True
     replacements = np.setdiff1d(np.arange(len(vocab), dtype=np.int32), specials)

@@ -27,10 +27,8 @@ PAIR = np.dtype(
 
 @dataclasses.dataclass(frozen=True)
 class RandomNextChoices:
-    """Documents that random second segments may come from.
-
-    Documents from `low` up to `high` except those from `own_low` up to `own_high`, which hold the
-    document itself and its copies; all int64 [documents].
+    """Documents that random second segments may come from: from `low` up to `high` except those
+    from `own_low` up to `own_high`, the document itself and its copies; all int64 [documents].
     """
 
     low: np.ndarray
@@ -39,7 +37,7 @@ class RandomNextChoices:
     own_high: np.ndarray
 
     def count(self) -> np.ndarray:
-        """Number of documents that each may choose from, int64 [documents]."""
+        """Count documents that each may choose from, int64 [documents]."""
         own = np.minimum(self.high, self.own_high) - np.maximum(self.low, self.own_low)
         return self.high - self.low - np.maximum(own, 0)
 
@@ -68,6 +66,9 @@ def segment_pairs(
     its longer segment, each from the front or the back. Without another document, a last sentence
     in a chunk of its own pairs with the sentence before it.
 
+    Returns an array of `PAIR` [pairs], and the number of chunks left out because they are one
+    sentence, not the last of several, and there is no other document.
+
     Args:
         documents: at least one sentence per document and one token per sentence.
         keys: uint64 [documents], one per document and pass; all choices follow from them.
@@ -76,10 +77,6 @@ def segment_pairs(
         random_next_prob: probability of a random second segment where a choice exists.
         swap_prob: probability that the segments of a pair change places, which then is the
             label: sentence-order prediction, with `no_other_document` as choices.
-
-    Returns:
-        An array of `PAIR` [pairs], and the number of chunks left out because they are one sentence,
-        not the last of several, and there is no other document.
 
     References: create_instances_from_document in google-research/bert create_pretraining_data.py;
     for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
@@ -204,7 +201,7 @@ def _truncate(pair, capacity, state):
 
 
 def separate_documents(documents: FlatDocuments, sep_id: int) -> np.ndarray:
-    """Tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
+    """Join tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
     ends = documents.sentence_offsets[documents.document_offsets[1:]]
     return np.insert(documents.tokens, ends, np.int32(sep_id))
 
@@ -222,7 +219,8 @@ def full_sentences(
 
     A sequence takes sentences while they fit, and one [SEP] where a document ends inside it:
     sentences of 3, 2 | 2, 4 tokens in two documents become 5, 2, 4 in rows with capacity for 5. A
-    sentence longer than a row is cut into parts that fill rows.
+    sentence longer than a row is cut into parts that fill rows. Returns an array of `PAIR`
+    [sequences]: first segments are ranges of `separate_documents`, second segments are empty.
 
     Args:
         documents, keys: as of `segment_pairs`.
@@ -232,37 +230,18 @@ def full_sentences(
         shifted: whether the first sequence of both splits has a random length, so that other
             sentences meet than in the pass that is not shifted.
 
-    Returns:
-        An array of `PAIR` [sequences]: first segments are ranges of `separate_documents`, second
-        segments are empty.
-
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """
     capacity = max_seq_length - 2
     most = 2 * documents.num_sentences + len(documents.tokens) // capacity + 2
-    return _full_sentences(
-        documents.sentence_offsets,
-        documents.document_offsets,
-        keys,
-        first_of_split,
-        capacity,
-        short_seq_prob,
-        shifted,
-        np.zeros(most, PAIR),
-    ).copy()
+    offsets = documents.sentence_offsets, documents.document_offsets
+    rules = capacity, short_seq_prob, shifted
+    return _full_sentences(*offsets, keys, first_of_split, rules, np.zeros(most, PAIR)).copy()
 
 
 @numba.njit(cache=True, nogil=True)
-def _full_sentences(
-    sentence_offsets,
-    document_offsets,
-    keys,
-    first_of_split,
-    capacity,
-    short_seq_prob,
-    shifted,
-    sequences,
-):
+def _full_sentences(sentence_offsets, document_offsets, keys, first_of_split, rules, sequences):
+    capacity, short_seq_prob, shifted = rules
     state = np.empty(1, np.uint64)
     made = 0
     length = np.int64(0)  # of the sequence that is being filled

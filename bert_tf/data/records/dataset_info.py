@@ -32,7 +32,7 @@ def file_names(names: str) -> dict[str, str]:
 
 
 def shard_name(split: str, index: int, shards: int, *, compression: str = "none") -> str:
-    """`train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
+    """Name a shard: `train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
     ending = ".gz" if compression == "gzip" else ""
     return f"{split}-{index:05d}-of-{shards:05d}.tfrecord{ending}"
 
@@ -40,15 +40,10 @@ def shard_name(split: str, index: int, shards: int, *, compression: str = "none"
 def encode_records(
     features: dict[str, np.ndarray], names: str = "reference", *, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Serialize a batch of pretraining examples as framed TFRecords, ready to be appended.
+    """Serialize features of `pretraining_features` or `unmasked_features` as framed TFRecords.
 
-    Args:
-        features: of `pretraining_features` or `unmasked_features`.
-        names: a key of `FEATURE_NAMES`.
-        lengths: int [rows], tokens of each sequence of unmasked features, written without padding.
-
-    Returns:
-        uint8 bytes of all records end to end, and where each begins: int64 [rows + 1].
+    `names` is a key of `FEATURE_NAMES`; `lengths`, int [rows], are the tokens of each unmasked
+    sequence, written without padding. Returns as `frame_examples`.
     """
     stored = file_names(names)
     ragged = {} if lengths is None else dict.fromkeys(UNMASKED_FEATURES[:2], lengths)
@@ -111,8 +106,14 @@ class PretrainingData:
                 f"expected one of {', '.join(FEATURE_NAMES)}"
             )
         values["lowercase"] = lowercase_of(values["lowercase"], records.get("keep_accents"))
-        notes = tuple(manifest.get("notes", ()))
-        return cls(directory=str(directory), notes=notes, **{**values, **_amounts(manifest)})
+        config = manifest.get("config", {})
+        is_dynamic = config.get("masking") == "dynamic"
+        values |= {
+            "train_examples": manifest.get("counts", {}).get("examples", {}).get("train", 0),
+            "text_passes": 1 if is_dynamic else config.get("dupe_factor", 1),
+            "notes": tuple(manifest.get("notes", ())),
+        }
+        return cls(**values | {"directory": str(directory)})
 
     def paths(self, split: str) -> list[str]:
         names = {"train": self.train_shards, "eval": self.eval_shards}[split]
@@ -141,14 +142,6 @@ class PretrainingData:
                 f"{source}: type_vocab_size is {config.type_vocab_size}, but the records in "
                 f"{self.directory} have two segments; set it to 2"
             )
-
-
-def _amounts(manifest: dict[str, Any]) -> dict[str, int]:
-    examples = manifest.get("counts", {}).get("examples", {}).get("train", 0)
-    config = manifest.get("config", {})
-    is_dynamic = config.get("masking") == "dynamic"
-    passes = 1 if is_dynamic else config.get("dupe_factor", 1)
-    return {"train_examples": examples, "text_passes": passes}
 
 
 TOKEN_COUNTS_FILE = "piece_counts.txt"

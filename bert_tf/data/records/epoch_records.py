@@ -21,13 +21,8 @@ def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
     return _permutation(blocks, seed_key(seed, "blocks"), epoch)
 
 
-def row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-    return _permutation(rows, seed_key(seed, "rows"), epoch, block)
-
-
-def packed_row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-    """Places int64 [rows] of the packed rows of a block in an epoch."""
-    return _permutation(rows, seed_key(seed, "packed rows"), epoch, block)
+def row_order(seed: int, epoch: int, block: int, rows: int, *, kind: str = "rows") -> np.ndarray:
+    return _permutation(rows, seed_key(seed, kind), epoch, block)
 
 
 def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
@@ -162,14 +157,13 @@ class DynamicRecords(UnpackedRecords):
             max_predictions_per_seq=predictions,
             word_starts=rows.word_starts.astype(np.bool_),
         )
+        is_target = np.arange(predictions) < masked.counts[:, None]
         return {
             "input_word_ids": masked.ids,
             "input_mask": rows.input_mask,
             "input_type_ids": rows.input_type_ids,
             "masked_lm_positions": masked.positions,
             "masked_lm_ids": masked.target_ids,
-            "masked_lm_weights": (np.arange(predictions) < masked.counts[:, None]).astype(
-                np.float32
-            ),
+            "masked_lm_weights": is_target.astype(np.float32),
             "next_sentence_labels": rows.labels,
         }

@@ -25,13 +25,9 @@ def frame_examples(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Encode a batch of examples as framed TFRecords, features in the order of their names.
 
-    Args:
-        features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
-            value per row; they become Int64List and FloatList.
-        lengths: by name, int [rows], the number of values written of each row; default all.
-
-    Returns:
-        The bytes uint8 of all frames end to end, and where each begins: int64 [rows + 1].
+    Features are int32 (at least 0) or float32 [rows, values of a row], at least one value per row;
+    they become Int64List and FloatList. `lengths`, int [rows], are the values written of each row,
+    by default all. Returns the bytes uint8 of all frames, and where each begins: int64 [rows + 1].
     """
     names = sorted(features, key=lambda name: name.encode("utf-8"))
     counts = {
@@ -209,8 +205,7 @@ _ONE_VARINT, _ONE_FLOAT = 0x08, 0x0D
 def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
     """Count values of a feature in framed records, without parsing them.
 
-    Returns:
-        int32 [records, 2]: all values, and those that are not 0; both -1 without the feature.
+    Returns int32 [records, 2]: all values, and those that are not 0; both -1 without the feature.
     """
     counts = np.full((records, 2), -1, np.int32)
     _count_values(content, np.frombuffer(feature.encode("utf-8"), np.uint8), counts)

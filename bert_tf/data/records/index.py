@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numba
@@ -24,12 +25,12 @@ _HEADER, _FOOTER = 12, 4
 @dataclasses.dataclass(frozen=True)
 class RecordBlock:
     shard: str  # the file
-    start: int  # its bytes, in the uncompressed content
-    end: int  # its bytes, in the uncompressed content
+    start: int  # of its bytes in the uncompressed content
+    end: int  # likewise
     first_record: int  # number of its first record in the shard
     records: int  # how many there are
-    # [records, …], what `index_shards` was asked to measure of them
-    measures: np.ndarray | None = dataclasses.field(default=None, compare=False)
+    # [records, …], measures of `index_shards`; None unless it was given a function for them
+    measures: Any = dataclasses.field(default=None, compare=False)
 
 
 def index_shards(
@@ -71,7 +72,9 @@ def index_shards(
 def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes]:
     """Read the records of a block and check each against its CRC."""
     if compression == "none":
-        content = _byte_range(block.shard, block.start, block.end)
+        with tf.io.gfile.GFile(block.shard, "rb") as stream:
+            stream.seek(block.start)
+            content = np.frombuffer(stream.read(block.end - block.start), np.uint8)
     else:
         content = _content(block.shard, compression)[block.start : block.end]
     starts, records, damage = _block_starts(content, 1)
@@ -98,7 +101,7 @@ def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
 
 @numba.njit(nogil=True, cache=True)
 def _block_starts(content, block_records):
-    """Offsets of every `block_records`-th frame and the end; frames; first damaged byte or -1."""
+    """Find every `block_records`-th frame and the end; count frames; first damaged byte or -1."""
     size = content.size
     starts = [np.int64(0) for _ in range(0)]
     position = np.int64(0)
@@ -135,9 +138,3 @@ def _content(shard: str, compression: str) -> np.ndarray:
         raise UsageError(f"{shard}: no such file, but the manifest of the data names it") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{shard}: cannot be read ({error})") from None
-
-
-def _byte_range(shard: str, start: int, end: int) -> np.ndarray:
-    with tf.io.gfile.GFile(shard, "rb") as stream:
-        stream.seek(start)
-        return np.frombuffer(stream.read(end - start), np.uint8)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import InputError
 from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData
-from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, packed_row_order
+from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, row_order
 from bert_tf.data.records.example_bytes import count_values
 from bert_tf.data.records.index import RecordBlock
 
@@ -93,21 +93,17 @@ def _assign_rows(order, lengths, predictions, limits, rows):
 
 
 def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
-    by_token = (count, shape.tokens)
-    by_prediction = (count, shape.predictions)
-    by_sequence = (count, shape.sequences)
+    widths = {
+        **dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), shape.tokens),
+        **dict.fromkeys(("position_ids", "sequence_ids"), shape.tokens),
+        **dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), shape.predictions),
+        "masked_lm_weights": shape.predictions,
+        **dict.fromkeys(("cls_positions", "next_sentence_labels"), shape.sequences),
+        "next_sentence_weights": shape.sequences,
+    }
     return {
-        "input_word_ids": np.zeros(by_token, np.int32),
-        "input_mask": np.zeros(by_token, np.int32),
-        "input_type_ids": np.zeros(by_token, np.int32),
-        "position_ids": np.zeros(by_token, np.int32),
-        "sequence_ids": np.zeros(by_token, np.int32),
-        "masked_lm_positions": np.zeros(by_prediction, np.int32),
-        "masked_lm_ids": np.zeros(by_prediction, np.int32),
-        "masked_lm_weights": np.zeros(by_prediction, np.float32),
-        "cls_positions": np.zeros(by_sequence, np.int32),
-        "next_sentence_labels": np.zeros(by_sequence, np.int32),
-        "next_sentence_weights": np.zeros(by_sequence, np.float32),
+        name: np.zeros((count, width), np.float32 if name.endswith("_weights") else np.int32)
+        for name, width in widths.items()
     }
 
 
@@ -122,16 +118,11 @@ def pack_features(
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
     starts, slots = _places(rows, lengths, count)
+    names = "input_word_ids", "input_type_ids", "input_mask", "position_ids", "sequence_ids"
     _pack_tokens(
         (rows, starts, slots, lengths),
         (features["input_word_ids"], features["input_type_ids"]),
-        tuple(
-            packed[name]
-            for name in (
-                *("input_word_ids", "input_type_ids", "input_mask"),
-                *("position_ids", "sequence_ids"),
-            )
-        ),
+        tuple(packed[name] for name in names),
     )
     _pack_predictions(
         (rows, starts),
@@ -240,12 +231,9 @@ def plan_packing(
 ) -> PackingPlan:
     for block in blocks:
         _check_same_lengths(block, max_seq_length, max_predictions)
-    measures = np.concatenate([_measures(block) for block in blocks])
-    lengths, targets = measures[:, 0], measures[:, 1]
+    lengths, targets = np.concatenate([block.measures for block in blocks]).T
     shape = choose_packed_shape(lengths, targets, max_seq_length=max_seq_length)
-    block_rows = [
-        assign_rows(_measures(block)[:, 0], _measures(block)[:, 1], shape)[1] for block in blocks
-    ]
+    block_rows = [assign_rows(*block.measures.T, shape)[1] for block in blocks]
     return PackingPlan(
         shape=shape,
         block_rows=np.array(block_rows, np.int64),
@@ -254,13 +242,8 @@ def plan_packing(
     )
 
 
-def _measures(block: RecordBlock) -> np.ndarray:
-    assert block.measures is not None
-    return block.measures
-
-
 def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions: int) -> None:
-    lengths, targets = _measures(block).T
+    lengths, targets = block.measures.T
     wrong = (lengths < 1) | (lengths > max_seq_length)
     wrong |= (targets < 0) | (targets > max_predictions)
     if wrong.any():
@@ -287,7 +270,7 @@ class PackedRecords(EpochRecords):
         features = self._source.features(epoch, block)
         lengths = features["input_mask"].sum(axis=1)
         rows, count = assign_rows(lengths, self._source.most_targets(features), self._shape)
-        places = packed_row_order(self._seed, epoch, block, count)
+        places = row_order(self._seed, epoch, block, count, kind="packed rows")
         return pack_features(features, places[rows], count, self._shape)
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:

@@ -44,10 +44,7 @@ def feature_spec(
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
     """Parse masked records, string [n] of `tf.train.Example` bytes, into model inputs.
 
-    Returns:
-        `input_word_ids`, `input_mask`, `input_type_ids` int32 [n, max_seq_length];
-        `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights` float32
-        [n, max_predictions_per_seq]; `next_sentence_labels` int32 [n].
+    They are as of `pretraining_features`, but `next_sentence_labels` int32 [n].
     """
     names = FEATURE_NAMES[records.feature_names]
     spec = feature_spec(

@@ -33,22 +33,16 @@ from bert_tf.data.records.parsing import parse_records
 class PretrainingInputs:
     """Endless training batches over the records of some shards (`TrainingInputs` of the loop).
 
-    With packing the sequences of a block share rows, see `packed_records`, and a batch
-    has as many rows as hold `batch_size` sequences on average.
+    With packing the sequences of a block share rows, see `packed_records`, and a batch has as many
+    rows as hold `batch_size` sequences on average. `failure` is the error while reading blocks,
+    which TensorFlow reports as one of its own. Raises InputError for no record, a damaged shard, or
+    other records than `records` describes, UsageError for a missing shard.
 
     Args:
         block_records: records that are read and reordered together.
         packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
         row_multiple: with packing, the rows of a batch are a multiple of this.
         masking: of unmasked records; None where records are masked.
-
-    Attributes:
-        predictions: masked tokens that a row has room for.
-        failure: error while reading blocks, which TensorFlow reports as one of its own.
-
-    Raises:
-        InputError: no record, a damaged shard, or other records than `records` describes.
-        UsageError: a shard is missing.
     """
 
     def __init__(
@@ -64,13 +58,12 @@ class PretrainingInputs:
         masking: DynamicMasking | None = None,
     ):
         self._seed = seed
+        predictions = None if masking is None else masking.rules.predictions
         blocks = index_shards(
             shards,
             compression=records.compression,
             block_records=block_records,
-            measure=None
-            if packing == "off"
-            else measure_sequences(records, None if masking is None else masking.rules.predictions),
+            measure=None if packing == "off" else measure_sequences(records, predictions),
         )
         self.failure: InputError | None = None
         if not blocks:
@@ -116,7 +109,7 @@ class PretrainingInputs:
         return position if self.packing is None else position | {"rows": rows}
 
     def sequences_before(self, step: int) -> int:
-        """Sequences of all batches before a step; raise InputError for a damaged block."""
+        """Count sequences of all batches before a step; raise InputError for a damaged block."""
         position = self.position(step)
         epoch, order = position["epoch"], self._blocks_of(position["epoch"])
         whole = int(self._block_records[order[: position["block"]]].sum())
@@ -124,7 +117,7 @@ class PretrainingInputs:
         return epoch * self.record_count + whole + partial
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches from a step on, as of `parse_records` or `pack_features`."""
+        """Make endless batches from a step on, as of `parse_records` or `pack_features`."""
         position = self.position(first_step)
         blocks = len(self._block_rows)
         first = position["epoch"] * blocks + position["block"]
@@ -149,11 +142,9 @@ class PretrainingInputs:
             }
 
         def batch(rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            shapes = {name: [self.rows, *tensor.shape[1:]] for name, tensor in rows.items()}
             return source.batch(
-                {
-                    name: tf.ensure_shape(tensor, [self.rows, *tensor.shape[1:]])
-                    for name, tensor in rows.items()
-                }
+                {name: tf.ensure_shape(tensor, shapes[name]) for name, tensor in rows.items()}
             )
 
         return (

@@ -168,26 +168,22 @@ def budgeted_batches(
 ) -> list[np.ndarray]:
     """Partition all rows into int64 batches of similar padded size, the largest rows first.
 
-    Args:
-        sizes: int [rows]: tokens, or bytes where they are not tokenized yet.
-        budget: rows x padded size of a batch, unless a single row is larger.
-        multiple: padded sizes are multiples of this.
+    `sizes`, int [rows], are tokens, or bytes where they are not tokenized yet; a batch has at most
+    `budget` = rows x padded size, a multiple of `multiple`, unless a single row is larger.
     """
     order = np.argsort(-sizes, kind="stable")
     batches = []
     begin = 0
     while begin < len(order):
         padded = max(1, padded_length(sizes[order[begin : begin + 1]], multiple))
-        count = max(1, budget // padded)
-        if max_rows is not None:
-            count = min(count, max_rows)
-        batches.append(order[begin : begin + count])
-        begin += count
+        end = begin + min(max(1, budget // padded), max_rows or len(order))
+        batches.append(order[begin:end])
+        begin = end
     return batches
 
 
 def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
-    """Tokens of `budgeted_batches`, padding included."""
+    """Count tokens of `budgeted_batches`, padding included."""
     batches = budgeted_batches(lengths, budget=budget, multiple=multiple)
     return sum(len(chosen) * padded_length(lengths[chosen], multiple) for chosen in batches)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Sequence
 
@@ -30,7 +31,8 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
     every class keeps one in training. The class of a key is the first, in order of text, of its
     rows'.
     """
-    hashes = np.array([_hashed(key) for key in groups.keys], np.uint64)
+    digests = b"".join(_digest(key, _KEY) for key in groups.keys)
+    hashes = np.frombuffer(digests, "<u8").astype(np.uint64)
     names = groups.classes if groups.classes is not None else [""] * len(hashes)
     _, classes = np.unique(np.asarray(names, str), return_inverse=True)
     order = np.lexsort((classes, hashes))
@@ -65,11 +67,6 @@ def _add_lowest(
             missing -= rows_of_key[key]
 
 
-def _hashed(key: str) -> int:
-    digest = hashlib.blake2b(key.encode("utf-8"), digest_size=8, key=_KEY).digest()
-    return int.from_bytes(digest, "little")
-
-
 _FOLDS_KEY = b"folds"  # splits drawn elsewhere by hashes of the same texts are independent
 
 
@@ -82,10 +79,11 @@ def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
     by_class = collections.defaultdict(list)
     for key, name in class_of.items():
         by_class[name].append(key)
-    ordered = (key for name in sorted(by_class) for key in sorted(by_class[name], key=_digest))
+    by_digest = functools.partial(_digest, key=_FOLDS_KEY)
+    ordered = (text for name in sorted(by_class) for text in sorted(by_class[name], key=by_digest))
     fold_of = {key: number % folds for number, key in enumerate(ordered)}
     return np.array([fold_of[key] for key in groups.keys], np.int64)
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, key=_FOLDS_KEY).digest()
+def _digest(text: str, key: bytes) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=key).digest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
@@ -12,6 +14,9 @@ from bert_tf.data.text.host_wordpiece import CharacterTokenizer, Tokens
 OVERLAP = 4  # a window shares one of so many parts with the next
 _HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
 _SPECIALS, _SPECIALS_OF_PAIR = 2, 3
+
+# Ids, and of the part of each row the place of its first token and the number of tokens, int [rows]
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def pack_host_texts(
@@ -52,23 +57,24 @@ def pack_host_pairs(
 ) -> EncodedRows:
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
-    offsets = offsets_of(kept.sum(axis=1) + _SPECIALS_OF_PAIR)
-    seconds = offsets[:-1] + kept[:, 0] + _SPECIALS
-    ids = np.full(offsets[-1], tokenizer.sep_id, np.int32)
-    ids[offsets[:-1]] = tokenizer.cls_id
-    for tokens, begins, lengths_kept in (
-        (first, offsets[:-1] + 1, kept[:, 0]),
-        (second, seconds, kept[:, 1]),
-    ):
-        ids[flat_ranges(begins, lengths_kept)] = tokens.ids[
-            flat_ranges(tokens.offsets[:-1], lengths_kept)
-        ]
-    return EncodedRows(
-        ids=ids,
-        offsets=offsets,
-        second_starts=(seconds - offsets[:-1]).astype(np.int32),
-        lost_tokens=(lengths - kept).sum(axis=1),
+    rows = pair_rows(
+        (first.ids, first.offsets[:-1], kept[:, 0]),
+        (second.ids, second.offsets[:-1], kept[:, 1]),
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
     )
+    return dataclasses.replace(rows, lost_tokens=(lengths - kept).sum(axis=1))
+
+
+def pair_rows(first: Parts, second: Parts, *, cls_id: int, sep_id: int) -> EncodedRows:
+    """Build rows `[CLS] a [SEP] b [SEP]` of parts of tokens."""
+    seconds = first[2] + _SPECIALS
+    offsets = offsets_of(seconds + second[2] + 1)
+    ids = np.full(offsets[-1], sep_id, np.int32)
+    ids[offsets[:-1]] = cls_id
+    for place, (tokens, begins, lengths) in ((1, first), (seconds, second)):
+        ids[flat_ranges(offsets[:-1] + place, lengths)] = tokens[flat_ranges(begins, lengths)]
+    return EncodedRows(ids=ids, offsets=offsets, second_starts=seconds.astype(np.int32))
 
 
 def selected_tokens(tokens: Tokens, texts: np.ndarray) -> Tokens:
@@ -111,7 +117,7 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
 def between_specials(
     kept: np.ndarray, offsets: np.ndarray, tokenizer: CharacterTokenizer
 ) -> np.ndarray:
-    """[CLS] before and [SEP] after the tokens of each row."""
+    """Put [CLS] before and [SEP] after the tokens of each row."""
     ids = np.empty(offsets[-1], np.int32)
     is_kept = np.ones(len(ids), bool)
     firsts, lasts = offsets[:-1], offsets[1:] - 1

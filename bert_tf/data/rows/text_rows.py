@@ -13,7 +13,7 @@ from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import OVERLAP, head_length, pack_host_pairs, pack_host_texts
 from bert_tf.data.text.host_wordpiece import Tokens
-from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs, token_ranges
 
 _SPECIALS = 2
 _BATCH_TEXTS = 4096
@@ -58,9 +58,9 @@ def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
     head = head_length(capacity)
     starts, lengths = tokens.row_starts(), tokens.row_lengths()
     fits = lengths <= capacity
-    heads = _ranges(tokens, starts, tf.where(fits, lengths, head))
+    heads = token_ranges(tokens, starts, tf.where(fits, lengths, head))
     tail = tf.where(fits, tf.zeros_like(lengths), capacity - head)
-    return tf.concat([heads, _ranges(tokens, starts + lengths - tail, tail)], axis=1)
+    return tf.concat([heads, token_ranges(tokens, starts + lengths - tail, tail)], axis=1)
 
 
 def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
@@ -71,15 +71,8 @@ def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, t
     owners = tf.repeat(tf.range(tf.size(counts)), counts)
     number = tf.ragged.range(counts).flat_values  # of a window among those of its text
     first = tf.minimum(number * step, tf.gather(beyond_first, owners))
-    windows = _ranges(
-        tokens, tf.gather(starts, owners) + first, tf.gather(tf.minimum(lengths, capacity), owners)
-    )
-    return windows, owners
-
-
-def _ranges(tokens: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    positions = tf.ragged.range(starts, starts + lengths)
-    return tf.gather(tokens.flat_values, positions.with_row_splits_dtype(tokens.row_splits.dtype))
+    starts = tf.gather(starts, owners) + first
+    return token_ranges(tokens, starts, tf.gather(tf.minimum(lengths, capacity), owners)), owners
 
 
 def encode_texts(

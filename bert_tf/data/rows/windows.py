@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.host_rows import pair_rows
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
 NO_ANSWER_POSITION = 0  # of [CLS]
@@ -36,12 +37,7 @@ def context_windows(
 
     With room for 5 tokens and a stride of 3, a context of 9 tokens gives the windows 0-4, 3-7 and
     6-8. A stride greater than the room is taken as the room. An empty context has one empty window.
-
-    Args:
-        context_lengths: int [questions], tokens of each question's context.
-        question_lengths: int [questions], tokens of each question, already cut.
-        max_seq_length: tokens of a row; at least 4 more than the longest question.
-        doc_stride: tokens from the start of one window to the start of the next.
+    Lengths are tokens, int [questions]; rows have at least 4 more than the longest question.
     """
     capacities = max_seq_length - 3 - np.asarray(question_lengths, np.int64)
     question, start, length = cut_windows(context_lengths, capacities, stride=doc_stride)
@@ -51,9 +47,8 @@ def context_windows(
 def cut_windows(
     lengths: np.ndarray, capacities: np.ndarray, *, stride: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut sequences into overlapping windows that cover every token; see `context_windows`.
+    """Cut sequences, of int [sequences] tokens, into windows; see `context_windows`.
 
-    `lengths` and `capacities`, tokens of each sequence and of its windows, are int [sequences].
     Returns sequence, ascending, first token and number of tokens, int64 [windows] each.
     """
     lengths = np.asarray(lengths, np.int64)
@@ -75,20 +70,13 @@ def window_rows(
     sep_id: int,
 ) -> EncodedRows:
     """Build the row of every window; questions are already cut, `context_index` int [questions]."""
-    question_lengths = questions.lengths[windows.question]
-    offsets = offsets_of(question_lengths + windows.length + 3)
-    ids = np.full(offsets[-1], sep_id, np.int32)
-    begins = offsets[:-1]
-    ids[begins] = cls_id
-    ids[flat_ranges(begins + 1, question_lengths)] = questions.ids[
-        flat_ranges(questions.offsets[windows.question], question_lengths)
-    ]
+    question_begins = questions.offsets[windows.question]
     context_begins = contexts.offsets[context_index[windows.question]] + windows.start
-    ids[flat_ranges(begins + question_lengths + 2, windows.length)] = contexts.ids[
-        flat_ranges(context_begins, windows.length)
-    ]
-    return EncodedRows(
-        ids=ids, offsets=offsets, second_starts=(question_lengths + 2).astype(np.int32)
+    return pair_rows(
+        (questions.ids, question_begins, questions.lengths[windows.question]),
+        (contexts.ids, context_begins, windows.length),
+        cls_id=cls_id,
+        sep_id=sep_id,
     )
 
 
@@ -109,15 +97,12 @@ def answer_tokens(
         np.maximum.at(widths, context_index, np.asarray(ends, np.int64))
     bases = offsets_of(widths + 1)[:-1]
     base_of_token = np.repeat(bases, tokens_of)
-    first = np.searchsorted(
-        base_of_token + contexts.last_characters, bases[context_index] + starts, side="right"
+    first_places, last_places = (
+        base_of_token + places for places in (contexts.first_characters, contexts.last_characters)
     )
-    last = (
-        np.searchsorted(
-            base_of_token + contexts.first_characters, bases[context_index] + ends, side="left"
-        )
-        - 1
-    )
+    base = bases[context_index]
+    first = np.searchsorted(last_places, base + starts, side="right")
+    last = np.searchsorted(first_places, base + ends, side="left") - 1
     begins = contexts.offsets[context_index]
     first, last = np.maximum(first, begins) - begins, last - begins
     touched = (first <= last) & (first < tokens_of[context_index]) & (ends > starts)
@@ -139,7 +124,8 @@ def window_targets(
     last = last_tokens[windows.question] - windows.start
     inside = (first_tokens[windows.question] >= 0) & (first >= 0) & (last < windows.length)
     shift = question_lengths[windows.question] + 2
-    return (
-        np.where(inside, first + shift, NO_ANSWER_POSITION).astype(np.int32),
-        np.where(inside, last + shift, NO_ANSWER_POSITION).astype(np.int32),
+    start, end = (
+        np.where(inside, place + shift, NO_ANSWER_POSITION).astype(np.int32)
+        for place in (first, last)
     )
+    return start, end

@@ -32,7 +32,7 @@ CellKind = Literal["text", "value", "list"]
 
 
 def cell_text(value: Any) -> str:
-    """A cell as text: values as JSON writes them, but texts bare and nothing for null."""
+    """Write a cell as text: values as JSON writes them, but texts bare and nothing for null."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -45,7 +45,7 @@ def cell_text(value: Any) -> str:
 
 
 def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
-    """Texts of a row in several columns, or in one as a list or its text; else None."""
+    """Read texts of a row in several columns, or in one as a list or its text; else None."""
     if len(columns) > 1:
         return [cell_text(row.get(name)) for name in columns]
     value = row.get(columns[0])
@@ -58,7 +58,7 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
 
 
 def words_of(value: Any) -> list[str] | None:
-    """Words of a list, of its text, or of a text with blanks between them; else None."""
+    """Read words of a list, of its text, or of a text with blanks between them; else None."""
     if isinstance(value, str):
         listed = list_in_text(value) if value.lstrip().startswith(("[", "array(")) else None
         if listed is None and not value.lstrip().startswith("["):
@@ -117,13 +117,15 @@ _CALL = re.compile(
     re.DOTALL,
 )
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_ITEM = re.compile(rf"""(?:(?:np|numpy)\.\w+\()?({_QUOTED}|[^\s,'"()\[\]{{}}]+)\)?""", re.DOTALL)
-_BETWEEN = re.compile(r"\s*,\s*|\s+")
+# An item, and what is between it and the next one
+_ITEM = re.compile(
+    rf"""(?:(?:np|numpy)\.\w+\()?({_QUOTED}|[^\s,'"()\[\]{{}}]+)\)?(\s*,\s*|\s+|\Z)""", re.DOTALL
+)
 _WORDS = {"True": True, "False": False, "None": None, "nan": None}
 
 
 def list_in_text(text: str) -> list[Any] | None:
-    """The items of a list, tuple, set or array written as Python, NumPy or JSON; None otherwise.
+    """Parse the items of a list, tuple, set or array of Python, NumPy or JSON; else None.
 
     `["a", 1]`, `('a',)`, `{'a'}` and `array(['a'], dtype=object)` are lists; `[a, b]` is not.
     """
@@ -145,7 +147,7 @@ def list_in_text(text: str) -> list[Any] | None:
 
 
 def value_in_text(text: str) -> Any:
-    """Value that JSON or Python writes as a text, arrays as lists; else the text itself."""
+    """Parse a value that JSON or Python wrote, arrays as lists; else return the text itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -171,20 +173,12 @@ def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] 
     place = 0
     while place < len(inner):
         item = _ITEM.match(inner, place)
-        if item is None:
-            return None
-        value = _value(item[1])
-        if value is _NO_VALUE:
+        if item is None or (value := _value(item[1])) is _NO_VALUE:
             return None
         items.append(value)
+        if item[2]:
+            separators.add("," in item[2])
         place = item.end()
-        between = _BETWEEN.match(inner, place)
-        if between is None:
-            if place < len(inner):
-                return None
-            break
-        separators.add("," in between[0])
-        place = between.end()
     if len(separators) > 1 or (needs_commas and False in separators):
         return None
     return items if separators or may_be_single or not items else None
@@ -223,7 +217,7 @@ def check_columns(
 
 
 def export_hint(columns: Sequence[str]) -> str:
-    """Advice on exporting what Label Studio nests in one column; empty for other tables."""
+    """Advise how to export columns that Label Studio nests in one; empty for other tables."""
     if {"data", "annotations"}.issubset(columns):
         return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
     return ""

@@ -39,21 +39,15 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
     compression = compression_of(path)
     if compression is None:
         return stream
-    return cast(BinaryIO, _Members(stream, *_DECOMPRESSORS[compression]))
+    return cast(BinaryIO, PartStream(_members(stream, *_DECOMPRESSORS[compression])))
 
 
-class _Members(io.RawIOBase):
-    """Decompressed members; zeros after one are padding, as of tapes."""
+class PartStream(io.RawIOBase):
+    """A file of bytes that come in parts of any size, none of them empty."""
 
-    def __init__(
-        self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int, magic: bytes
-    ):
-        self._stream = stream
-        self._begin = decompressor
-        self._magic: bytes | None = magic  # None once there was a member
-        self._step_bytes = step_bytes
-        self._member: Any = None  # the one that is read; None between two
-        self._stored = self._pending = memoryview(b"")
+    def __init__(self, parts: Iterator[bytes]):
+        self._parts = parts
+        self._pending = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -67,47 +61,43 @@ class _Members(io.RawIOBase):
         return len(part)
 
     def _next(self, size: int) -> memoryview:
-        while not self._pending and self._is_more_stored():
-            self._pending = memoryview(self._decompress())
-        part, self._pending = self._pending[:size], self._pending[size:]
-        return part
+        pending = self._pending or memoryview(next(self._parts, b""))
+        self._pending = pending[size:]
+        return pending[:size]
 
-    def _is_more_stored(self) -> bool:
-        while not self._stored:
-            data = self._stream.read(READ_AHEAD_BYTES)
-            if not data:
-                break
-            self._stored = memoryview(data)
-            if self._member is None:
-                self._stored = memoryview(data.lstrip(b"\0"))
-        if not self._stored and self._member is not None:
-            raise OSError("the compressed data ends too early")
-        return bool(self._stored)
 
-    def _decompress(self) -> bytes:
-        if self._member is None:
-            self._member = self._begin()
-        step = self._stored[: self._step_bytes]
-        try:
-            data: bytes = self._member.decompress(step)
-        except (OSError, zlib.error, zstandard.ZstdError) as error:
-            raise OSError(self._cause(step, str(error))) from None
-        self._magic = None
-        used = len(step)
-        if self._member.eof:
-            used -= len(self._member.unused_data)
-            self._member = None
-        self._stored = self._stored[used:]
-        if self._member is None:
-            self._stored = memoryview(bytes(self._stored).lstrip(b"\0"))
-        return data
-
-    def _cause(self, step: memoryview, said: str) -> str:
-        if "ictionary" in said:
-            return "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
-        if self._magic is None or bytes(step[:4]).startswith(self._magic):
-            return said
-        return "it is not compressed as its name says; name it by its content"
+def _members(
+    stream: BinaryIO, begin: Callable[[], Any], step_bytes: int, magic: bytes
+) -> Iterator[bytes]:
+    """Yield the content of members; zeros after one are padding, as of tapes."""
+    member: Any = None  # the one that is read; None between two
+    is_first = True
+    while data := stream.read(READ_AHEAD_BYTES):
+        stored = memoryview(data)
+        while stored:
+            if member is None:
+                stored = memoryview(bytes(stored).lstrip(b"\0"))
+                if not stored:
+                    break
+                member = begin()
+            step = stored[:step_bytes]
+            try:
+                part: bytes = member.decompress(step)
+            except (OSError, zlib.error, zstandard.ZstdError) as error:
+                if "ictionary" in str(error):
+                    said = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
+                elif is_first and not bytes(step[:4]).startswith(magic):
+                    said = "it is not compressed as its name says; name it by its content"
+                else:
+                    said = str(error)
+                raise OSError(said) from None
+            is_first = False
+            stored = stored[len(step) - (len(member.unused_data) if member.eof else 0) :]
+            member = None if member.eof else member
+            if part:
+                yield part
+    if member is not None:
+        raise OSError("the compressed data ends too early")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def compression_of(path: str) -> str | None:
-    """Compression by a file name: `gzip`, `bz2`, `zstd` or None."""
+    """Tell the compression by a file name: `gzip`, `bz2`, `zstd` or None."""
     return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
@@ -37,17 +37,11 @@ def name_without_compression(path: str) -> str:
 
 
 def table_format_by_name(path: str) -> str | None:
-    """Format by a file name, compressed or not; None if the name is not that of a table."""
+    """Tell the format by a file name, compressed or not; None if it is not that of a table."""
     return TABLE_FORMATS.get(PurePosixPath(name_without_compression(path)).suffix)
 
 
 INVALID_UTF8 = "invalid UTF-8"
-
-
-def invalid_text(encoding: str) -> str:
-    """The reason for bytes that are not text of an encoding, as Python names it."""
-    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
-    return INVALID_UTF8 if is_utf8 else f"invalid {encoding}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,14 +53,13 @@ class TableDialect:
 
     @classmethod
     def of(cls, config: RowSection) -> TableDialect:
-        dialect = cls(
+        table = config if isinstance(config, TableSection) else TableSection
+        return cls(
             encoding=config.encoding,
             has_header=config.header,
             max_row_characters=config.max_row_characters,
+            max_table_megabytes=table.max_table_megabytes,
         )
-        if isinstance(config, TableSection):
-            return dataclasses.replace(dialect, max_table_megabytes=config.max_table_megabytes)
-        return dialect
 
     def check_has_names(self, path: str | Path, why: str) -> None:
         """Raise UsageError if `--no-header` was given for a format whose columns have names."""
@@ -75,7 +68,9 @@ class TableDialect:
 
     @property
     def invalid_text(self) -> str:
-        return invalid_text(self.encoding)
+        """The reason for bytes that are not text of the encoding."""
+        is_utf8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+        return INVALID_UTF8 if is_utf8 else f"invalid {self.encoding}"
 
 
 PLAIN = TableDialect()

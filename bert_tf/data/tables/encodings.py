@@ -23,7 +23,6 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (rb"PAR1\x15", "a Parquet file", "rename it to {name}.parquet"),
     (rb"SQLite format 3\0", "an SQLite database", "export its table as CSV"),
 )
-# What a zip archive holds says what it is.
 _ZIP_CONTENTS = (
     (b"xl/", "an Excel workbook", "save its sheet as CSV in UTF-8"),
     (b"word/", "a Word document", "save it as plain text"),
@@ -62,28 +61,18 @@ _CENTRAL = (
 )  # fmt: skip
 _BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "õäöüšž")
 _TURKISH = ("çğıöşüâîûi̇",)
-_ALPHABETS: tuple[tuple[str, tuple[str, ...]], ...] = (
+_ALPHABETS = (
     ("cp1252", _WESTERN),
     ("cp1250", _CENTRAL),
     ("cp1254", _TURKISH),
     ("cp1257", _BALTIC),
-    ("cp1251", (_CYRILLIC,)),
-    ("koi8-r", (_CYRILLIC,)),
-    ("koi8-u", (_CYRILLIC,)),
-    ("cp866", (_CYRILLIC,)),
-    ("iso-8859-5", (_CYRILLIC,)),
-    ("mac-cyrillic", (_CYRILLIC,)),
-    ("cp1253", (_GREEK,)),
-    ("iso-8859-7", (_GREEK,)),
-    ("cp1255", (_HEBREW,)),
-    ("iso-8859-8", (_HEBREW,)),
-    ("cp1256", (_ARABIC,)),
-    ("iso-8859-6", (_ARABIC,)),
+    ("cp1251 koi8-r koi8-u cp866 iso-8859-5 mac-cyrillic", (_CYRILLIC,)),
+    ("cp1253 iso-8859-7", (_GREEK,)),
+    ("cp1255 iso-8859-8", (_HEBREW,)),
+    ("cp1256 iso-8859-6", (_ARABIC,)),
     ("cp874", (_THAI,)),
     ("iso-8859-2", _CENTRAL),
-    ("mac-roman", _WESTERN),
-    ("cp850", _WESTERN),
-    ("cp437", _WESTERN),
+    ("mac-roman cp850 cp437", _WESTERN),
 )
 _LATIN = frozenset("".join((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH)))
 # The letters that make up three quarters of texts in these scripts. Two encodings may both make
@@ -99,7 +88,7 @@ _AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›�
 
 
 def file_kind(head: bytes) -> tuple[str, str] | None:
-    """Kind of a file that is not text, and advice with `{name}` for its name; None for text."""
+    """Tell the kind of a file that is not text, with advice about `{name}`; None for text."""
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
     for mark, kind, advice in _SIGNATURES:
@@ -167,10 +156,6 @@ def _level(encoding: str, first: int, last: int) -> frozenset[str]:
     return frozenset(code.decode(encoding, "ignore") for code in codes)
 
 
-def _is_kana(character: str) -> bool:
-    return "ぁ" <= character <= "ヿ"
-
-
 _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = (
     (("euc-kr", "cp949"), lambda: _level("euc-kr", 0xB0, 0xC9)),
     (("euc-jp",), lambda: _level("euc-jp", 0xA4, 0xD0)),
@@ -189,7 +174,7 @@ def _east_asian_encoding(lines: bytes) -> str | None:
             wide = [each for each in text if each >= "\u2e80" and not "\uff00" <= each <= "\uff60"]
             wide = [each for each in wide if not "\u3000" <= each <= "\u303f"]
             sound = sum(each in common() for each in wide)
-            kana = sum(map(_is_kana, wide))
+            kana = sum("ぁ" <= each <= "ヿ" for each in wide)
             is_japanese = name in ("euc-jp", "shift_jis", "cp932")
             others = sum(each >= "\x80" for each in text)
             if (
@@ -204,7 +189,7 @@ def _east_asian_encoding(lines: bytes) -> str | None:
 
 def _one_byte_encoding(lines: bytes) -> str | None:
     best, highest = None, 0.0
-    for name, alphabets in _ALPHABETS:
+    for name, alphabets in ((name, each) for names, each in _ALPHABETS for name in names.split()):
         text = _decoded(lines, name)
         if text is None:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,7 +78,7 @@ class Reject:
         return entry
 
     def json_line(self) -> bytes:
-        """A line of a rejects file; bytes of names that are not UTF-8 are escaped."""
+        """Write a line of a rejects file; bytes of names that are not UTF-8 are escaped."""
         line = json.dumps(self.as_dict(), ensure_ascii=False)
         return line.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -92,10 +93,21 @@ class Reject:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReasonSummary:
-    reason: str  # of all of them
-    count: int  # how many there are
-    first: Reject  # the first of them
-    remedy: str  # what to do about it; empty where that depends on the rows
+    count: int  # rejects for one reason
+    first: Reject  # of them
+
+    @property
+    def reason(self) -> str:
+        return self.first.reason
+
+    @functools.cached_property
+    def remedy(self) -> str:
+        """Advice, empty where it depends on the rows."""
+        if self.reason == INVALID_UTF8:
+            from bert_tf.data.tables.text_files import encoding_advice  # Arrow: help needs none
+
+            return encoding_advice(self.first.source)
+        return REMEDIES.get(self.reason, "")
 
     @property
     def brief(self) -> str:
@@ -126,18 +138,11 @@ class RejectTally:
         return self._counts.total()
 
     def summaries(self) -> list[ReasonSummary]:
-        return [
-            ReasonSummary(
-                reason=reason,
-                count=count,
-                first=self._first[reason],
-                remedy=_remedy(self._first[reason]),
-            )
-            for reason, count in self._counts.most_common()
-        ]
+        firsts = ((count, self._first[reason]) for reason, count in self._counts.most_common())
+        return [ReasonSummary(count=count, first=first) for count, first in firsts]
 
     def brief(self) -> str:
-        """The most frequent reasons in a line: `3 × not JSON, first at a.jsonl:7; 1 × …`."""
+        """List the most frequent reasons in a line: `3 × not JSON, first at a.jsonl:7; 1 × …`."""
         found = self.summaries()
         texts = [f"{summary.count:,} × {summary.brief}" for summary in found[:_REASONS_IN_BRIEF]]
         if more := len(found) - len(texts):
@@ -145,7 +150,9 @@ class RejectTally:
         return "; ".join(texts)
 
 
-class RowsWithRejects(Protocol):
+class LabeledRows(Protocol):
+    """The usable rows of a file, their number (`len`), and the rejects."""
+
     @property
     def source(self) -> str: ...
 
@@ -156,7 +163,7 @@ class RowsWithRejects(Protocol):
 
 
 @contextmanager
-def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
+def reasons_first(rows: LabeledRows) -> Iterator[None]:
     """Begin errors about the usable rows of a file with why its other rows were rejected.
 
     An `InputError` becomes RowsRejected if there are rejects; a UsageError stays one.
@@ -209,14 +216,6 @@ def nothing_usable(
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
-
-
-def _remedy(reject: Reject) -> str:
-    if reject.reason == INVALID_UTF8:
-        from bert_tf.data.tables.text_files import encoding_advice  # Arrow: help needs none
-
-        return encoding_advice(reject.source)
-    return REMEDIES.get(reject.reason, "")
 
 
 def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:

@@ -43,7 +43,8 @@ class ColumnSketch:
     @property
     def is_label(self) -> bool:
         is_value = self.kind == "text" or (self.kind == "number" and self.whole)
-        return is_value and self.words <= _MOST_WORDS_OF_LABEL and _are_few(self.distinct, self)
+        most = min(_MOST_LABELS, max(2, self.filled // 2), self.filled - 1)
+        return is_value and self.words <= _MOST_WORDS_OF_LABEL and 2 <= self.distinct <= most
 
     @property
     def is_quantity(self) -> bool:
@@ -65,25 +66,9 @@ class TableSketch:
     columns: tuple[ColumnSketch, ...]  # in its order
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
 
-    def column(
-        self,
-        key: str,
-        what: str,
-        *,
-        names: Sequence[str],
-        fits: Callable[[ColumnSketch], bool],
-        rank: Callable[[ColumnSketch], float],
-        taken: Iterable[str | None] = (),
-    ) -> str:
-        """Choose the column for a config key: the given one, else the likeliest, else UsageError.
-
-        Args:
-            what: the column is, for the message.
-            names: usual names in lower case, the likeliest first; they win over the rank.
-            rank: the lowest of the columns that fit is taken.
-            taken: columns already in use.
-        """
-        found = self.find(key, names=names, fits=fits, rank=rank, taken=taken)
+    def column(self, key: str, what: str, **choice: Any) -> str:
+        """Choose the column for a config key as `find`; raise UsageError without one."""
+        found = self.find(key, **choice)
         if found is None:
             raise self.missing(key, what)
         return found
@@ -97,7 +82,13 @@ class TableSketch:
         rank: Callable[[ColumnSketch], float] | None,
         taken: Iterable[str | None] = (),
     ) -> str | None:
-        """As `column`, or None; without a rank only by usual names."""
+        """Choose the column for a config key: the given one, else the likeliest, else None.
+
+        Args:
+            names: usual names in lower case, the likeliest first; they win over the rank.
+            rank: the lowest of the columns that fit is taken; None to choose only by names.
+            taken: columns already in use.
+        """
         if self.given.get(key) is not None:
             return str(self.given[key])
         others = set(taken)
@@ -175,8 +166,3 @@ def _separator(texts: list[str]) -> str | None:
         if several >= _SEPARATED_CELLS * len(texts) and is_few and words <= _MOST_WORDS_OF_LABEL:
             return separator
     return None
-
-
-def _are_few(distinct: int, column: ColumnSketch) -> bool:
-    most = min(_MOST_LABELS, max(2, column.filled // 2), column.filled - 1)
-    return 2 <= distinct <= most

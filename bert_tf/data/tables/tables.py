@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,11 +23,7 @@ from bert_tf.data.tables.dialect import (
     TableDialect,
     table_format_by_name,
 )
-from bert_tf.data.tables.formats.delimited import (
-    ParsedRow,
-    TableHeader,
-    read_delimited_rows,
-)
+from bert_tf.data.tables.formats.delimited import ParsedRow, TableHeader, read_delimited_rows
 from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
@@ -56,6 +52,20 @@ class TableBlock:
 
     def texts(self, column: str) -> list[str]:
         return [cell_text(row.get(column)) for row in self.rows]
+
+    def rejecting(self, source: str, faults: Mapping[int, tuple[str, str]]) -> Self:
+        """Move rows to the rejects, by the fault (reason and detail) of each row's index."""
+        if not faults:
+            return self
+        kept = [index for index in range(len(self.rows)) if index not in faults]
+        rejects = [Reject(source, self.lines[index], *fault) for index, fault in faults.items()]
+        return dataclasses.replace(
+            self,
+            rows=[self.rows[index] for index in kept],
+            raw_rows=[self.raw_rows[index] for index in kept],
+            lines=[self.lines[index] for index in kept],
+            rejects=[*self.rejects, *rejects],
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,7 +103,7 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """`csv`, `tsv`, `jsonl` or `parquet` by the file name; raise UsageError for another name."""
+    """Tell `csv`, `tsv`, `jsonl` or `parquet` by the file name; else raise UsageError."""
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; name the file to read in it")
@@ -106,8 +116,26 @@ def table_format(path: str | Path) -> str:
 
 
 def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
-    """Columns that the format itself names, as SQuAD JSON does; otherwise none."""
+    """List columns that the format itself names, as SQuAD JSON does; otherwise none."""
     return SQUAD_COLUMNS if is_squad_json(path, opener) else ()
+
+
+class NeededColumns(TypedDict, total=False):
+    """Columns that every row must have."""
+
+    text_columns: Sequence[str]  # hold text
+    value_columns: Sequence[str]  # hold a text, a number or a truth value
+    list_columns: Sequence[str]  # may hold a list, whose text is its JSON, a value, or nothing
+    allow_empty: bool  # keep rows in which a needed column is there but empty (or null)
+
+
+def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
+    columns: tuple[tuple[CellKind, Sequence[str]], ...] = (
+        ("text", needed.get("text_columns", ())),
+        ("value", needed.get("value_columns", ())),
+        ("list", needed.get("list_columns", ())),
+    )
+    return {name: kind for kind, names in columns for name in names}
 
 
 def read_table_blocks(
@@ -115,23 +143,16 @@ def read_table_blocks(
     *,
     dialect: TableDialect = PLAIN,
     block_rows: int = 8192,
-    text_columns: Sequence[str] = (),
-    value_columns: Sequence[str] = (),
-    list_columns: Sequence[str] = (),
-    allow_empty: bool = False,
     max_rows: int = 0,
     needed_only: bool = False,
     console: Console | None = None,
     opener: Opener = open_local,
+    **needed: Unpack[NeededColumns],
 ) -> Iterator[TableBlock]:
     """Read a table in blocks of rows, so that memory does not grow with the file.
 
     Args:
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
-        text_columns: columns that must hold text in every row.
-        value_columns: columns that must hold a text, a number or a truth value in every row.
-        list_columns: columns that may hold a list, whose text is its JSON, a value, or nothing.
-        allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
 
@@ -141,49 +162,40 @@ def read_table_blocks(
         UsageError: the file is missing, of an unknown format, or lacks a needed column; or
             `--no-header` was given for a format whose columns have names.
     """
-    kinds: tuple[tuple[Sequence[str], CellKind], ...] = (
-        (text_columns, "text"),
-        (value_columns, "value"),
-        (list_columns, "list"),
-    )
-    needed = {name: kind for columns_of_kind, kind in kinds for name in columns_of_kind}
+    kinds = _kinds(needed)
     header: TableHeader | None = None
-    columns: tuple[str, ...] = ()
-    parsed: Iterator[TableHeader | ParsedRow]
-    match table_format(path):
-        case "csv" | "tsv" as name:
-            parsed = read_delimited_rows(
-                path, dialect, has_quotes=name == "csv", console=console, opener=opener
+    rows: Iterator[ParsedRow]
+    match format_name := table_format(path):
+        case "csv" | "tsv":
+            parsed: Iterator[Any] = read_delimited_rows(
+                path, dialect, has_quotes=format_name == "csv", console=console, opener=opener
             )
+            header = next(parsed)
+            columns, rows = header.columns, parsed
         case "parquet":
             columns = tuple(parquet_schema(str(path), dialect, opener).names)
-            check_columns(path, None, columns, needed)
-            read = tuple(needed) if needed_only else columns
-            parsed = read_parquet_rows(path, dialect, opener, columns=read, needed=needed)
+            read = tuple(kinds) if needed_only else columns
+            rows = read_parquet_rows(path, dialect, opener, columns=read, needed=kinds)
         case _:
             is_squad = is_squad_json(path, opener)
-            objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
-            first = _first_rows(objects)
-            columns = _object_keys(first)
-            if columns:
-                check_columns(path, None, columns, needed)
-            parsed = itertools.chain(first, objects)
-    usable = False
-    tally = RejectTally()
-    for parsed_rows in _row_ranges(parsed, block_rows, max_rows):
-        if isinstance(parsed_rows, TableHeader):
-            header, columns = parsed_rows, parsed_rows.columns
-            check_columns(path, header, columns, needed)
-            continue
-        if not columns and (columns := _object_keys(parsed_rows)):  # after rejects only
-            check_columns(path, None, columns, needed)
-        block = _checked_block(
-            path, header, columns, parsed_rows, needed=needed, allow_empty=allow_empty
+            rows = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
+            first = _taken(rows, _ROWS_WITH_KEYS)
+            columns, rows = _object_keys(first), itertools.chain(first, rows)
+    if columns or format_name != "jsonl":  # JSON lines may begin with rejects only
+        check_columns(path, header, columns, kinds)
+    is_usable, tally = False, RejectTally()
+    limited = itertools.islice(rows, max_rows or None)
+    while parsed_rows := _taken(limited, block_rows):
+        if not columns and (columns := _object_keys(parsed_rows)):
+            check_columns(path, None, columns, kinds)
+        block = TableBlock(
+            header=header, columns=columns, rows=[], raw_rows=[], lines=[], rejects=[]
         )
-        usable = usable or bool(block.rows)
+        _fill(block, parsed_rows, str(path), kinds, allow_empty=needed.get("allow_empty", False))
+        is_usable = is_usable or bool(block.rows)
         tally.add(block.rejects)
         yield block
-    if usable:
+    if is_usable:
         return
     if not tally.total:
         error = NoRowsError(f"{path}: names columns but has no rows; add some")
@@ -196,75 +208,41 @@ def read_table(
     path: str | Path,
     *,
     dialect: TableDialect = PLAIN,
-    text_columns: Sequence[str] = (),
-    value_columns: Sequence[str] = (),
-    list_columns: Sequence[str] = (),
-    allow_empty: bool = False,
     max_rows: int = 0,
     console: Console | None = None,
+    **needed: Unpack[NeededColumns],
 ) -> Table:
     """Read the needed columns of a whole file; arguments and errors as of `read_table_blocks`.
 
     InputError is raised also for rows of more than `dialect.max_table_megabytes`.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
-    names = (*text_columns, *value_columns, *list_columns)
-    columns: dict[str, list[str]] = {name: [] for name in names}
+    columns: dict[str, list[str]] = {name: [] for name in _kinds(needed)}
     lines: list[int] = []
     rejects: list[Reject] = []
-    blocks = read_table_blocks(
-        path,
-        dialect=dialect,
-        text_columns=text_columns,
-        value_columns=value_columns,
-        list_columns=list_columns,
-        allow_empty=allow_empty,
-        max_rows=max_rows,
-        needed_only=True,
-        console=console,
-    )
     with keeping_rejects(rejects):
-        for block in blocks:
-            for name in names:
+        for block in read_table_blocks(
+            path, dialect=dialect, max_rows=max_rows, needed_only=True, console=console, **needed
+        ):
+            for name, cells in columns.items():
                 texts = block.texts(name)
                 budget.add(0, texts)
-                columns[name].extend(texts)
+                cells.extend(texts)
             budget.add(block.rows_in, ())
             lines.extend(block.lines)
             rejects.extend(block.rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
 
 
-def _row_ranges(
-    parsed: Iterator[TableHeader | ParsedRow], block_rows: int, max_rows: int
-) -> Iterator[TableHeader | list[ParsedRow]]:
-    parsed_rows: list[ParsedRow] = []
-    rows = characters = 0
-    for row in parsed:
-        if isinstance(row, TableHeader):
-            yield row
-            continue
-        parsed_rows.append(row)
-        rows += 1
-        characters += len(row[1])
-        if rows == max_rows:
-            break
-        if len(parsed_rows) == block_rows or characters >= _MOST_CHARACTERS:
-            yield parsed_rows
-            parsed_rows, characters = [], 0
-    if parsed_rows:
-        yield parsed_rows
-
-
-def _first_rows(rows: Iterator[ParsedRow]) -> list[ParsedRow]:
-    first = []
-    characters = 0
+def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:
+    """Take the next rows: so many, or fewer where they are long."""
+    taken, characters = [], 0
     for row in rows:
-        first.append(row)
+        taken.append(row)
         characters += len(row[1])
-        if len(first) == _ROWS_WITH_KEYS or characters >= _MOST_CHARACTERS:
+        if len(taken) == most or characters >= _MOST_CHARACTERS:
             break
-    return first
+    return taken
 
 
 def _object_keys(parsed_rows: list[ParsedRow]) -> tuple[str, ...]:
@@ -275,29 +253,24 @@ def _object_keys(parsed_rows: list[ParsedRow]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _checked_block(
-    path: str | Path,
-    header: TableHeader | None,
-    columns: tuple[str, ...],
+def _fill(
+    block: TableBlock,
     parsed_rows: list[ParsedRow],
+    source: str,
+    kinds: dict[str, CellKind],
     *,
-    needed: dict[str, CellKind],
     allow_empty: bool,
-) -> TableBlock:
-    rows, raw_rows, lines, rejects = [], [], [], []
+) -> None:
     for line, raw, row in parsed_rows:
         if isinstance(row, Reject):
-            rejects.append(row)
+            block.rejects.append(row)
             continue
-        for name, kind in needed.items():
+        for name, kind in kinds.items():
             fault = cell_fault(row, name, kind=kind, allow_empty=allow_empty)
             if fault:
-                rejects.append(Reject(str(path), line, *fault))
+                block.rejects.append(Reject(source, line, *fault))
                 break
         else:
-            rows.append(row)
-            raw_rows.append(raw)
-            lines.append(line)
-    return TableBlock(
-        header=header, columns=columns, rows=rows, raw_rows=raw_rows, lines=lines, rejects=rejects
-    )
+            block.rows.append(row)
+            block.raw_rows.append(raw)
+            block.lines.append(line)

@@ -11,11 +11,11 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.base.files import check_lfs_pointer
-from bert_tf.data.tables.compression import uncompressed
+from bert_tf.data.tables.compression import PartStream, uncompressed
 from bert_tf.data.tables.dialect import compression_of, table_format_by_name
 from bert_tf.data.tables.encodings import (
     control_count,
@@ -64,37 +64,20 @@ def open_text(
     """Open a text file, compressed by its name or plain, without its byte-order mark.
 
     Bytes that are not of the encoding become lone surrogates, see `has_surrogates`, so that one
-    bad line does not end the reading of a file. Line ends are kept.
-
-    Raises:
-        UsageError: the file is missing, or a folder.
-        InputError: the file is not text, or of another encoding by its byte-order mark, or while
-            reading: no text of this encoding at all, damaged compression, or failing storage.
+    bad line does not end the reading of a file. Line ends are kept. Raises UsageError if the file
+    is missing or a folder, InputError if it is not text or of another encoding by its byte-order
+    mark, or while reading: no text of this encoding, damaged compression, or failing storage.
     """
     with (
         open_utf8(path, encoding=encoding, opener=opener) as file,
-        io.BufferedReader(_Utf8Stream(file.read), _BUFFER_BYTES) as buffered,
+        io.BufferedReader(
+            PartStream(iter(lambda: file.read(_BUFFER_BYTES), b"")), _BUFFER_BYTES
+        ) as buffered,
         io.TextIOWrapper(
             buffered, encoding="utf-8", errors="surrogateescape", newline=newline
         ) as text,
     ):
         yield text
-
-
-class _Utf8Stream(io.RawIOBase):
-    def __init__(self, read: Callable[[int], bytes]):
-        self._read = read
-        self._pending = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._pending or self._read(len(buffer))
-        count = min(len(data), len(buffer))
-        buffer[:count] = data[:count]
-        self._pending = data[count:]
-        return count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,11 +177,11 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
     name = codecs.lookup(encoding).name
     marked = next((MARKS[mark] for mark in MARKS if first_bytes.startswith(mark)), None)
     is_utf8 = name in ("utf-8", "utf-8-sig")
+    if is_utf8 and marked in (None, "utf-8"):
+        return "utf-8-sig"
     if marked is None:
-        return "utf-8-sig" if is_utf8 else name
+        return name
     if marked == "utf-8":
-        if is_utf8:
-            return "utf-8-sig"
         raise InputError(
             f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
         )
@@ -228,12 +211,11 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
         raise InputError(
             f"{path}: is {found[:6].upper()} without a byte-order mark; give --encoding {found}"
         )
-    if not is_odd:
-        return
-    raise InputError(
-        f"{path}: is no text, {control_count(sample):,} of its first {len(sample):,} bytes are NUL "
-        "or other control characters; leave it out, or replace them"
-    )
+    if is_odd:
+        raise InputError(
+            f"{path}: is no text, {control_count(sample):,} of its first {len(sample):,} bytes are "
+            "NUL or other control characters; leave it out, or replace them"
+        )
 
 
 def _is_wide(encoding: str) -> bool:
@@ -273,15 +255,12 @@ def file_encoding(path: str | Path) -> str | None:
     """
     if table_format_by_name(str(path)) == "parquet":
         return "utf-8"
-    with open_local(str(path)) as stored:
-        try:
-            return _encoding(uncompressed(stored, str(path)), str(path))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read to its end ({error})") from None
+    with _open_bytes(path, open_local) as buffered:
+        return _encoding(buffered, str(path))
 
 
-def _encoding(stream: BinaryIO, path: str) -> str | None:
-    step = _step(stream)
+def _encoding(stream: io.BufferedReader, path: str) -> str | None:
+    step = stream.read(_STEP_BYTES)
     if not step.strip():
         raise InputError(f"{path}: is empty; there is nothing to look at")
     if step.startswith(tuple(MARKS)):
@@ -297,7 +276,7 @@ def _encoding(stream: BinaryIO, path: str) -> str | None:
     rest, valid, invalid = b"", 0, list[bytes]()
     for _ in range(_MOST_STEPS):
         *lines, rest = (rest + step).split(b"\n")
-        step = _step(stream)
+        step = stream.read(_STEP_BYTES)
         for line in lines if step else [*lines, rest]:
             if not line.isascii():
                 is_sound = is_utf8(line + b"\n")  # no character may be cut
@@ -311,17 +290,8 @@ def _encoding(stream: BinaryIO, path: str) -> str | None:
     return likely_encoding(guessed_from) or wide_encoding(sample)
 
 
-def _step(stream: BinaryIO) -> bytes:
-    parts = []
-    missing = _STEP_BYTES
-    while missing and (part := stream.read(missing)):
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
-
-
 def encoding_advice(path: str) -> str:
-    """Advice on lines of a file that are not UTF-8; it never fails."""
+    """Advise on lines of a file that are not UTF-8; never fail."""
     if table_format_by_name(path) == "parquet":
         return "write its texts as UTF-8"
     try:

@@ -76,58 +76,53 @@ def read_conll_sentences(
 
     Words have as many columns as most of the first lines, separated by tabs if those have any,
     otherwise by blanks. Lines of `-DOCSTART-` are left out, and comments: lines that begin with `#`
-    and, but in CoNLL-U, have another number of columns than words have.
+    and, but in CoNLL-U, have another number of columns than words have. Raises UsageError if the
+    file is missing or has no such column, InputError if it cannot be read.
 
     Args:
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
         has_tags: whether a column of tags must follow; where there is none, each tag is its word.
-
-    Raises:
-        UsageError: the file is missing, or has no such column.
-        InputError: it cannot be read.
     """
     is_conll_u = name_without_compression(str(path)).endswith(_CONLL_U)
     default_word, default_tag = (2, 4) if is_conll_u else (1, None)
-    columns = _Columns(
-        path,
-        word_column or default_word,
-        (tag_column or default_tag) if has_tags else None,
-        least=_LEAST_COLUMNS if has_tags else 1,
-    )
-    sentences = _Sentences(columns)
+    word, tag = word_column or default_word, (tag_column or default_tag) if has_tags else None
+    least = _LEAST_COLUMNS if has_tags else 1
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         lines = bounded_lines(stream, dialect.max_row_characters)
         first = list(itertools.islice(lines, _FIRST_LINES))
-        columns.begin([line for line in first if not isinstance(line, CutLine)])
+        count, separator = _columns_of(first, least)
+        for flag, column in (("tokens", word), ("tag", tag or 1)):
+            if 0 < count < column:
+                raise UsageError(
+                    f"--{flag}-column {column}: the lines of {path} have {count} columns"
+                )
+        sentences = _Sentences(separator or " ")
         for number, line in enumerate(itertools.chain(first, lines), start=1):
             is_document = _begins_document(line)
             if is_document:
                 yield from sentences.ended()
             sentences.keep(line)
+            text = line.rstrip("\r\n")
             if isinstance(line, CutLine):
                 reject = too_long(path, number, dialect)
                 sentences.spoil(number, reject.reason, reject.detail)
                 continue
-            text = line.rstrip("\r\n")
             if not text.strip():
                 yield from sentences.ended()
                 continue
-            if is_document:
-                continue
-            cells = columns.split(text)
-            if text.startswith("#") and (is_conll_u or columns.is_comment(cells)):
-                continue
-            if is_conll_u and _NOT_A_WORD.fullmatch(cells[0]):
+            cells = text.split(separator)
+            is_comment = text.startswith("#") and (is_conll_u or len(cells) != count)
+            if is_document or is_comment or (is_conll_u and _NOT_A_WORD.fullmatch(cells[0])):
                 continue
             if has_surrogates(text):
                 sentences.spoil(number, dialect.invalid_text)
-                continue
-            fault = columns.fault(cells)
-            if fault is not None:
-                sentences.spoil(number, *fault)
-                continue
-            sentences.add(number, *columns.word_and_tag(cells))
+            elif len(cells) != count:
+                needed = count or f"at least {least}"
+                found = f"{len(cells)} where a word has {needed}"
+                sentences.spoil(number, "wrong number of columns", found)
+            else:
+                sentences.add(number, cells[word - 1], cells[(tag or count) - 1])
     yield from sentences.last()
 
 
@@ -135,62 +130,29 @@ def _begins_document(line: str) -> bool:
     return line.startswith(_DOCUMENT_START) and line.split(maxsplit=1)[0] == _DOCUMENT_START
 
 
-class _Columns:
-    def __init__(self, path: str | Path, word: int, tag: int | None, *, least: int):
-        self._path = path
-        self._word = word
-        self._tag = tag
-        self._least = least
-        self._count = 0
-        self._has_tabs = False
+def _columns_of(lines: Iterable[str], least: int) -> tuple[int, str | None]:
+    """Count the columns of words, and tell a tab from blanks (None), which separate them.
 
-    @property
-    def separator(self) -> str:
-        return "\t" if self._has_tabs else " "
-
-    def split(self, text: str) -> list[str]:
-        return text.split("\t") if self._has_tabs else text.split()
-
-    def is_comment(self, cells: list[str]) -> bool:
-        return len(cells) != self._count
-
-    def fault(self, cells: list[str]) -> tuple[str, str] | None:
-        if len(cells) == self._count:
-            return None
-        needed = self._count or f"at least {self._least}"
-        return "wrong number of columns", f"{len(cells)} where a word has {needed}"
-
-    def begin(self, lines: Iterable[str]) -> None:
-        """Count the columns of words; comments only count where there is nothing else."""
-        forms: list[Counter[tuple[int, bool]]] = [Counter(), Counter()]
-        for line in lines:
-            text = line.rstrip("\r\n")
-            if not text.strip() or _begins_document(line):
-                continue
-            has_tabs = "\t" in text
-            count = len(text.split("\t") if has_tabs else text.split())
-            if count >= self._least:
-                forms[text.startswith("#")][count, has_tabs] += 1
-        most = (forms[0] or forms[1]).most_common(1)
-        if not most:
-            return
-        self._count, self._has_tabs = most[0][0]
-        for flag, number in (("tokens", self._word), ("tag", self._tag or 1)):
-            if number > self._count:
-                raise UsageError(
-                    f"--{flag}-column {number}: the lines of {self._path} have "
-                    f"{self._count} columns"
-                )
-
-    def word_and_tag(self, cells: list[str]) -> tuple[str, str]:
-        return cells[self._word - 1], cells[(self._tag or self._count) - 1]
+    Comments only count where there is nothing else.
+    """
+    forms: list[Counter[tuple[int, str | None]]] = [Counter(), Counter()]
+    for line in lines:
+        text = line.rstrip("\r\n")
+        if isinstance(line, CutLine) or not text.strip() or _begins_document(line):
+            continue
+        separator = "\t" if "\t" in text else None
+        count = len(text.split(separator))
+        if count >= least:
+            forms[text.startswith("#")][count, separator] += 1
+    most = (forms[0] or forms[1]).most_common(1)
+    return most[0][0] if most else (0, None)
 
 
 class _Sentences:
     """Lines since the end of the last sentence; a sentence comes when the next one ends."""
 
-    def __init__(self, columns: _Columns) -> None:
-        self._columns = columns
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
         self._waiting: ConllSentence | None = None
         self._now = ConllSentence(first_line=1)
 
@@ -213,7 +175,7 @@ class _Sentences:
             return
         if self._waiting is not None:
             yield self._waiting
-        self._now.separator = self._columns.separator
+        self._now.separator = self._separator
         self._waiting = self._now
         self._now = ConllSentence(first_line=self._now.first_line + len(self._now.source))
 
@@ -258,7 +220,9 @@ def read_word_blocks(
         console=console,
         opener=opener,
     ):
-        yield _usable(path, block, column)
+        faults = (_words_fault(row.get(column), column) for row in block.rows)
+        found = {index: fault for index, fault in enumerate(faults) if fault is not None}
+        yield block.rejecting(path, found)
 
 
 def row_words(block: TableBlock, column: str) -> list[list[str]]:
@@ -286,24 +250,6 @@ def with_tags(raw: str, tags: Sequence[str]) -> str:
 def tag_separator(raw: str) -> str:
     separator: str = json.loads(raw)[0][-1]
     return separator
-
-
-def _usable(path: str, block: TableBlock, column: str) -> TableBlock:
-    faults: dict[int, Reject] = {}
-    for index, row in enumerate(block.rows):
-        fault = _words_fault(row.get(column), column)
-        if fault is not None:
-            faults[index] = Reject(path, block.lines[index], *fault)
-    if not faults:
-        return block
-    kept = [index for index in range(len(block.rows)) if index not in faults]
-    return dataclasses.replace(
-        block,
-        rows=[block.rows[index] for index in kept],
-        raw_rows=[block.raw_rows[index] for index in kept],
-        lines=[block.lines[index] for index in kept],
-        rejects=[*block.rejects, *faults.values()],
-    )
 
 
 def _words_fault(value: object, column: str) -> tuple[str, str] | None:

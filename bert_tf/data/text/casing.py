@@ -37,10 +37,8 @@ class Casing:
 
 
 def vocabulary_casing(vocab: Sequence[str]) -> Casing:
-    """Decide whether a vocabulary is cased.
-
-    It is if at least a tenth of the entries with letters hold a capital, or if capital letters are
-    entries of their own, as all letters of the text are that a vocabulary was learned from.
+    """Decide whether a vocabulary is cased: at least a tenth of the entries with letters hold a
+    capital, or capital letters are entries of their own, as all letters of the learned text are.
     """
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]
@@ -56,11 +54,8 @@ def vocabulary_casing(vocab: Sequence[str]) -> Casing:
     return Casing(
         is_cased=is_cased,
         has_accents=any(map(_has_accent, pieces)),
-        reason=(
-            f"{len(capitals):,} of {quantity(len(with_letters), 'entry')} with letters {verb} "
-            "capitals"
-        )
-        + (f": {named}" if capitals and not is_cased else ""),
+        reason=f"{len(capitals):,} of {quantity(len(with_letters), 'entry')} with letters {verb} "
+        "capitals" + (f": {named}" if capitals and not is_cased else ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -29,8 +30,8 @@ class TokenizedTexts:
 
 
 class CharacterTokenizer(Protocol):
-    cls_id: int  # ids of [CLS] and [SEP]
-    sep_id: int  # ids of [CLS] and [SEP]
+    cls_id: int  # id of [CLS]
+    sep_id: int  # id of [SEP]
 
     @property
     def vocab(self) -> Sequence[str]: ...
@@ -44,8 +45,7 @@ def characters_at_bytes(
 ) -> np.ndarray:
     """Turn byte offsets into UTF-8 texts into character (code point) offsets, int64 [n].
 
-    `owners`, int [n], ascending, are the texts of the offsets, which begin a character or end
-    their text.
+    Offsets begin a character or end their text; `owners`, int [n], are their texts, ascending.
     """
     flat = np.frombuffer(b"".join(texts), np.uint8)
     characters_before = offsets_of((flat & 0xC0) != 0x80)
@@ -64,21 +64,9 @@ _ASCII_PUNCTUATION = frozenset(
     for code in range(begin, end)
 )
 # Punctuation of Unicode 15 and 16, which tensorflow_text knows and Python 3.11 and 3.12 do not.
-_LATER_PUNCTUATION = frozenset(
-    chr(code)
-    for begin, end in (
-        (0x1B4E, 0x1B4F),
-        (0x1B7F, 0x1B7F),
-        (0x10D6E, 0x10D6E),
-        (0x113D4, 0x113D5),
-        (0x113D7, 0x113D8),
-        (0x11B00, 0x11B09),
-        (0x11BE1, 0x11BE1),
-        (0x11F43, 0x11F4F),
-        (0x16D6D, 0x16D6F),
-        (0x1E5FF, 0x1E5FF),
-    )
-    for code in range(begin, end + 1)
+_LATER_PUNCTUATION = re.compile(
+    "[\u1b4e\u1b4f\u1b7f\U00010d6e\U000113d4\U000113d5\U000113d7\U000113d8\U00011b00-\U00011b09"
+    "\U00011be1\U00011f43-\U00011f4f\U00016d6d-\U00016d6f\U0001e5ff]"
 )
 
 
@@ -166,13 +154,11 @@ class HostTokenizer:
     def _remembered(self, word: str) -> tuple[int, ...]:
         if len(self._ids_of_word) >= _MOST_WORDS:
             self._ids_of_word.clear()
-        found = self._ids_of_word[word] = self._cut(word)
+        pieces: list[int] = []
+        if len(word.encode()) <= MAX_BYTES_PER_WORD:
+            pieces = longest_match(word, self._ids, longest=self._longest)
+        found = self._ids_of_word[word] = tuple(pieces) or (self.unk_id,)
         return found
-
-    def _cut(self, word: str) -> tuple[int, ...]:
-        if len(word.encode()) > MAX_BYTES_PER_WORD:
-            return (self.unk_id,)
-        return tuple(longest_match(word, self._ids, longest=self._longest)) or (self.unk_id,)
 
 
 def _code_points(text: str) -> np.ndarray:
@@ -180,7 +166,7 @@ def _code_points(text: str) -> np.ndarray:
 
 
 def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[int]:
-    """Ids of the longest entries that a word or `##` continuation is made of, or []."""
+    """Find ids of the longest entries that a word or `##` continuation is made of, or []."""
     prefix = CONTINUATION if word.startswith(CONTINUATION) else ""
     begin, found = len(prefix), []
     while begin < len(word):
@@ -215,6 +201,6 @@ class _Characters(dict[int, str]):
 
 
 def is_word_alone(character: str) -> bool:
-    if character in _ASCII_PUNCTUATION or character in _LATER_PUNCTUATION:
+    if character in _ASCII_PUNCTUATION or _LATER_PUNCTUATION.fullmatch(character):
         return True
     return unicodedata.category(character).startswith("P") or is_ideograph(character)

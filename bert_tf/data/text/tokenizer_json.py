@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.data.text.casing import Lowercase, lowercase_of
-from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, check_specials
 
 _UNK, _CLS, _SEP = "[UNK]", "[CLS]", "[SEP]"
 # BERT's values, which are also those of a file that leaves a key out.
@@ -19,7 +19,6 @@ _MODEL = {
     "continuing_subword_prefix": CONTINUATION,
     "max_input_chars_per_word": 100,
 }
-_CURE = "the model can be used only if you change that, and accept the difference"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,19 +40,18 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
 
 
 def _only_step(part: Any, steps: str) -> Any:
-    while (
-        isinstance(part, dict)
-        and part.get("type") == "Sequence"
-        and isinstance(part.get(steps), list)
-        and len(part[steps]) == 1
-    ):
-        part = part[steps][0]
+    while isinstance(part, dict) and part.get("type") == "Sequence":
+        inner = part.get(steps)
+        if not isinstance(inner, list) or len(inner) != 1:
+            break
+        part = inner[0]
     return part
 
 
-def _unsupported(path: Path, part: str, value: Any) -> UsageError:
+def unsupported(path: Path, part: str, value: Any) -> UsageError:
     return UsageError(
-        f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; {_CURE}"
+        f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; "
+        "the model can be used only if you change that, and accept the difference"
     )
 
 
@@ -76,39 +74,35 @@ def _read_model(path: Path, model: Any) -> list[str]:
         raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(kind)}")
     for key, expected in _MODEL.items():
         if model.get(key, expected) != expected:
-            raise _unsupported(path, f"model.{key}", model[key])
+            raise unsupported(path, f"model.{key}", model[key])
     ids: dict[str, Any] = model["vocab"]
     if not all(type(number) is int for number in ids.values()):
         raise InputError(f"{path}: damaged; expected a number for every entry")
     vocab = sorted(ids, key=lambda piece: ids[piece])
     if [ids[piece] for piece in vocab] != list(range(len(vocab))):
         raise UsageError(f"{path}: ids must run from 0 to {len(vocab) - 1}, each once")
-    missing = [piece for piece in SPECIAL_TOKENS if piece not in ids]
-    if missing:
-        raise UsageError(
-            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_TOKENS)}"
-        )
+    check_specials(path, ids)
     return vocab
 
 
 def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
     if not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer":
-        raise _unsupported(path, "normalizer", normalizer)
+        raise unsupported(path, "normalizer", normalizer)
     for key, expected in _NORMALIZER.items():
         if normalizer.get(key, expected) is not expected:
-            raise _unsupported(path, f"normalizer.{key}", normalizer[key])
+            raise unsupported(path, f"normalizer.{key}", normalizer[key])
     lowercase = normalizer.get("lowercase")
     if not isinstance(lowercase, bool):
-        raise _unsupported(path, "normalizer.lowercase", lowercase)
+        raise unsupported(path, "normalizer.lowercase", lowercase)
     strips = normalizer.get("strip_accents")
     if strips is True and not lowercase:
-        raise _unsupported(path, "normalizer.strip_accents", strips)
+        raise unsupported(path, "normalizer.strip_accents", strips)
     return lowercase_of(lowercase, lowercase and strips is False)
 
 
 def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:
     if not isinstance(pre_tokenizer, dict) or pre_tokenizer.get("type") != "BertPreTokenizer":
-        raise _unsupported(path, "pre_tokenizer", pre_tokenizer)
+        raise unsupported(path, "pre_tokenizer", pre_tokenizer)
 
 
 def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, int]:
@@ -122,7 +116,7 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
             raise InputError(f"{path}: damaged; expected a list of added tokens")
         content, number = token["content"], token["id"]
         if number < len(vocab) and vocab[number] != content:
-            raise _unsupported(path, f"the id of the added token {content}", number)
+            raise unsupported(path, f"the id of the added token {content}", number)
         if content not in SPECIAL_TOKENS:
             added[content] = number
     return added
@@ -130,29 +124,14 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
     ids = {piece: vocab.index(piece) for piece in (_CLS, _SEP)}
-    cls, sep = _special(_CLS, 0), _special(_SEP, 0)
-    single = [cls, _sequence("A", 0), sep]
-    template = {
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, _sequence("B", 1), _special(_SEP, 1)],
-    }
+    parts = [("SpecialToken", _CLS, 0), ("Sequence", "A", 0), ("SpecialToken", _SEP, 0)]
+    parts += [("Sequence", "B", 1), ("SpecialToken", _SEP, 1)]
+    pair = [{kind: {"id": name, "type_id": segment}} for kind, name, segment in parts]
+    template: dict[str, Any] = {"type": "TemplateProcessing", "single": pair[:3], "pair": pair}
     bert = {"type": "BertProcessing", "cls": [_CLS, ids[_CLS]], "sep": [_SEP, ids[_SEP]]}
-    if isinstance(processor, dict):
-        if processor == bert:
-            return
-        named = processor.get("special_tokens")
-        if {key: processor.get(key) for key in template} == template and named == {
-            piece: {"id": piece, "ids": [number], "tokens": [piece]}
-            for piece, number in ids.items()
-        }:
-            return
-    raise _unsupported(path, "post_processor", processor)
-
-
-def _special(piece: str, segment: int) -> dict[str, Any]:
-    return {"SpecialToken": {"id": piece, "type_id": segment}}
-
-
-def _sequence(name: str, segment: int) -> dict[str, Any]:
-    return {"Sequence": {"id": name, "type_id": segment}}
+    template["special_tokens"] = {
+        piece: {"id": piece, "ids": [number], "tokens": [piece]} for piece, number in ids.items()
+    }
+    given = processor if isinstance(processor, dict) else {}
+    if given != bert and {key: given.get(key) for key in template} != template:
+        raise unsupported(path, "post_processor", processor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
@@ -19,20 +20,17 @@ def read_vocab(path: str | Path) -> list[str]:
     """
     path = as_path(path)
     check_lfs_pointer(path)
+    expected = "expected a vocabulary file, one entry per line"
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such vocabulary; make one with bert-pipeline vocab") from None
     except IsADirectoryError:
-        raise UsageError(
-            f"{path}: is a folder; expected a vocabulary file, one entry per line"
-        ) from None
+        raise UsageError(f"{path}: is a folder; {expected}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path}: byte {error.start} is not UTF-8; expected a vocabulary, one entry per line"
-        ) from None
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8; {expected}") from None
     lines = text.split("\n")
-    if lines[-1] == "":
+    if not lines[-1]:
         lines.pop()
     vocab = [line.removesuffix("\r") for line in lines]
     first_line: dict[str, int] = {}
@@ -45,12 +43,16 @@ def read_vocab(path: str | Path) -> list[str]:
                 "every entry may appear once"
             )
         first_line[entry] = number
-    missing = [entry for entry in SPECIAL_TOKENS if entry not in first_line]
+    check_specials(path, first_line)
+    return vocab
+
+
+def check_specials(path: Path, entries: Container[str]) -> None:
+    missing = [entry for entry in SPECIAL_TOKENS if entry not in entries]
     if missing:
         raise UsageError(
             f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_TOKENS)}"
         )
-    return vocab
 
 
 def read_vocab_for_masking(path: str | Path) -> list[str]:

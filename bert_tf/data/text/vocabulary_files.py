@@ -14,7 +14,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json_object
 from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase, lowercase_of, vocabulary_casing
-from bert_tf.data.text.tokenizer_json import TokenizerFile, read_tokenizer_file
+from bert_tf.data.text.tokenizer_json import TokenizerFile, read_tokenizer_file, unsupported
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab
 
 VOCAB = "vocab.txt"
@@ -48,12 +48,9 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     """Read vocabulary, added tokens and casing.
 
     Entries are those of `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`, then the
-    added tokens, then `[unused…]` for each further row of the embeddings (`vocab_size`).
-
-    Raises:
-        UsageError: there is no vocabulary, files disagree, a file asks for another tokenization
-            than BERT's, or the embeddings are of another vocabulary.
-        InputError: a file is damaged.
+    added tokens, then `[unused…]` for each further row of the embeddings (`vocab_size`). Raises
+    UsageError for no vocabulary, files that disagree or ask for another tokenization than BERT's,
+    or embeddings of another vocabulary, InputError for a damaged file.
     """
     fast = read_tokenizer_file(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else None
     path = folder / TOKENIZER_CONFIG
@@ -64,10 +61,8 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     added = _added_tokens(folder, settings, fast)
     beyond = [] if vocab_size is None else [each for each in added if added[each] >= vocab_size]
     if beyond:
-        notes += (
-            f"{folder}: leaves out the added {_listed(beyond)}, for which the embeddings have no "
-            "row",
-        )
+        left_out = f"leaves out the added {_listed(beyond)}, for which the embeddings have no row"
+        notes += (f"{folder}: {left_out}",)
         added = {token: number for token, number in added.items() if token not in beyond}
     vocab = _with_added(folder, vocab, added)
     notes += _added_notes(folder, added, lowercase=lowercase)
@@ -109,13 +104,13 @@ def _read_lowercase(
             f"{TOKENIZER} lowercase {found[TOKENIZER]}; make them agree"
         )
     casing = vocabulary_casing(vocab)
-    for file, lowercase in found.items():
-        if lowercase and casing.is_cased:
-            return lowercase, (
-                f"{folder}: texts are lower-cased, as {file} says, but {casing.reason}, which no "
-                "such text has; correct it if the model was trained on texts with their capitals",
-            )
-        return lowercase, ()
+    if found:
+        file, lowercase = next(iter(found.items()))
+        note = (
+            f"{folder}: texts are lower-cased, as {file} says, but {casing.reason}, which no such "
+            "text has; correct it if the model was trained on texts with their capitals"
+        )
+        return lowercase, (note,) if lowercase and casing.is_cased else ()
     decision = "keep their capitals" if casing.is_cased else "are lower-cased"
     other = json.dumps(casing.is_cased)
     note = (
@@ -165,35 +160,27 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    words: list[str] = []
-    split: list[str] = []
+    split, words = list[str](), list[str]()
     for token in added:
         is_word = token.isascii() and token.isalnum() and not (lowercase and token != token.lower())
         (words if is_word else split).append(token)
-    notes = []
-    if split:
-        notes.append(
-            f"{folder}: has the added {_listed(split)}, which BERT's rules split in a text, "
-            "and HuggingFace does not"
-        )
-    if words:
-        notes.append(
-            f"{folder}: has the added {_listed(words)}, found here only as whole words, and "
-            "by HuggingFace inside of longer ones, too"
-        )
-    return tuple(notes)
+    consequences = (
+        (split, "which BERT's rules split in a text, and HuggingFace does not"),
+        (words, "found here only as whole words, and by HuggingFace inside of longer ones, too"),
+    )
+    return tuple(
+        f"{folder}: has the added {_listed(tokens)}, {consequence}"
+        for tokens, consequence in consequences
+        if tokens
+    )
 
 
 def _check_size(folder: Path, entries: int, rows: int) -> str:
     if not entries < rows <= entries + _MOST_UNUSED:
-        cure = (
-            f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
-            if entries < rows
-            else ""
-        )
+        cure = f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
         raise UsageError(
             f"{folder}: the vocabulary has {entries:,} entries, but vocab_size in the config is "
-            f"{rows:,}; they must be of the same model{cure}"
+            f"{rows:,}; they must be of the same model{cure if entries < rows else ''}"
         )
     return (
         f"{folder}: the vocabulary has {entries:,} entries, the embeddings {rows:,} rows; those "
@@ -242,10 +229,7 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowe
         if isinstance(value, dict):  # a special with flags
             value = value.get("content")
         if value not in expected:
-            raise UsageError(
-                f"{path}: {option} is {value!r}, which gives other tokens than BERT's rules; "
-                "the model can be used only if you change that, and accept the difference"
-            )
+            raise unsupported(path, option, value)
 
 
 def write_vocabulary_files(

@@ -57,7 +57,7 @@ class WordPieceTokenizer(tf.Module):
         return self._vocab.entries
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Tokens of each text: string [n] to ragged int32 [n, (tokens)]."""
+        """Tokenize string [n]: ragged int32 [n, (tokens)]."""
         return self._tokenizer.tokenize(texts)
 
     def tokenize_with_offsets(
@@ -97,15 +97,14 @@ def pack_pairs(
 
     Pairs that are too long lose tokens of the longer text first, then of both, as HuggingFace's
     `longest_first` does: with capacity for 5 tokens, lengths (2, 9) become (2, 3), (9, 9) become
-    (2, 3) and (10, 9) become (3, 2). Texts are int32 [n, (tokens)].
-
-    Returns:
-        input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]; the type is
-        0 up to the first [SEP] and 1 after it.
+    (2, 3) and (10, 9) become (3, 2). Texts are int32 [n, (tokens)], as are the results
+    input_word_ids and input_type_ids, 0 up to the first [SEP] and 1 after it.
     """
     rows = first.nrows(out_type=tf.int32)
-    cls = _column(tokenizer.cls_id, rows)
-    sep = _column(tokenizer.sep_id, rows)
+    cls, sep = (
+        tf.fill([rows, 1], tf.constant(each, tf.int32))
+        for each in (tokenizer.cls_id, tokenizer.sep_id)
+    )
     if second is None:
         capacity = max_seq_length - 2
         kept = _row_heads(first, tf.minimum(_lengths(first), capacity))
@@ -125,7 +124,7 @@ def pack_pairs(
 def longest_first_lengths(
     first: tf.Tensor, second: tf.Tensor, *, capacity: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lengths after HuggingFace's `longest_first` truncation (tokenizers, truncate_encodings)."""
+    """Cut lengths as HuggingFace's `longest_first` does (tokenizers, truncate_encodings)."""
     shorter, longer = tf.minimum(first, second), tf.maximum(first, second)
     half = capacity // 2
     both_cut = shorter > half
@@ -146,12 +145,11 @@ def _lengths(rows: tf.RaggedTensor) -> tf.Tensor:
     return tf.cast(rows.row_lengths(), tf.int32)
 
 
-def _column(value: int, rows: tf.Tensor) -> tf.Tensor:
-    return tf.fill([rows, 1], tf.constant(value, tf.int32))
-
-
 def _row_heads(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     starts = rows.row_starts()
-    positions = tf.ragged.range(starts, starts + tf.cast(lengths, starts.dtype))
-    positions = positions.with_row_splits_dtype(rows.row_splits.dtype)
-    return tf.gather(rows.flat_values, positions)
+    return token_ranges(rows, starts, tf.cast(lengths, starts.dtype))
+
+
+def token_ranges(tokens: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    positions = tf.ragged.range(starts, starts + lengths)
+    return tf.gather(tokens.flat_values, positions.with_row_splits_dtype(tokens.row_splits.dtype))

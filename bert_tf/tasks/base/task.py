@@ -22,7 +22,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import LabeledRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import single_batch
@@ -43,18 +43,6 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
 ROW_WEIGHTS = "row_weights"
-
-
-class LabeledRows(Protocol):
-    """The usable rows of a file, their number (`len`), and the rejects."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def rejects(self) -> list[Reject]: ...
-
-    def __len__(self) -> int: ...
 
 
 class TrainingRows(LabeledRows, Protocol):

@@ -11,12 +11,27 @@ from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError
 from bert_tf.engines.engine import (
+    CallingEngine,
     encoded_lists,
     encoded_texts,
-    predict_in_calls,
     row_bytes,
     similar_rows,
 )
+
+
+class ToyEngine(CallingEngine):
+    """Computes texts, and lists of texts in the column `list`, by a function."""
+
+    path = Path("m")
+    list_inputs = ("list",)
+
+    def __init__(self, *input_names, function):
+        self.input_names = input_names
+        self._function = function
+
+    def call(self, inputs, batch_tokens, on_tokens):
+        """See `CallingEngine.call`."""
+        return self._function(inputs)
 
 
 @given(st.lists(st.integers(0, 3_000_000), max_size=700), st.integers(1, 3))
@@ -50,7 +65,7 @@ def test_outputs_are_in_the_order_of_the_rows(rows):
         pairs = zip(texts["left"], texts["right"], strict=True)
         return {"joined": np.array([(left + b"|" + right).decode() for left, right in pairs], "O")}
 
-    outputs = predict_in_calls(columns, join, model=Path("m"), on_rows=seen.append)
+    outputs = ToyEngine("left", "right", function=join).predict(columns, on_rows=seen.append)
     assert outputs["joined"].tolist() == [f"{left}|{right}" for left, right in rows]
     assert sum(seen) == len(rows)
 
@@ -67,7 +82,7 @@ def test_lists_are_as_wide_as_the_longest_in_every_call(rows):
             "list": np.vectorize(bytes.decode, otypes=["O"])(texts["list"]),
         }
 
-    outputs = predict_in_calls(columns, call, model=Path("m"), list_inputs=["list"])
+    outputs = ToyEngine("text", "list", function=call).predict(columns)
     assert outputs["text"].tolist() == columns["text"]
     filled_up = [texts + [""] * (width - len(texts)) for texts in columns["list"]]
     assert outputs["list"].tolist() == filled_up
@@ -84,7 +99,7 @@ def test_scores_that_are_no_numbers_are_refused(bad):
         return {"score": np.array([0.5, bad], np.float32)}
 
     with pytest.raises(InputError, match="m: score is not a number for some rows"):
-        predict_in_calls({"text": ["a", "b"]}, call, model=Path("m"))
+        ToyEngine("text", function=call).predict({"text": ["a", "b"]})
 
 
 def test_an_engine_needs_no_tensorflow():

@@ -45,7 +45,7 @@ def find_records(
     *,
     delimiter: int,
     has_quotes: bool,
-    first_line: int,
+    first_line: int = 1,
     start: int = 0,
     longest: int = RowSection.max_row_characters,
     most_records: int | None = None,
@@ -62,7 +62,6 @@ def find_records(
 
     Args:
         has_quotes: false for TSV, where quotes have no meaning.
-        first_line: number of the first line, from 1.
         longest: characters of a record; longer ones are broken.
         is_end: whether the file ends with the bytes; if not, a last record that may continue is
             left out.
@@ -75,21 +74,11 @@ def find_records(
     capacity = ends if most_records is None else min(ends, most_records)
     starts, stops, lines = np.empty((3, capacity), np.int64)
     offsets, faults = np.empty(capacity + 1, np.int64), np.empty(capacity, np.uint8)
-    field_capacity = capacity + delimiters + 1
-    field_starts, field_stops = (
-        np.empty(field_capacity, np.int64),
-        np.empty(field_capacity, np.int64),
+    field_starts, field_stops = np.empty((2, capacity + delimiters + 1), np.int64)
+    arrays = offsets, lines, starts, stops, faults, field_starts, field_stops
+    found, fields, blank_lines, end, end_line, is_cut_off = _find(
+        rest, delimiter, has_quotes, first_line, longest, is_end, arrays
     )
-    found, fields, *others = _find(
-        rest,
-        delimiter,
-        has_quotes,
-        first_line,
-        longest,
-        is_end,
-        (offsets, lines, starts, stops, faults, field_starts, field_stops),
-    )
-    blank_lines, end, end_line, is_cut_off = others
     if start:
         for places in (starts[:found], stops[:found], field_starts[:fields], field_stops[:fields]):
             places += start

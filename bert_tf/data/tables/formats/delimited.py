@@ -33,7 +33,7 @@ from bert_tf.data.tables.formats.record_stream import (
     is_quoted_tsv,
     named_delimiter,
 )
-from bert_tf.data.tables.rejects import HEADER_REPEATED, TOO_LONG, Reject, wrong_cells
+from bert_tf.data.tables.rejects import HEADER_REPEATED, REMEDIES, TOO_LONG, Reject, wrong_cells
 from bert_tf.data.tables.text_files import (
     Opener,
     encoding_advice,
@@ -69,8 +69,7 @@ def read_delimited_rows(
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yield the header of a CSV (with quotes) or TSV file, then its rows; bad rows become rejects.
 
-    Raises InputError for no header, two columns of one name, or a header that is not text, and
-    UsageError if the file cannot be read.
+    Raises InputError for no header, two columns of one name, or a header that is not text.
     """
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
         if console is not None and has_quotes and header.delimiter != ",":
@@ -108,7 +107,7 @@ def _open_records(
             stream.has_quotes = is_quoted_tsv(sample, longest=longest, is_end=stream.is_end)
         elif (named := named_delimiter(sample)) is not None:
             delimiter = named
-            stream.skip_first(delimiter)
+            stream.first(delimiter, is_skipped=True)
         else:
             delimiter = find_delimiter(
                 sample, has_header=dialect.has_header, longest=longest, is_end=stream.is_end
@@ -121,13 +120,16 @@ def _read_header(
 ) -> TableHeader:
     found = stream.first(delimiter)
     if found is None:
-        raise _empty(path, dialect)
-    if isinstance(found, LongLine):
-        raise _no_header(path, found.line, dialect)
+        expected = "a line with the names of the columns" if dialect.has_header else "rows"
+        raise NoRowsError(f"{path}: is empty; expected {expected}")
+    if isinstance(found, LongLine) or found[1].faults[0] == LONG_RECORD:
+        line = found.line if isinstance(found, LongLine) else found[1].lines[0]
+        raise InputError(
+            f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} "
+            f"characters; {REMEDIES[TOO_LONG]}"
+        )
     data, records = found
     line, fault = int(records.lines[0]), int(records.faults[0])
-    if fault == LONG_RECORD:
-        raise _no_header(path, line, dialect)
     if fault != SOUND:
         what = "header" if dialect.has_header else "first row"
         raise InputError(
@@ -195,7 +197,7 @@ class _RowReader:
             yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
 
     def _headers(self, raws: Sequence[str], rows: Sequence[tuple[str, ...]]) -> set[int]:
-        """Which rows repeat the header; in a single column, which may hold it, equal lines."""
+        """Find rows that repeat the header; in a single column, which may hold it, equal lines."""
         if self.header.raw is None:
             return set()
         if len(self.header.columns) == 1:
@@ -266,7 +268,8 @@ def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndar
     firsts = np.searchsorted(unusual, starts)
     are_sound = firsts == np.searchsorted(unusual, stops)
     for row in np.flatnonzero(~are_sound).tolist():
-        are_sound[row] = _is_utf8(data, starts[row], stops[row])
+        text = data[starts[row] : stops[row]]
+        are_sound[row] = _valid_texts(text, np.array([0, len(text)])) is not None
     return are_sound
 
 
@@ -285,14 +288,6 @@ def _valid_texts(data: np.ndarray, offsets: np.ndarray) -> pa.LargeStringArray |
     return texts
 
 
-def _is_utf8(data: np.ndarray, start: int, stop: int) -> bool:
-    try:
-        data[start:stop].tobytes().decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def check_header(
     path: str | Path, line: int, columns: Sequence[str], dialect: TableDialect
 ) -> None:
@@ -309,17 +304,5 @@ def check_header(
         )
 
 
-def _empty(path: str | Path, dialect: TableDialect) -> NoRowsError:
-    expected = "a line with the names of the columns" if dialect.has_header else "rows"
-    return NoRowsError(f"{path}: is empty; expected {expected}")
-
-
 def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:
     return Reject(str(path), line, TOO_LONG, f"more than {dialect.max_row_characters:,} characters")
-
-
-def _no_header(path: str | Path, line: int, dialect: TableDialect) -> InputError:
-    return InputError(
-        f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} characters; "
-        "correct the line ends of the file, or raise max_row_characters"
-    )

@@ -40,8 +40,7 @@ _TEXT_KINDS = (
 def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
     """Open a Parquet file: its bytes, and Arrow's view of them.
 
-    Raises UsageError if it cannot be opened or is compressed as a whole, InputError if it is not
-    a Parquet file or damaged (also while reading).
+    Raises UsageError if it is compressed as a whole, InputError for damage (also while reading).
     """
     if compression_of(path) is not None:
         raise UsageError(
@@ -58,10 +57,8 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
 
 
 def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
-    """Read names and types of the columns.
-
-    Raises InputError for a damaged file or two columns of one name, UsageError for one that cannot
-    be read or for `--no-header`.
+    """Read names and types of the columns; raise as `open_parquet`, InputError for two columns of
+    one name, UsageError for `--no-header`.
     """
     dialect.check_has_names(path, "columns of Parquet have names")
     with open_parquet(path, opener) as (_, file):
@@ -85,10 +82,11 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group, without views, in batches of bounded memory."""
     row_group = file.metadata.row_group(group)
+    paths = tuple(f"{name}." for name in columns)
     leaves = [
         leaf
         for leaf in map(row_group.column, range(row_group.num_columns))
-        if _is_in_one_of(leaf.path_in_schema, columns)
+        if f"{leaf.path_in_schema}.".startswith(paths)
     ]
     rows = max(row_group.num_rows, 1)
     size = sum(leaf.total_uncompressed_size + _VALUE_BYTES * leaf.num_values for leaf in leaves)
@@ -103,10 +101,6 @@ def read_batches(
     yield from map(batch_without_views, batches)
 
 
-def _is_in_one_of(path: str, columns: Collection[str]) -> bool:
-    return any(path == name or path.startswith(f"{name}.") for name in columns)
-
-
 # A dictionary or a shared prefix is stored once and decoded in every row: a file of a few kilobytes
 # may hold a hundred thousand rows of megabytes.
 _HEADER_BYTES = 32  # three numbers of a page's header take less
@@ -115,7 +109,7 @@ _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit numb
 
 
 def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
-    """Most bytes of a value that is stored once and repeated in many rows; 0 if there is none."""
+    """Find the most bytes of a value that is stored once and repeated in many rows; 0 without."""
     if "DELTA_BYTE_ARRAY" in column.encodings:
         return int(column.total_uncompressed_size)
     offset = column.dictionary_page_offset if column.has_dictionary_page else None
@@ -168,7 +162,7 @@ def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """Values as Python's; times as texts where its types cannot hold one of them."""
+    """Convert values to Python's; times to texts where its types cannot hold one of them."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -200,15 +194,6 @@ def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> 
     return pa.large_list(item) if is_large else pa.list_(item)
 
 
-_KINDS_OF_JSON = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_boolean,
-    pa.types.is_nested,
-    pa.types.is_null,
-)
-
-
 def read_parquet_rows(
     path: str | Path,
     dialect: TableDialect,
@@ -229,7 +214,7 @@ def read_parquet_rows(
                 values = [_values(batch.column(name)) for name in columns]
                 for name, column in zip(columns, values, strict=True):
                     if name not in needed:
-                        column[:] = map(_without_bytes, column)
+                        column[:] = (_json_value(v) if isinstance(v, bytes) else v for v in column)
                 cells = zip(*values, strict=True) if values else ((),) * batch.num_rows
                 for number, row in enumerate(cells, first):
                     yield _parsed(
@@ -260,10 +245,6 @@ def _characters(value: str | bytes) -> int:
     return int(count_characters(np.frombuffer(value, np.uint8), 0, len(value)))
 
 
-def _without_bytes(value: Any) -> Any:
-    return _json_value(value) if isinstance(value, bytes) else value
-
-
 def _json_value(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
@@ -272,7 +253,15 @@ def _values(column: pa.Array) -> list[Any]:
     if isinstance(column, pa.ExtensionArray):  # UUIDs and the like, as Python writes them
         return list(column.to_pylist())
     if not is_text(column.type):
-        is_json = any(is_kind(column.type) for is_kind in _KINDS_OF_JSON)
+        types = pa.types
+        kinds = (
+            types.is_integer,
+            types.is_floating,
+            types.is_boolean,
+            types.is_nested,
+            types.is_null,
+        )
+        is_json = any(is_kind(column.type) for is_kind in kinds)
         return python_values(column if is_json else column.cast(pa.string()))
     stored = column.cast(pa.large_binary())
     texts = pa.Array.from_buffers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -29,7 +30,6 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
             sample,
             delimiter=ord(delimiter),
             has_quotes=True,
-            first_line=1,
             longest=longest,
             most_records=1 if has_header and delimiter != "|" else _SAMPLED_RECORDS,
             is_end=is_end,
@@ -47,7 +47,7 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
 
 
 def named_delimiter(sample: np.ndarray) -> str | None:
-    """Delimiter named by a first line `sep=;`, if any."""
+    """Read the delimiter named by a first line `sep=;`, if any."""
     found = _NAMED_DELIMITER.match(sample[:256].tobytes())
     return found[1].decode("latin-1") if found else None
 
@@ -60,17 +60,10 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
     """
     if _QUOTE not in sample:
         return False
-    plain, quoted = (
-        find_records(
-            sample,
-            delimiter=ord("\t"),
-            has_quotes=has_quotes,
-            first_line=1,
-            longest=longest,
-            is_end=is_end,
-        )
-        for has_quotes in (False, True)
+    find = functools.partial(
+        find_records, sample, delimiter=ord("\t"), longest=longest, is_end=is_end
     )
+    plain, quoted = find(has_quotes=False), find(has_quotes=True)
     if not len(quoted.faults) or (quoted.faults != SOUND).any():
         return False
     broken, left = (
@@ -95,7 +88,7 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
 
 
 def first_cells(data: np.ndarray, records: Records) -> list[str]:
-    """Cells of the first record, which must be sound; bytes other than UTF-8 become surrogates."""
+    """Read cells of the first record, which is sound; bytes other than UTF-8 become surrogates."""
     fields = np.arange(records.offsets[1])
     copied, offsets = field_bytes(data, records, fields)
     content, bounds = copied.tobytes(), offsets.tolist()
@@ -130,7 +123,7 @@ class RecordStream:
         self.is_end = False
 
     def peek(self) -> np.ndarray:
-        """Bytes uint8 from the next record on, with all of it unless it is too long."""
+        """Return bytes uint8 from the next record on, with all of it unless it is too long."""
         while not self.is_end:
             records = self._find(ord(","), 1)
             if len(records.lines) or records.is_cut_off:
@@ -138,11 +131,13 @@ class RecordStream:
             self._fill()
         return self._data[self._start :]
 
-    def first(self, delimiter: str) -> tuple[np.ndarray, Records] | LongLine | None:
-        """The next record, which stays the next one; None at the end of the file."""
+    def first(
+        self, delimiter: str, *, is_skipped: bool = False
+    ) -> tuple[np.ndarray, Records] | LongLine | None:
+        """Find the next record, which stays the next one unless skipped; None at the file's end."""
         start, line = self._start, self._line
         for found in self.windows(delimiter, most_records=1):
-            if not isinstance(found, LongLine):
+            if not isinstance(found, LongLine) and not is_skipped:
                 self._start, self._line = start, line
             return found
         return None
@@ -164,11 +159,6 @@ class RecordStream:
                 return
             else:
                 self._fill()
-
-    def skip_first(self, delimiter: str) -> None:
-        found = self.first(delimiter)
-        if found is not None and not isinstance(found, LongLine):
-            self.skip(found[1])
 
     def skip(self, records: Records) -> None:
         self._start, self._line = records.end, records.end_line
@@ -205,13 +195,8 @@ class RecordStream:
                 continue
             place = int(places[0])
             if place + 1 == len(self._data):  # a CR may be half of a line end
-                self._fill_after(place)
+                self._start, place = place, 0
+                self._fill()
             is_pair = self._data[place : place + 2].tobytes() == b"\r\n"
             self._start = place + 1 + is_pair
             return
-
-    def _fill_after(self, place: int) -> None:
-        kept = self._data[: place + 1]
-        self._start = len(self._data)
-        self._fill()
-        self._data = np.concatenate([kept, self._data])

@@ -93,20 +93,20 @@ def read_squad_entries(
     line_of = _lines(text, _QUESTIONS_OF_LIST if is_list else _QUESTIONS)
     del text
     for number, article in enumerate(articles):
+        where = f"article {number + 1}"
         if isinstance(article, dict) and article.keys() >= {"question", "context"}:
             yield SquadEntry(line_of(("data", number)), article["context"], article, None)
             continue
         paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
         if not isinstance(paragraphs, list):
-            fault = ("article has no list of paragraphs", f"article {number + 1}")
+            fault = "article has no list of paragraphs", where
             yield SquadEntry(line_of(("data", number)), None, None, fault)
             continue
         for place, paragraph in enumerate(paragraphs):
             path_of = (place,) if is_list else ("data", number, "paragraphs", place)
             qas = paragraph.get("qas") if isinstance(paragraph, dict) else None
             if not isinstance(qas, list):
-                where = f"article {number + 1}, paragraph {place + 1}"
-                fault = ("paragraph has no list of questions", where)
+                fault = "paragraph has no list of questions", f"{where}, paragraph {place + 1}"
                 yield SquadEntry(line_of(path_of), None, None, fault)
                 continue
             for index, question in enumerate(qas):
@@ -150,7 +150,7 @@ JsonPath = tuple[str | int, ...]
 
 
 def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, int]:
-    """Lines, from 1, of all parts down a pattern of keys, and None for items of lists."""
+    """Find the lines, from 1, of all parts down a pattern of keys, and None for items of lists."""
     lines: dict[JsonPath, int] = {}
     line, counted = 1, 0
     for path, place in _Walk(text).parts(pattern, ()):
