@@ -10,9 +10,10 @@ from pathlib import Path
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
-from bert_tf.base.processor import CoreTimes, has_bfloat16
+from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.cpu.availability import is_available
 from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
@@ -89,6 +90,11 @@ def choose_precision(
     device, is_fast = _device(strategy)
     if precision == "auto":
         precision = "bfloat16" if is_fast else "float32"
+    if device == "CPU" and precision != "float32" and is_bfloat16_excluded():
+        raise UsageError(
+            f"precision {precision}: TensorFlow would crash, since ONEDNN_MAX_CPU_ISA excludes it; "
+            "unset the variable, or give precision=float32"
+        )
     use_xla = xla == "on"
     if xla == "auto":
         use_xla = device == "TPU" or (device == "GPU" and static_shapes)
@@ -201,13 +207,14 @@ def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:
 
 def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]:
     """Candidates of a trial on processors; those without XLA compute `shards` parts."""
+    policies = ("float32",) if is_bfloat16_excluded() else ("mixed_bfloat16", "float32")
     return [
         Arithmetic(
             precision=PrecisionPolicy(policy, use_xla, use_kernels=cpu_kernels and not use_xla),
             shards=1 if use_xla else shards,
             cpu_kernels=cpu_kernels,
         )
-        for policy in ("mixed_bfloat16", "float32")
+        for policy in policies
         for use_xla in (False, True)
     ]
 

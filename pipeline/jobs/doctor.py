@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.processor import CoreTimes, describe_processor
+from bert_tf.base.processor import CoreTimes, describe_processor, is_bfloat16_excluded
 from bert_tf.base.wording import gigabytes
 from bert_tf.engines.registry import ENGINES
 from bert_tf.training.memory import machine_memory
@@ -141,13 +141,13 @@ def _beam() -> str:
 
 
 def _matrix_multiply() -> str:
-    """The rate of BERT base's feed-forward products in a compiled function, in both precisions."""
+    """The rate of BERT base's feed-forward products in a compiled function, by precision."""
     import tensorflow as tf
 
     from bert_tf.training.arithmetic import BUSY
 
     rates, times = {}, CoreTimes.read()
-    for dtype in (tf.float32, tf.bfloat16):
+    for dtype in (tf.float32,) if is_bfloat16_excluded() else (tf.float32, tf.bfloat16):
         tokens, inner, outer = (
             tf.cast(tf.random.stateless_normal(shape, seed=[0, number]), dtype)
             for number, shape in enumerate(

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base import processor
+from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
@@ -143,6 +144,15 @@ def test_a_trial_chooses_what_is_clearly_faster(
     assert "  bfloat16, with fused kernels, batches in 2 parts: 100 ms\n" in console.text
     assert "  bfloat16, with XLA: 400 ms\n" in console.text
     assert settle(tmp_path, console, ROWS, trial=None) == chosen, "kept for the resumed run"
+
+
+def test_no_low_precision_where_onednn_may_not_compute_it(tmp_path, console, machine, monkeypatch):
+    machine(2, {"avx512_bf16"})
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert settle(tmp_path / "run", console, ROWS) == ("float32", False, 2)
+    assert {way.precision.policy for way in arithmetic.candidate_ways(shards=2)} == {"float32"}
+    with pytest.raises(UsageError, match="precision bfloat16: .*ONEDNN_MAX_CPU_ISA excludes it"):
+        settle(tmp_path / "other", console, ROWS, precision="bfloat16")
 
 
 @pytest.mark.parametrize(
