@@ -46,7 +46,7 @@ settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
 
-LARGEST = pytest.StashKey[int]()
+LARGEST = pytest.StashKey[tuple[int, str]]()
 OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
 
@@ -136,10 +136,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    largest = getattr(node, "workeroutput", {}).get("largest_process", 0)
-    node.config.stash[LARGEST] = max(largest, node.config.stash.get(LARGEST, 0))
+    largest = tuple(getattr(node, "workeroutput", {}).get("largest_process", (0, "")))
+    node.config.stash[LARGEST] = max(largest, node.config.stash.get(LARGEST, (0, "")))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if LARGEST in config.stash:
-        terminalreporter.line(f"largest process: {config.stash[LARGEST] / 1e9:.1f} GB")
+        size, test = config.stash[LARGEST]
+        terminalreporter.line(f"largest process: {size / 1e9:.1f} GB, in {test}")

@@ -50,7 +50,7 @@ class SimilarityModule(TextModule):
         }
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
-        @tf.function
+        @tf.function(autograph=False)
         def embed(text: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = checked_texts({"text": text})["text"]
             return {EMBEDDING: self._embed(texts, tf.constant(DEFAULT_BATCH_TOKENS))[0]}

@@ -1,10 +1,8 @@
 """The fast path is off by a key, and where it cannot be loaded."""
 
-import subprocess
-import sys
-
 import pytest
 import tensorflow as tf
+from behavior.forks import printed_in_forks
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
@@ -82,27 +80,10 @@ BROKEN = (
 )
 
 
-def run(program):
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("broken", "reason"),
-    [("import sys; sys.modules['numba'] = None", "numba"), (BROKEN, "OSError: /no/lib")],
-)
-def test_the_reason_is_said_where_a_library_is_missing(broken, reason):
-    assert reason in run(
-        f"{broken}\nfrom bert_tf.cpu.availability import why_not\nprint(why_not())"
-    )
-
-
-@pytest.mark.slow
-def test_steps_need_nothing_that_cannot_be_loaded():
-    run(
-        f"{BROKEN}\n"
+@pytest.mark.slow  # starts processes
+def test_the_reason_is_said_where_a_library_is_missing_and_steps_do_without():
+    says = "from bert_tf.cpu.availability import why_not; print(why_not())"
+    steps = (
         "from bert_tf.config.bert import BertConfig\n"
         "from bert_tf.pretraining.step_trial import StepShape, steps_of\n"
         "from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy\n"
@@ -110,3 +91,8 @@ def test_steps_need_nothing_that_cannot_be_loaded():
         "way = Arithmetic(precision=PrecisionPolicy('float32', False, True), shards=2)\n"
         "steps_of(config, way, StepShape(rows=4, length=8, predictions=2))(2)\n"
     )
+    without_numba, broken = printed_in_forks(
+        f"import sys; sys.modules['numba'] = None\n{says}", f"{BROKEN}\n{says}\n{steps}"
+    )
+    assert "numba" in without_numba
+    assert "OSError: /no/lib" in broken

@@ -1,11 +1,10 @@
 """Which batches are divided, and how many cores TensorFlow gives an operation then."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
+from behavior.forks import printed_in_forks
 
 from bert_tf.cpu import cores
 from bert_tf.cpu.cores import (
@@ -49,16 +48,13 @@ def test_operations_that_divide_themselves_leave_no_core(monkeypatch):
 
 
 @pytest.mark.slow  # starts processes
-@pytest.mark.parametrize(("first", "threads"), [("pass", "True"), ("tf.constant(1)", "False")])
-def test_cores_are_divided_unless_tensorflow_has_started(first, threads):
-    program = (
+def test_cores_are_divided_unless_tensorflow_has_started():
+    programs = [
         "import tensorflow as tf\n"
         "from bert_tf.cpu.cores import divide_cores_among_parts\n"
         f"{first}\n"
         "divide_cores_among_parts()\n"
         "print(tf.config.threading.get_intra_op_parallelism_threads() > 0)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == threads
+        for first in ("pass", "tf.constant(1)")
+    ]
+    assert printed_in_forks(*programs) == ["True", "False"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -39,6 +40,7 @@ def test_a_doubling_has_32_numbers_of_tokens(tokens, numbered):
     assert len(unpadded(tf.constant(mask)).places) == numbered
 
 
+@fewer_examples(0.4)
 @given(MASKS)
 def test_padded_rows_are_those_from_before(mask):
     values = np.random.default_rng(1).integers(1, 100, mask.shape).astype(np.int32)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from behavior.engines import check_engine
+from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def states_of(text: str) -> np.ndarray:
 
 
 @pytest.mark.slow  # encodes every text of a hundred lists alone
+@fewer_examples(0.3)
 @given(texts=TEXTS, batch_tokens=st.integers(1, 200))
 def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_tokens):
     together = tiny["mean"].predict({"text": texts}, batch_tokens=batch_tokens)["embedding"]
@@ -62,6 +64,7 @@ def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_to
 
 
 @pytest.mark.slow
+@fewer_examples(0.3)
 @given(texts=TEXTS)
 def test_normalized_vectors_have_norm_one_and_the_same_direction(tiny, texts):
     unit = tiny["unit"].predict({"text": texts})["embedding"]
@@ -72,6 +75,7 @@ def test_normalized_vectors_have_norm_one_and_the_same_direction(tiny, texts):
 
 
 @pytest.mark.slow
+@fewer_examples(0.3)
 @given(texts=TEXTS)
 def test_every_row_is_counted_once_as_it_is_done(tiny, texts):
     done = []

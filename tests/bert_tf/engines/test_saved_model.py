@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.engines import check_engine
+from behavior.forks import printed_in_forks
 from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import InputError, UsageError
@@ -133,25 +134,20 @@ def test_calls_side_by_side_give_the_rows_of_calls_in_turn(exported, precision):
     assert not tf.config.optimizer.get_experimental_options().get(_TO_BFLOAT16)
 
 
-@pytest.mark.slow  # starts processes that load TensorFlow
-@pytest.mark.parametrize(
-    ("threads", "settled"), [(None, (0, 0, 1)), (1, (1, 1, 1)), (6, (3, 2, 2))]
-)
-def test_the_threads_of_a_process_are_divided_among_calls(exported, threads, settled):
-    code = (
-        "import sys\n"
+@pytest.mark.slow  # starts processes
+def test_the_threads_of_a_process_are_divided_among_calls(exported):
+    settled = {None: (0, 0, 1), 1: (1, 1, 1), 6: (3, 2, 2)}
+    programs = [
         "import tensorflow as tf\n"
         "from pathlib import Path\n"
         "from bert_tf.engines.saved_model import load\n"
-        f"engine = load(Path(sys.argv[1]), threads={threads}, precision='float32')\n"
+        f"engine = load(Path({str(exported)!r}), threads={threads}, precision='float32')\n"
         "read = tf.config.threading\n"
         "print((read.get_intra_op_parallelism_threads(), "
         "read.get_inter_op_parallelism_threads(), engine.calls_at_once))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, exported], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == str(settled)
+        for threads in settled
+    ]
+    assert printed_in_forks(*programs) == [str(numbers) for numbers in settled.values()]
 
 
 @pytest.mark.slow  # exports a model, starts a process that loads TensorFlow

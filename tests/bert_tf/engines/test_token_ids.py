@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from behavior.engines import check_engine, check_same_values
+from behavior.made_once import made_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -167,11 +168,25 @@ COLUMN_VALUES = {
 IDS_ENGINES = [name for name, entry in ENGINES.items() if entry.takes_token_ids]
 
 
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory):
+    """The folder of a SavedModel of a small model with random weights, by its name in `TASKS`."""
+
+    def make(name):
+        folder = f"ids-{name.replace(' ', '-')}"
+        return made_once(tmp_path_factory, folder, lambda path: export(TASKS[name], path))
+
+    return make
+
+
 @pytest.fixture(scope="module", params=TASKS)
-def exported(request, tmp_path_factory):
-    """A SavedModel of a small model with random weights."""
-    folder = tmp_path_factory.mktemp(request.param.replace(" ", "-"))
-    return export(TASKS[request.param], folder / "model")
+def exported(request, folder_of):
+    return folder_of(request.param)
+
+
+@pytest.fixture(scope="module")
+def graph(exported):
+    return ENGINES["tensorflow"].load(exported)
 
 
 def export(settings, path):
@@ -190,7 +205,6 @@ def export(settings, path):
     model.build_weights()
     write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
     write_saved_model(load_trained_model(read_model_directory(path)), path)
-    return path
 
 
 def columns_of(engine, path):
@@ -226,10 +240,10 @@ def check_same_rows(found, expected, path):
 
 @pytest.mark.slow  # exports models
 @pytest.mark.parametrize("name", IDS_ENGINES)
-def test_rows_are_those_of_the_saved_model(exported, name):
+def test_rows_are_those_of_the_saved_model(exported, graph, name):
     entry = entry_of(name)
     assert entry in usable_engines("auto", exported)
-    engine, graph = entry.load(exported), ENGINES["tensorflow"].load(exported)
+    engine = entry.load(exported)
     assert sorted(engine.input_names) == sorted(graph.input_names)
     columns = columns_of(engine, exported)
     check_same_rows(engine.predict(columns), graph.predict(columns), exported)
@@ -256,11 +270,11 @@ random_texts = st.lists(
 
 
 @pytest.mark.slow  # exports models
-def test_any_rows_are_those_of_the_saved_model(exported):
+def test_any_rows_are_those_of_the_saved_model(exported, graph):
     installed = [name for name in IDS_ENGINES if ENGINES[name].is_installed()]
     if not installed:
         pytest.skip("no optional package")
-    engine, graph = (ENGINES[name].load(exported) for name in (installed[0], "tensorflow"))
+    engine = ENGINES[installed[0]].load(exported)
 
     @given(st.data())
     @settings(deadline=None, max_examples=10)
@@ -298,34 +312,27 @@ def test_engine(exported, name, tmp_path):
     check_engine(engine, columns_of(engine, exported), diverged=entry.load(diverged))
 
 
-@pytest.mark.slow  # starts a process
+@pytest.mark.slow  # exports models and starts a process
 @pytest.mark.parametrize("name", IDS_ENGINES)
-def test_no_tensorflow_is_imported(exported, name):
-    entry_of(name)
+def test_no_tensorflow_is_imported_and_onnx_only_to_make_a_graph(folder_of, name):
+    entry = entry_of(name)
     code = (
-        "import json, sys\n"
+        f"import json, sys, {entry.module}\n"
+        "assert 'onnx' not in sys.modules\n"
         "from bert_tf.engines.registry import resolve_engine\n"
-        f"engine = resolve_engine({name!r}, sys.argv[1]).load(sys.argv[1])\n"
-        "values = json.loads(sys.argv[2])\n"
-        "outputs = engine.predict({name: values[name] for name in engine.input_names})\n"
-        "assert all(len(values) == 6 for values in outputs.values())\n"
+        "values = json.loads(sys.argv[1])\n"
         "heavy = {'tensorflow', 'keras', 'apache_beam', 'numba', 'scipy'}\n"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)\n"
+        "for path in sys.argv[2:]:\n"
+        f"    engine = resolve_engine({name!r}, path).load(path)\n"
+        "    outputs = engine.predict({name: values[name] for name in engine.input_names})\n"
+        "    assert all(len(values) == 6 for values in outputs.values())\n"
+        "    assert not heavy & {*sys.modules}, (path, heavy & {*sys.modules})\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, exported, json.dumps(COLUMN_VALUES)],
+        [sys.executable, "-c", code, json.dumps(COLUMN_VALUES), *map(folder_of, TASKS)],
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow  # starts a process
-@pytest.mark.parametrize("name", IDS_ENGINES)
-def test_onnx_is_imported_only_to_make_a_graph(name):
-    entry = entry_of(name)
-    code = f"import sys, {entry.module}\nsys.exit('onnx' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -361,9 +368,10 @@ GRAPHS = {
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def folders(folder_of, tmp_path_factory):
     """A model with a graph, by the file that it is in; without one, by that of the weights."""
-    whole = export(TASKS["classification"], tmp_path_factory.mktemp("damage") / "model")
+    whole = tmp_path_factory.mktemp("damage") / "model"
+    shutil.copytree(folder_of("classification"), whole)
     (whole / "SHA256SUMS").unlink(missing_ok=True)  # what else notices damage
     found = {"model.safetensors": whole}
     for name, module in (("model.onnx", "onnx"), ("openvino_model.xml", "openvino")):

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import pytest
+from behavior.made_once import made_once
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.saved_model import SavedModelEngine
@@ -97,7 +98,39 @@ SIMILARITY = {
 }
 FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3}
 
+KINDS: dict[str, dict[str, Any] | None] = {
+    "classifier": CLASSIFICATION,
+    "multi_labeler": MULTI_LABEL,
+    "regressor": REGRESSION,
+    "tagger": TAGGING,
+    "answerer": QUESTION_ANSWERING,
+    "chooser": MULTIPLE_CHOICE,
+    "filler": FILL_MASK,
+    "comparer": SIMILARITY,
+    "embedder": None,
+}
+
 Exported = tuple[TrainedModel, SavedModelEngine]
+
+
+def write_trained(path: Path, settings: dict[str, Any] | None) -> None:
+    """Writes a model directory for a task's settings, an encoder for None."""
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        initializer_range=0.7,
+    )
+    keras.utils.set_random_seed(3)
+    if settings is None:
+        model = BertEncoder(config, dtype="float32")
+    else:
+        model = served_task_from_settings(settings, "test").build_model(config, policy="float32")
+    model.build_weights()
+    write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
 
 
 @pytest.fixture(scope="session")
@@ -105,92 +138,51 @@ def write_model(tmp_path_factory) -> Callable[[dict[str, Any] | None], Path]:
     """Writes a model directory for a task's settings, an encoder for None."""
 
     def write(settings: dict[str, Any] | None) -> Path:
-        config = BertConfig(
-            vocab_size=len(VOCAB),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=32,
-            initializer_range=0.7,
-        )
-        keras.utils.set_random_seed(3)
-        if settings is None:
-            model = BertEncoder(config, dtype="float32")
-        else:
-            model = served_task_from_settings(settings, "test").build_model(
-                config, policy="float32"
-            )
-        model.build_weights()
         path = tmp_path_factory.mktemp("trained") / "model"
-        write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
+        write_trained(path, settings)
         return path
 
     return write
 
 
 @pytest.fixture(scope="session")
-def export(write_model) -> Callable[[dict[str, Any] | None], Exported]:
-    """Writes a model and exports it beside its other files."""
+def export(tmp_path_factory) -> Callable[[str], Path]:
+    """The folder of a model of one of `KINDS` and the SavedModel that it is exported to."""
 
-    def make(settings: dict[str, Any] | None) -> Exported:
-        path = write_model(settings)
-        trained = load_trained_model(read_model_directory(path))
-        return trained, write_saved_model(trained, path)
+    def write(path: Path, kind: str) -> None:
+        write_trained(path, KINDS[kind])
+        write_saved_model(load_trained_model(read_model_directory(path)), path)
 
-    return make
+    return lambda kind: made_once(
+        tmp_path_factory, f"export-{kind}", lambda path: write(path, kind)
+    )
+
+
+def loaded(folder: Path) -> Exported:
+    return load_trained_model(read_model_directory(folder)), SavedModelEngine(folder)
 
 
 @pytest.fixture(scope="session")
 def classifier(export) -> Exported:
-    return export(CLASSIFICATION)
+    return loaded(export("classifier"))
 
 
 @pytest.fixture(scope="session")
 def answerer(export) -> Exported:
-    return export(QUESTION_ANSWERING)
+    return loaded(export("answerer"))
 
 
 @pytest.fixture(scope="session")
 def embedder(export) -> Exported:
-    return export(None)
-
-
-@pytest.fixture(scope="session")
-def chooser(export) -> Exported:
-    return export(MULTIPLE_CHOICE)
-
-
-@pytest.fixture(scope="session")
-def filler(export) -> Exported:
-    return export(FILL_MASK)
-
-
-@pytest.fixture(scope="session")
-def multi_labeler(export) -> Exported:
-    return export(MULTI_LABEL)
-
-
-@pytest.fixture(scope="session")
-def regressor(export) -> Exported:
-    return export(REGRESSION)
-
-
-@pytest.fixture(scope="session")
-def tagger(export) -> Exported:
-    return export(TAGGING)
+    return loaded(export("embedder"))
 
 
 @pytest.fixture(scope="session")
 def comparer(export) -> Exported:
-    return export(SIMILARITY)
+    return loaded(export("comparer"))
 
 
 @pytest.fixture(scope="session")
-def all_kinds(request) -> dict[str, Exported]:
-    """A model of every task, and one without."""
-    kinds = (
-        *("classifier", "multi_labeler", "regressor", "tagger", "answerer", "chooser", "filler"),
-        *("comparer", "embedder"),
-    )
-    return {kind: request.getfixturevalue(kind) for kind in kinds}
+def all_kinds(export) -> dict[str, Path]:
+    """The folder of a model of every task, and of one without."""
+    return {kind: export(kind) for kind in KINDS}

@@ -157,19 +157,20 @@ def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
 @pytest.mark.parametrize(
     "kind", ["classifier", "answerer", "embedder", "chooser", "filler", "comparer"]
 )
-def test_the_snippet_of_a_card_runs(kind, request, capsys):
-    trained, exported = request.getfixturevalue(kind)
+def test_the_snippet_of_a_card_runs(kind, export, capsys):
+    path = export(kind)
+    trained = load_trained_model(read_model_directory(path))
     written = {**PLAIN, "written": FORMATS["savedmodel"].load()}
     card = model_card(trained.directory.config, card_of(trained), **written)
     snippet = re.search(r"```python\n(import tensorflow as tf\n.*?)```", card, re.DOTALL)[1]
-    exec(snippet.replace("THIS_FOLDER", str(exported.path)), {})
+    exec(snippet.replace("THIS_FOLDER", str(path)), {})
     assert capsys.readouterr().out.startswith("[")
 
 
 @pytest.mark.slow  # exports models
 @pytest.mark.parametrize("kind", ["classifier", "chooser"])
-def test_the_snippet_of_a_model_of_ids_runs(kind, request, capsys, tmp_path):
-    trained, _ = request.getfixturevalue(kind)
+def test_the_snippet_of_a_model_of_ids_runs(kind, export, capsys, tmp_path):
+    trained = load_trained_model(read_model_directory(export(kind)))
     written = FORMATS["savedmodel"].load(inputs="ids")
     written.write(trained, tmp_path / "m", Console(io.StringIO()))
     card = model_card(trained.directory.config, card_of(trained), **{**PLAIN, "written": written})

@@ -14,11 +14,13 @@ import pytest
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from bert_tf.engines.saved_model import SAVED_MODEL
+from bert_tf.export.loading import load_trained_model
 from bert_tf.export.saved_model import (
     first_serving_release,
     text_operations,
     write_ids_model,
 )
+from bert_tf.weights.model_directory import read_model_directory
 
 pytestmark = pytest.mark.slow  # exports a model of every task and starts processes
 
@@ -50,9 +52,11 @@ TEXTS = [
     b"\\xff\\xfe\\x00 \\xc3(", b"the \\xe2\\x82 city\\xf0\\x9f [MASK] \\xff", b"\\xed\\xa0\\x80",
 ]
 JSON = ("predicted_entities", "predicted_tags", "predicted_nbest", "predicted_tokens")
+IDS = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
 found = {}
 for path in sys.argv[1:]:
-    signature = tf.saved_model.load(path).signatures["serving_default"]
+    model = tf.saved_model.load(path)
+    signature = model.signatures["serving_default"]
     inputs = signature.structured_input_signature[1]
     shapes = {}
     for texts in (TEXTS, []):
@@ -67,12 +71,20 @@ for path in sys.argv[1:]:
             assert values.dtype == object or np.isfinite(values).all(), (path, name)
             if name in JSON:  # of UTF-8
                 [json.loads(value) for value in values[:5]]
-    found[path] = shapes
+    ids = model.signatures["ids"]
+    rank = ids.structured_input_signature[1]["input_mask"].shape.rank
+    rows = tf.constant(IDS if rank == 2 else IDS[None])
+    mask = tf.cast(rows > 0, tf.int32)
+    outputs = ids(input_word_ids=rows, input_mask=mask, input_type_ids=tf.zeros_like(rows))
+    found[path] = shapes, {name: values.numpy().tolist() for name, values in outputs.items()}
 print(json.dumps(found))
 """
 _IDS = """
+from tensorflow.python.framework import op_def_registry
+
+lacking = [name for name in json.loads(sys.argv[1]) if op_def_registry.get(name) is None]
 found = {}
-for path in sys.argv[1:]:
+for path in sys.argv[2:]:
     signature = tf.saved_model.load(path).signatures["serving_default"]
     rank = signature.structured_input_signature[1]["input_mask"].shape.rank
     rows = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
@@ -80,11 +92,7 @@ for path in sys.argv[1:]:
     mask, types = tf.cast(ids > 0, tf.int32), tf.zeros_like(ids)
     outputs = signature(input_word_ids=ids, input_mask=mask, input_type_ids=types)
     found[path] = {name: values.numpy().tolist() for name, values in outputs.items()}
-print(json.dumps(found))
-"""
-_KNOWN = """
-from tensorflow.python.framework import op_def_registry
-print(json.dumps([name for name in sys.argv[1:] if op_def_registry.get(name) is None]))
+print(json.dumps([lacking, found]))
 """
 
 
@@ -100,30 +108,38 @@ def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_task_answers_any_bytes_with_tensorflow_and_tensorflow_text_alone(all_kinds):
-    """Empty, of 100,000 characters, not UTF-8; and no rows at all."""
-    paths = [str(exported.path) for _, exported in all_kinds.values()]
-    found = run_alone(_TEXTS, *paths)
-    assert found == {path: {"8": [8], "0": [0]} for path in paths}
+@pytest.fixture(scope="module")
+def with_texts(all_kinds):
+    """By kind: numbers of predictions of all texts and of none, and what the ids give."""
+    found = run_alone(_TEXTS, *map(str, all_kinds.values()))
+    return {kind: found[str(path)] for kind, path in all_kinds.items()}
 
 
-def test_every_task_takes_ids_with_tensorflow_alone(all_kinds, tmp_path):
-    for kind, (trained, _) in all_kinds.items():
-        write_ids_model(trained, tmp_path / kind)
-        assert text_operations(tmp_path / kind / SAVED_MODEL) == []
+@pytest.fixture(scope="module")
+def with_ids(all_kinds, tmp_path_factory):
+    """Operations of the models of texts that TensorFlow lacks; by kind, what the ids give."""
+    used = set()
+    folder = tmp_path_factory.mktemp("ids")
+    for kind, path in all_kinds.items():
+        graph = SavedModel.FromString((path / SAVED_MODEL).read_bytes()).meta_graphs[0]
+        used |= {operation.name for operation in graph.meta_info_def.stripped_op_list.op}
+        write_ids_model(load_trained_model(read_model_directory(path)), folder / kind)
+        assert text_operations(folder / kind / SAVED_MODEL) == []
     forbidden = ("tensorflow_text", "keras", "keras_hub", "bert_tf", "pipeline")
-    paths = [str(tmp_path / kind) for kind in all_kinds]
-    found = run_alone(_IDS, *paths, forbidden=forbidden)
-    for kind, (_, exported) in all_kinds.items():
-        ids = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
-        rows = ids[None] if kind == "chooser" else ids
-        batch = {
-            "input_word_ids": rows,
-            "input_mask": (rows > 0).astype(np.int32),
-            "input_type_ids": np.zeros_like(rows),
-        }
-        beside_texts = exported.signature("ids")(**batch)
-        outputs = found[str(tmp_path / kind)]
+    paths = {kind: str(folder / kind) for kind in all_kinds}
+    lacking, found = run_alone(_IDS, json.dumps(sorted(used)), *paths.values(), forbidden=forbidden)
+    return lacking, {kind: found[path] for kind, path in paths.items()}
+
+
+def test_every_task_answers_any_bytes_with_tensorflow_and_tensorflow_text_alone(with_texts):
+    """Empty, of 100,000 characters, not UTF-8; and no rows at all."""
+    for kind, (shapes, _) in with_texts.items():
+        assert shapes == {"8": [8], "0": [0]}, kind
+
+
+def test_every_task_takes_ids_with_tensorflow_alone(with_texts, with_ids):
+    for kind, outputs in with_ids[1].items():
+        _, beside_texts = with_texts[kind]
         assert outputs.keys() == beside_texts.keys()
         for name, values in outputs.items():
             np.testing.assert_allclose(
@@ -131,16 +147,12 @@ def test_every_task_takes_ids_with_tensorflow_alone(all_kinds, tmp_path):
             )
 
 
-def test_all_operations_that_tensorflow_lacks_are_known(all_kinds):
+def test_all_operations_that_tensorflow_lacks_are_known(all_kinds, with_ids):
     """So that the card names what TensorFlow Serving has to have."""
-    used = set()
-    for _, exported in all_kinds.values():
-        graph = SavedModel.FromString((exported.path / SAVED_MODEL).read_bytes()).meta_graphs[0]
-        used |= {operation.name for operation in graph.meta_info_def.stripped_op_list.op}
-    lacking = run_alone(_KNOWN, *sorted(used), forbidden=("tensorflow_text", "keras"))
+    lacking, _ = with_ids
     assert lacking == ["FastBertNormalize", "FastWordpieceTokenizeWithOffsets"]
-    for _, exported in all_kinds.values():
-        assert text_operations(exported.path / SAVED_MODEL) == lacking
+    for path in all_kinds.values():
+        assert text_operations(path / SAVED_MODEL) == lacking
     assert first_serving_release(lacking) == "2.12"
     assert first_serving_release(["FastWordpieceTokenizeWithOffsets"]) == "2.10"
     assert first_serving_release(["TFText>RoundRobinTrim"]) is None

@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+from bert_tf.weights.model_directory import read_model_directory
+
 pytestmark = pytest.mark.slow  # exports a model of every task and starts a process
 
 _SCRIPT = """
@@ -78,8 +80,8 @@ for path in sys.argv[4:]:
         session = tf.compat.v1.Session(graph=graph)
         model = tf.compat.v1.saved_model.load(session, ["serve"], path)
     tensor = lambda info: graph.get_tensor_by_name(info.name)._as_tf_output()
-    for key, signature in model.signature_def.items():
-        infos = dict(signature.inputs)
+    for key, signature in sorted(model.signature_def.items()):
+        infos = dict(sorted(signature.inputs.items()))
         if not infos:
             continue
         fetches = [tensor(info) for info in signature.outputs.values()]
@@ -93,7 +95,9 @@ for path in sys.argv[4:]:
             return dict(zip(signature.outputs, outputs, strict=True))
 
         answered = refused = 0
-        for _ in range(REQUESTS):
+        for number in range(5 * REQUESTS):
+            if number >= REQUESTS and answered >= 5 and refused >= 3:
+                break
             rows = random_rows(infos)
             try:
                 outputs = request(rows)
@@ -113,8 +117,8 @@ print(json.dumps(counts))
 
 
 def test_every_signature_answers_the_requests_it_declares_and_refuses_the_others(all_kinds):
-    paths = [str(exported.path) for _, exported in all_kinds.values()]
-    config = next(iter(all_kinds.values()))[0].directory.config
+    paths = [str(path) for path in all_kinds.values()]
+    config = read_model_directory(paths[0]).config
     sizes = (config.vocab_size, config.max_position_embeddings, config.type_vocab_size)
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, *map(str, sizes), *paths],

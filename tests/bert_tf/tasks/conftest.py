@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from pathlib import Path
 
@@ -58,13 +59,12 @@ def quiet_console() -> Console:
     return Console(io.StringIO())
 
 
-@pytest.fixture
-def small_config(small_model, tmp_path):
-    """Makes a `FinetuneConfig` for the small model with values that learn fast."""
+@pytest.fixture(scope="session")
+def config_of(small_model):
+    """Makes a `FinetuneConfig` of the given output with values that learn fast."""
 
     def make(**values) -> FinetuneConfig:
         defaults = {
-            "output": str(tmp_path / "run"),
             "init": str(small_model),
             "precision": "float32",
             "learning_rate": 3e-3,
@@ -76,6 +76,12 @@ def small_config(small_model, tmp_path):
         return finetune_config({**defaults, **values})
 
     return make
+
+
+@pytest.fixture
+def small_config(config_of, tmp_path):
+    """Makes a `FinetuneConfig` with a run in the folder of the test."""
+    return functools.partial(config_of, output=str(tmp_path / "run"))
 
 
 @pytest.fixture

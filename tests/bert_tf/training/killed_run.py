@@ -1,4 +1,4 @@
-"""Run by test_killed_training.py in its own process, which it kills: no handler, no `finally`.
+"""Run by test_loop_killed.py in its own process, which it kills: no handler, no `finally`.
 
     python killed_run.py FOLDER
 

@@ -1,4 +1,4 @@
-"""Run by test_replicas.py in its own process, since devices are configured once a process.
+"""Run by test_loop_replicas.py in its own process, since devices are configured once a process.
 
     python replicas.py mirrored RUNS TASK...      two logical processors
     python replicas.py multi-worker RUNS TASK...  one of two workers, named by TF_CONFIG

@@ -63,8 +63,8 @@ def test_a_tpu_that_is_not_there_is_a_usage_error(asked, console):
 def assert_xla_compiles_the_whole_step(loops, batches):
     """As TPUs compile it: two micro-batches, clipping, optimizer, averages, metrics."""
     plain, compiled = (loop._compiled._replica_step for loop in loops)
-    compiled = tf.function(compiled, jit_compile=True)
-    plain = tf.function(plain)
+    compiled = tf.function(compiled, autograph=False, jit_compile=True)
+    plain = tf.function(plain, autograph=False)
     for number, batch in enumerate(batches):
         assert all(tensor.shape.is_fully_defined() for tensor in batch.values())
         arguments = (batch, tf.constant(number), tf.constant(0.01), 2)

@@ -1,4 +1,4 @@
-"""What workers decide alike; their means are tried for real in test_replicas.py."""
+"""What workers decide alike; their means are tried for real in test_loop_replicas.py."""
 
 import signal
 

@@ -4,12 +4,11 @@ import json
 import math
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from behavior.forks import printed_in_forks
 from loop_runs import losses, run_until
 from regression_task import Numbers, make_loop
 
@@ -95,31 +94,29 @@ def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
     assert losses(tmp_path) == uninterrupted
 
 
-@pytest.mark.slow  # starts a process, since whoever else holds the signal would end the tests
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_and_reports_how_to_resume(tmp_path, number, code):
-    program = (
-        "import os, signal, sys\n"
+@pytest.mark.slow  # starts processes, since whoever else holds the signal would end the tests
+def test_a_signal_saves_and_reports_how_to_resume(tmp_path):
+    codes = {signal.SIGTERM: 143, signal.SIGINT: 130}
+    programs = [
+        "import os, signal\n"
         "from pathlib import Path\n"
         "from regression_task import make_loop\n"
         "from bert_tf.base.errors import StoppedEarly\n"
-        "number = signal.Signals(int(sys.argv[1]))\n"
+        f"number = signal.{number.name}\n"
         "signal.signal(number, signal.SIG_DFL)\n"
-        "loop = make_loop(run_directory=Path(sys.argv[2]), steps=100, eval_every=8,\n"
-        "    evaluate=lambda step, notes: os.kill(os.getpid(), number) or {})\n"
+        f"loop = make_loop(run_directory=Path({str(tmp_path / number.name)!r}), steps=100,\n"
+        "    eval_every=8, evaluate=lambda step, notes: os.kill(os.getpid(), number) or {})\n"
         "try:\n"
         "    loop.run()\n"
         "except StoppedEarly as stopped:\n"
         "    print(stopped.exit_code, signal.getsignal(number) is signal.SIG_DFL, stopped)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(number.value), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"},
-        capture_output=True,
-        text=True,
-    )
-    assert f"{code} True stopped at step 8 of 100 ({number.name}): saved in" in done.stdout
-    assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
+        for number in codes
+    ]
+    folders = f"{ROOT}{os.pathsep}{Path(__file__).parent}"
+    printed = printed_in_forks(*programs, env={**os.environ, "PYTHONPATH": folders})
+    for (number, code), said in zip(codes.items(), printed, strict=True):
+        assert f"{code} True stopped at step 8 of 100 ({number.name}): saved in" in said
+        assert (tmp_path / number.name / "checkpoints" / "step-00000008").is_dir()
 
 
 def test_notes_and_elapsed_time_survive(tmp_path):

@@ -1,6 +1,7 @@
 """Training steps with kernels against the same steps without."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -78,6 +79,7 @@ def pretraining_steps(*, frozen_blocks, **arithmetic):
     return three_steps(model, PretrainingLoss(), batch, **arithmetic)
 
 
+@functools.cache
 def classification_steps(**arithmetic):
     """Of tables large enough that the optimizer works on rows of them."""
     keras.utils.set_random_seed(1)

@@ -20,8 +20,10 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
+from bert_tf.export.loading import load_trained_model
+from bert_tf.export.registry import FORMATS
 from bert_tf.tasks.registry import served_task_from_settings
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 from pipeline.trying.model import opened_model
@@ -82,6 +84,14 @@ def write_run(run: Path, task: str) -> Path:
     return run
 
 
+def exported_graph(folder: Path, task: str) -> str:
+    """The model of such a run as an export that is quick to make, a graph of token ids."""
+    run = write_run(folder / "run", task)
+    trained = load_trained_model(read_model_directory(run / "best"))
+    FORMATS["onnx"].load().write(trained, folder / "export", Console(io.StringIO()))
+    return str(folder / "export")
+
+
 def marks_and_page(server, row):
     """The marked pieces of a page that answers a form, and the page."""
     with urllib.request.urlopen(server.url, urlencode(row).encode()) as response:
@@ -108,9 +118,9 @@ def test_labels_of_an_export_and_of_its_run(tmp_path, served):
 
 
 def test_tags_in_their_text(tmp_path, served):
-    run = write_run(tmp_path / "run", "tagging")
+    export = exported_graph(tmp_path, "tagging")
     text = "a red film, where is <a> city"
-    with opened_model(str(run), Console(io.StringIO())) as model, served(model) as server:
+    with opened_model(export, Console(io.StringIO())) as model, served(model) as server:
         tried = model.predict({"text": text})
         marks, page = marks_and_page(server, {"text": text})
     entities, tags = tried.predictions.values()
@@ -120,9 +130,9 @@ def test_tags_in_their_text(tmp_path, served):
 
 
 def test_an_answer_in_its_context(tmp_path, served):
-    run = write_run(tmp_path / "run", "qa")
+    export = exported_graph(tmp_path, "qa")
     row = {"question": "where is a film", "context": "😂 a red film is <where> a city is"}
-    with opened_model(str(run), Console(io.StringIO())) as model, served(model) as server:
+    with opened_model(export, Console(io.StringIO())) as model, served(model) as server:
         tried = model.predict(row)
         marks, page = marks_and_page(server, row)
     answer, start, end = list(tried.predictions.values())[:3]
@@ -132,9 +142,9 @@ def test_an_answer_in_its_context(tmp_path, served):
 
 
 def test_candidates_for_masks(tmp_path, served):
-    run = write_run(tmp_path / "run", "fill-mask")
+    export = exported_graph(tmp_path, "fill-mask")
     text = "where is a [MASK] [MASK]"
-    with opened_model(str(run), Console(io.StringIO())) as model, served(model) as server:
+    with opened_model(export, Console(io.StringIO())) as model, served(model) as server:
         tried = model.predict({"text": text})
         _, page = marks_and_page(server, {"text": text})
     assert {"Tokens, 1 of 2", "Tokens, 2 of 2"} <= set(page.text)

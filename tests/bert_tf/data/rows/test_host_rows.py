@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_texts(tokenizer, host, texts, method, most):
 
 
 @pytest.mark.slow
+@fewer_examples(0.4)
 @given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), most=st.integers(5, 24))
 def test_pairs(tokenizer, host, pairs, most):
     first, second = (list(column) for column in zip(*pairs, strict=True))

@@ -6,7 +6,8 @@ import string
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.text.casing import KEEP_ACCENTS
@@ -73,7 +74,7 @@ def test_difficult_texts(pair):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@fewer_examples(0.7)
 @given(
     st.lists(
         st.one_of(

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +44,15 @@ def config(small_config, tmp_path, train):
     return make
 
 
-@pytest.fixture
-def teacher(config, tmp_path, quiet_console):
+@pytest.fixture(scope="module")
+def teacher(config_of, tmp_path_factory):
     """It knows that red is good and blue is bad, and has its labels in another order."""
+    folder = tmp_path_factory.mktemp("teacher")
     colors = [(text, "good" if "red" in text else "bad") for text in UNLABELED]
-    rows = write(tmp_path / "teacher.csv", "text,label", LABELED + colors)
-    finetune(config("teacher", train=rows, eval=rows, epochs=12), quiet_console)
-    return str(tmp_path / "teacher")
+    rows = write(folder / "teacher.csv", "text,label", [*LABELED, *colors] * 4)
+    values = {"task": "classification", "train": rows, "eval": rows, "epochs": 3}
+    finetune(config_of(output=str(folder / "run"), **values), Console(io.StringIO()))
+    return str(folder / "run")
 
 
 def weights_of(run):
@@ -88,8 +91,9 @@ def test_rows_without_labels_are_learned_from_the_teacher(config, teacher, tmp_p
 
 
 def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
-    config, teacher, train, monkeypatch, quiet_console
+    config, teacher, train, tmp_path, monkeypatch, quiet_console
 ):
+    teacher = str(shutil.copytree(teacher, tmp_path / "teacher"))
     asked = []
     compute = distillation._computed_logits
     monkeypatch.setattr(
@@ -120,12 +124,12 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
 @pytest.mark.parametrize("task", ["multilabel", "regression"])
 def test_other_tasks_have_teachers_too(task, config, tmp_path, quiet_console):
     labels = {"good": "1.5", "bad": "-0.5"} if task == "regression" else {}
-    rows = [(text, labels.get(label, label)) for text, label in LABELED]
+    rows = [(text, labels.get(label, label)) for text, label in LABELED] * 5
     train = write(tmp_path / "rows.csv", "text,label", rows)
     common = {"task": task, "train": train, "eval": train}
-    finetune(config("first", **common, epochs=40), quiet_console)
+    finetune(config("first", **common, epochs=8), quiet_console)
     taught = config(
-        "second", **common, teacher=str(tmp_path / "first"), distill_weight=1.0, epochs=40
+        "second", **common, teacher=str(tmp_path / "first"), distill_weight=1.0, epochs=8
     )
     best = finetune(taught, quiet_console).best
     assert best["r2" if task == "regression" else "micro_f1"] > 0.9

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.serving.graphs.tagging import EntityWriter, graph_words
@@ -28,7 +29,7 @@ ALPHABET = [*"adonlst'\",\\./ \t\n\r\x00\x01\x1f\x7f", "é", "北", "\u2028", "�
     st.integers(1, 16),
     st.integers(0, 2**32 - 1),
 )
-@settings(deadline=None, max_examples=60)
+@fewer_examples(0.3)
 def test_the_graph_writes_what_numpy_does(pieces, texts, scheme, length, stride, seed):
     labels = ("O", *scheme_tags(KINDS, scheme))
     words = encode_words(pieces, texts, max_seq_length=length, stride=stride)

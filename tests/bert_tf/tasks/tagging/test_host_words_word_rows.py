@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
@@ -22,7 +23,7 @@ def encode(tokenizer, rows, *, length=128, stride=64):
 
 @pytest.mark.slow
 @given(texts)
-@settings(deadline=None)
+@fewer_examples(0.4)
 def test_words_are_those_of_huggingface(pieces, rows):
     """BERT's pre-tokenizer there gives words with their characters."""
     other = BertWordPieceTokenizer(
@@ -43,7 +44,7 @@ def test_words_are_those_of_huggingface(pieces, rows):
 
 @pytest.mark.slow
 @given(texts, st.integers(4, 12), st.integers(1, 12))
-@settings(deadline=None)
+@fewer_examples(0.4)
 def test_a_word_is_read_where_it_has_most_context(pieces, rows, length, stride):
     whole, cut = encode(pieces, rows), encode(pieces, rows, length=length, stride=stride)
     assert cut.rows.lengths.max() <= length
