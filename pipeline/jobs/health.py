@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.base.errors import InputError
@@ -43,14 +43,18 @@ class Health:
 
 def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
     """Measures the result of a job by its counts, and the metrics of `vocab`."""
-    advice: Callable[[str, float, Any], str | None]
-    if isinstance(config, PreprocessConfig):
-        found, advice = _preprocess_figures(counts, config), _preprocess_advice
+    if isinstance(config, VocabConfig):
+        found = _vocab_figures(counts)
     else:
-        found, advice = _vocab_figures(counts), _vocab_advice
+        found = _preprocess_figures(counts, config)
     figures = {name: found[name] for name in _SHOWN if name in found}
     shown = ", ".join(_SHOWN[name].format(figure) for name, figure in figures.items())
-    warnings = (advice(name, figure, config) for name, figure in figures.items())
+    warnings = (
+        _vocab_advice(name, figure, config)
+        if isinstance(config, VocabConfig)
+        else _preprocess_advice(name, figure, config)
+        for name, figure in figures.items()
+    )
     return Health(
         figures={name: round(figure, 6) for name, figure in figures.items()},
         line=f"health: {shown}",
