@@ -102,7 +102,7 @@ class Terminal:
             title_style="bold",
         )
         table.add_column("made", overflow="fold")
-        table.add_column("what it is", overflow="fold")
+        table.add_column("meaning", overflow="fold")
         for path, meaning in closing.made:
             table.add_row(Text(path), Text(meaning))
         self._rich.print(table)

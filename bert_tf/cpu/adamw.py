@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.cpu.kernels import FUNCTION, KERNEL, SUMMING_KERNEL
+from bert_tf.cpu.kernels import KERNEL, SUMMING_KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide
 from bert_tf.cpu.kernels.operation import in_place, kind_of
@@ -82,7 +82,7 @@ class InPlaceAdamW:
             return
         copies = [self._copies[index]] if index in self._copies else []
         first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
-        entry = (copying_adamw_entry if copies else adamw_entry)(kind_of(first))
+        entry = adamw_entry(kind_of(first), bool(copies))
         in_place(entry, [first, second, numbers], [*self._values[index], *copies], row_axes=0)
 
     def _update_table(self, index: int, gradient: tf.IndexedSlices, numbers: tf.Tensor) -> None:
@@ -199,13 +199,8 @@ def squared_norm(first: np.ndarray, second: np.ndarray) -> float:
 def _update_block(
     w: np.ndarray, m: np.ndarray, v: np.ndarray, gradients: np.ndarray, numbers: np.ndarray
 ) -> None:
-    decay, beta_1, beta_2, rate, epsilon = (
-        numbers[1],
-        numbers[2],
-        numbers[3],
-        numbers[4],
-        numbers[5],
-    )
+    decay, beta_1, beta_2, rate = numbers[1], numbers[2], numbers[3], numbers[4]
+    epsilon = numbers[5]
     for place in range(w.size):
         gradient = gradients[place]
         mean = m[place] + (gradient - m[place]) * (_ONE - beta_1)
@@ -249,40 +244,25 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
     return total
 
 
-@numba.njit(**FUNCTION)
-def _update(copy: np.ndarray, data: Any, dims: Any, start: int, stop: int, kind: Any) -> int:
-    adamw_update(
-        vector(data, dims, 3, np.float32)[start:stop],
-        vector(data, dims, 4, np.float32)[start:stop],
-        vector(data, dims, 5, np.float32)[start:stop],
-        copy,
-        vector(data, dims, 0, kind)[start:stop],
-        vector(data, dims, 1, kind)[start:stop],
-        vector(data, dims, 2, np.float32),
-    )
-    return DONE
-
-
 @functools.cache
-def adamw_entry(kind: Any) -> Any:
-    """Of the parts of the gradient, numbers; weights, momentum, velocity. Parts are of `kind`."""
+def adamw_entry(kind: Any, has_copy: bool) -> Any:
+    """Of the parts of the gradient, of `kind`, numbers; weights, momentum, velocity, bfloat16 copy
+    of the weights if any.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        copy = np.empty(0, np.uint16)
-        return _update(copy, data, dims, start, stop, kind)
-
-    return entry
-
-
-@functools.cache
-def copying_adamw_entry(kind: Any) -> Any:
-    """As `adamw_entry`, and the copy of the weights in bfloat16."""
-
-    @numba.cfunc(ENTRY, cache=True)
-    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        copy = vector(data, dims, 6, np.uint16)[start:stop]
-        return _update(copy, data, dims, start, stop, kind)
+        copy = vector(data, dims, 6, np.uint16)[start:stop] if has_copy else np.empty(0, np.uint16)
+        adamw_update(
+            vector(data, dims, 3, np.float32)[start:stop],
+            vector(data, dims, 4, np.float32)[start:stop],
+            vector(data, dims, 5, np.float32)[start:stop],
+            copy,
+            vector(data, dims, 0, kind)[start:stop],
+            vector(data, dims, 1, kind)[start:stop],
+            vector(data, dims, 2, np.float32),
+        )
+        return DONE
 
     return entry
 

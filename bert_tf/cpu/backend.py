@@ -116,19 +116,16 @@ class CpuBackend:
         key: tf.Tensor,
         copies: Sequence[tf.Tensor] = (),
     ) -> tuple[list[tf.Tensor | tf.IndexedSlices], _Numbers]:
-        is_fast = self._forward is not None
         with fast_path(self._forward), self._copies.in_use(copies):
             gradients, numbers = self._compute(batch, weights, scale, key)
+        tables = self._in_place if self._forward is not None else None
         kept = [
             gradient
-            if isinstance(gradient, tf.IndexedSlices) and is_fast and self._takes_rows(index)
+            if isinstance(gradient, tf.IndexedSlices) and tables and tables.takes_rows(index)
             else tf.convert_to_tensor(gradient)
             for index, gradient in enumerate(gradients)
         ]
         return kept, numbers
-
-    def _takes_rows(self, index: int) -> bool:
-        return self._in_place is not None and self._in_place.takes_rows(index)
 
 
 class ComputeCopies:

@@ -1,8 +1,8 @@
 """The encoder's forward pass on processors: `BertEncoder.call` with kernels between the products.
 
 Outputs and gradients are those of the plain layers, whose variables it reads. Kernels fuse
-element-wise operations, padding is left out (`bert_tf.cpu.unpadding`), blocks are traced once, and
-where only first tokens are read, the last block makes no keys and values (`first_token_context`).
+element-wise operations, padding is left out (`unpadded`), blocks are traced once, and where only
+first tokens are read, the last block makes no keys and values (`first_token_context`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from bert_tf.cpu.kernels.graph import (
     normalized_sum,
     padded_rows,
 )
-from bert_tf.cpu.unpadding import Unpadded, unpadded
 from bert_tf.layers.activation import activation, at_least_float32
 from bert_tf.layers.dropout import (
     StatelessDropout,
@@ -40,6 +39,64 @@ from bert_tf.layers.self_attention import SelfAttention, bias_of_queries, gather
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
+# oneDNN prepares products anew for every number of tokens, which takes as long as some of them. So
+# there are 32 numbers between a power of two and the next, and multiples of this below 512.
+_LEAST_MULTIPLE = 8
+_POWERS = tuple(2**power for power in range(9, 31))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unpadded:
+    """Places of tokens in one row without padding, which costs as much as text, and back.
+
+    Only attention needs rows (Zeng et al. 2022, "Boosting Distributed Training Performance of the
+    Unpadded BERT Model").
+
+    Attributes:
+        numbers: int32 [batch, length], of each token in the long row; -1 for padding left out.
+        places: int32 [tokens], of each token in the padded rows one after the other.
+    """
+
+    numbers: tf.Tensor
+    places: tf.Tensor
+
+    @property
+    def firsts(self) -> tf.Tensor:
+        """Numbers of the rows' first tokens, int32 [1, batch]."""
+        return self.numbers[:, 0][None]
+
+    @property
+    def position_ids(self) -> tf.Tensor:
+        """Place of each token in its padded row, int32 [1, tokens]."""
+        return (self.places % tf.shape(self.numbers)[1])[None]
+
+    def take(self, values: Any) -> tf.Tensor:
+        """[batch, length] to [1, tokens]."""
+        return tf.gather(tf.reshape(values, [-1]), self.places)[None]
+
+    def padded(self, hidden: tf.Tensor) -> tf.Tensor:
+        """[1, tokens, hidden] to [batch, length, hidden], 0 on padding that was left out."""
+        return padded_rows(hidden, self.numbers)
+
+
+def unpadded(mask: Any) -> Unpadded:
+    """Numbers the tokens of padded rows, in their order; `mask` is [batch, length], true on tokens.
+
+    Among them are the first place of every row, even of one of padding only, and padding up to a
+    round number: a multiple of 8, from 1,024 on of 32, and so on, where rows have so many places.
+    """
+    is_token = tf.cast(mask, tf.bool)
+    is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)
+    flat = tf.reshape(is_token, [-1])
+    tokens = tf.math.count_nonzero(flat, dtype=tf.int32)
+    doublings = tf.math.count_nonzero(tokens >= tf.constant(_POWERS), dtype=tf.int32)
+    missing = -tokens % tf.bitwise.left_shift(_LEAST_MULTIPLE, doublings)
+    is_taken = flat | (tf.cumsum(tf.cast(~flat, tf.int32)) <= missing)
+    numbers = tf.where(is_taken, tf.cumsum(tf.cast(is_taken, tf.int32)) - 1, -1)
+    return Unpadded(
+        numbers=tf.reshape(numbers, tf.shape(mask)),
+        places=tf.cast(tf.where(is_taken)[:, 0], tf.int32),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

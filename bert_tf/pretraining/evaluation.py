@@ -61,8 +61,13 @@ class RecordsEvaluation:
         ]
         self._entropies: dict[int, float] = {}  # by phase
         for phase in phases:
-            if not phase.data.eval_shards:
-                self._check_evaluation_records(config, phase)
+            if phase.data.eval_shards:
+                continue
+            cure = "preprocess with --eval-fraction above 0 to have some"
+            lacks = f"{phase.data.directory} has no eval shards"
+            if config.early_stop_evals:
+                raise UsageError(f"train.early_stop_evals: {lacks}; set it to 0, or {cure}")
+            console.warn(f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}")
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         number = phase_of(self._ends, step - 1)
@@ -93,10 +98,3 @@ class RecordsEvaluation:
         if phase not in self._entropies:
             self._entropies[phase] = unigram_entropy(self._datasets[phase]())
         return self._entropies[phase]
-
-    def _check_evaluation_records(self, config: TrainConfig, phase: PretrainingPhase) -> None:
-        cure = "preprocess with --eval-fraction above 0 to have some"
-        lacks = f"{phase.data.directory} has no eval shards"
-        if config.early_stop_evals:
-            raise UsageError(f"train.early_stop_evals: {lacks}; set it to 0, or {cure}")
-        self._console.warn(f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}")

@@ -144,4 +144,4 @@ def _about_pairs(last: Line) -> str | None:
     name = next((name for name in ("nsp_loss", "sop_loss") if name in last), None)
     if name is None or last[name] < _PAIR_GUESSED:
         return None
-    return f"{name} {last[name]:.3f} is that of guessing (ln 2 = 0.693): pairs are not told apart"
+    return f"{name} {last[name]:.3f} is no better than guessing (ln 2 = 0.693)"

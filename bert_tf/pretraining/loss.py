@@ -51,11 +51,7 @@ def _weighted_sums(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sums of loss, hits and weights; logits [..., classes], int32 labels and weights [...]."""
     losses, right = _cross_entropy(tf.cast(logits, tf.float32), labels)
-    return (
-        tf.reduce_sum(losses * weights),
-        tf.reduce_sum(right * weights),
-        tf.reduce_sum(weights),
-    )
+    return (tf.reduce_sum(losses * weights), tf.reduce_sum(right * weights), tf.reduce_sum(weights))
 
 
 def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

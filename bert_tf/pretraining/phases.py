@@ -73,26 +73,27 @@ class PretrainingPhase:
         )
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
-        work = ModelFlops.of_encoder(
-            bert_config, reads_all_tokens=BertPretrainingModel.reads_all_tokens
-        )
-        length = self.data.max_seq_length
+        row = (self.data.max_seq_length, self.data.max_predictions_per_seq)
         return PhaseSettings(
             steps=self.steps,
             accumulation_steps=self.accumulation_steps,
             peak_learning_rate=self.learning_rate,
             warmup_steps=self.warmup_steps,
-            work=work,
-            relative_work=self.batch_size
-            * float(
-                work.flops(
-                    tokens=length,
-                    examples=1,
-                    squared_lengths=length**2,
-                    predictions=self.data.max_predictions_per_seq,
-                )
-            ),
+            work=_step_flops(bert_config),
+            relative_work=self.batch_size * row_flops(bert_config, *row),
         )
+
+
+def _step_flops(model: BertConfig) -> ModelFlops:
+    return ModelFlops.of_encoder(model, reads_all_tokens=BertPretrainingModel.reads_all_tokens)
+
+
+def row_flops(model: BertConfig, length: int, predictions: int) -> float:
+    """Operations of a step for a row of `length` tokens, `predictions` of them masked."""
+    work = _step_flops(model)
+    return float(
+        work.flops(tokens=length, examples=1, squared_lengths=length**2, predictions=predictions)
+    )
 
 
 def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.wording import gigabytes, quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
@@ -19,7 +18,7 @@ from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_trial import StepShape, step_trial, try_steps
 from bert_tf.training.arithmetic import Arithmetic, has_accelerator, settle_arithmetic
 from bert_tf.training.distribution import make_strategy, worker_count
-from bert_tf.training.memory import Memory, is_out_of_memory, memory_for_steps
+from bert_tf.training.memory import Memory, memory_for_steps
 
 _TRIAL_FLOPS = 5e11  # of a step whose memory is measured: some seconds on two cores
 _FLOAT_BYTES = 4
@@ -78,12 +77,6 @@ class PretrainingPlan:
             peak += _FLOAT_BYTES * parameter_count(self.bert_config)
         is_shared = not has_accelerator()
         return round(peak * (replicas // worker_count(self.strategy) if is_shared else 1))
-
-    def out_of_memory(self, error: tf.errors.OpError) -> RunnerFailed | None:
-        """The error for a step that did not fit; None for other reasons."""
-        if not is_out_of_memory(error):
-            return None
-        return RunnerFailed(f"a step did not fit into the memory: {self.cure}")
 
     @property
     def cure(self) -> str:
@@ -168,10 +161,7 @@ def preview_pretraining(
         "parameters": parameters,
         "gradient_accumulation_steps": [phase.accumulation_steps for phase in plan.phases],
         "arithmetic": str(plan.arithmetic),
-        "memory": {
-            "total": needed,
-            "available": None if memory is None else memory.available,
-        },
+        "memory": {"total": needed, "available": None if memory is None else memory.available},
     }
 
 

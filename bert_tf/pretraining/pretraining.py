@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import BertPipelineError, InputError, RunnerFailed
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
@@ -26,6 +26,7 @@ from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
+from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunMirror
@@ -125,8 +126,11 @@ def pretrain(
         result = loop.run()
     except tf.errors.OpError as error:
         failures = [opened.failure for opened in plan.inputs if opened.failure]
-        damage = next(iter(failures), None) or _damaged_record(error, plan.phases)
-        raise damage or plan.out_of_memory(error) or error from None
+        cause: BertPipelineError | None
+        cause = next(iter(failures), None) or _damaged_record(error, plan.phases)
+        if cause is None and is_out_of_memory(error):
+            cause = RunnerFailed(f"a step did not fit into the memory: {plan.cure}")
+        raise cause or error from None
     return PretrainingResult(training=result, phases=_phase_results(plan, result.step))
 
 
@@ -163,13 +167,7 @@ def _make_loop(
         arithmetic=plan.arithmetic,
         console=console,
         evaluate=RecordsEvaluation(
-            config,
-            phases,
-            model=model,
-            loss=loss,
-            strategy=strategy,
-            best=best,
-            console=console,
+            config, phases, model=model, loss=loss, strategy=strategy, best=best, console=console
         ),
         mirror=mirror,
     )

@@ -31,9 +31,8 @@ from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu.cores import divide_cores_among_parts
 from bert_tf.models.heads import BertPretrainingModel
-from bert_tf.models.model_flops import ModelFlops
 from bert_tf.pretraining.loss import PretrainingLoss
-from bert_tf.pretraining.phases import PretrainingPhase
+from bert_tf.pretraining.phases import PretrainingPhase, row_flops
 from bert_tf.training.arithmetic import (
     Arithmetic,
     BatchRows,
@@ -68,14 +67,8 @@ class StepShape:
 
     def part(self, model: BertConfig, most_flops: float) -> StepShape:
         """Returns the rows that a step of so many operations has, at least four, or all."""
-        work = ModelFlops.of_encoder(model, reads_all_tokens=BertPretrainingModel.reads_all_tokens)
-        flops = work.flops(
-            tokens=self.length,
-            examples=1,
-            squared_lengths=self.length**2,
-            predictions=self.predictions,
-        )
-        rows = int(most_flops / float(flops)) // _LEAST_ROWS * _LEAST_ROWS
+        flops = row_flops(model, self.length, self.predictions)
+        rows = int(most_flops / flops) // _LEAST_ROWS * _LEAST_ROWS
         return dataclasses.replace(self, rows=min(self.rows, max(_LEAST_ROWS, rows)))
 
 
@@ -274,15 +267,11 @@ def _tried(settings: dict[str, Any], way: dict[str, Any]) -> TriedStep | None:
         if is_out_of_memory(error):
             return None
         raise
-    return TriedStep(
-        seconds=seconds, start_seconds=start - began, count=count, peak_bytes=_peak_bytes()
-    )
-
-
-def _peak_bytes() -> int:
     if tf.config.list_physical_devices("GPU"):
-        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
-    return peak_bytes()
+        peak = int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+    else:
+        peak = peak_bytes()
+    return TriedStep(seconds=seconds, start_seconds=start - began, count=count, peak_bytes=peak)
 
 
 def _main() -> None:

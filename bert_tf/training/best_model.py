@@ -55,9 +55,7 @@ class BestModel:
         of_phase = f" of phase {self.phase}" if self.phase else ""
         if self.metric is None:
             last = f"epoch (step {self.step})" if self.epoch else f"step ({self.step})"
-            return (
-                f"the model of the last {last}{of_phase}; nothing was evaluated to choose another"
-            )
+            return f"the model of the last {last}{of_phase}; no evaluations to choose another by"
         place = f"step {self.step}"
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"
@@ -65,6 +63,7 @@ class BestModel:
         return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {self.value:.4f}"
 
 
+@dataclasses.dataclass(eq=False)
 class BestModelKeeper:
     """Writes `best/` whenever a model is the best so far; without evaluation that is the newest.
 
@@ -73,25 +72,14 @@ class BestModelKeeper:
     Only the chief `writes`; `restore` puts back what the model was built without.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        model: Any,
-        *,
-        metric: str,
-        vocab: list[str],
-        lowercase: Lowercase,
-        writes: bool,
-        restore: Restore | None = None,
-    ):
-        self._path = path
-        self._model = model
-        self._metric = metric
-        self._vocab = vocab
-        self._lowercase = lowercase
-        self._writes = writes
-        self._restore = restore
-        self._is_first = True
+    path: Path
+    model: Any
+    metric: str
+    vocab: list[str]
+    lowercase: Lowercase
+    writes: bool
+    restore: Restore | None = None
+    _is_first: bool = dataclasses.field(default=True, init=False)
 
     def keep_if_best(
         self,
@@ -110,12 +98,21 @@ class BestModelKeeper:
             metrics: of the evaluation; empty without evaluation.
             task: content of `task.json`, kept in `notes["task"]`; None for a pretrained model.
         """
-        best = None if self._is_first and not self._path.is_dir() else notes.get("best")
+        best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
         if not self._is_best(found, metrics, best):
             return False
-        self._write(task)
-        if best is None or not self._is_perfect(metrics, best):
+        if self.writes:
+            write_model_directory(
+                self.path,
+                self.model,
+                vocab=self.vocab,
+                lowercase=self.lowercase,
+                task=task,
+                restore=self.restore,
+            )
+        value = metrics.get(self.metric)
+        if best is None or value not in _PERFECT or value != best.get(self.metric):
             notes[IMPROVED] = found["step"]
         notes["best"] = {**found, **metrics}
         if task is not None:
@@ -127,24 +124,9 @@ class BestModelKeeper:
     ) -> bool:
         if best is None or best.get("phase") != found.get("phase"):
             return True
-        if not metrics or self._metric not in best:
+        if not metrics or self.metric not in best:
             return True
-        return rank(metrics, self._metric) > rank(best, self._metric)
-
-    def _is_perfect(self, metrics: dict[str, float], best: dict[str, Any]) -> bool:
-        value = metrics.get(self._metric)
-        return value in _PERFECT and value == best.get(self._metric)
-
-    def _write(self, task: dict[str, Any] | None) -> None:
-        if self._writes:
-            write_model_directory(
-                self._path,
-                self._model,
-                vocab=self._vocab,
-                lowercase=self._lowercase,
-                task=task,
-                restore=self._restore,
-            )
+        return rank(metrics, self.metric) > rank(best, self.metric)
 
 
 def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:

@@ -85,10 +85,6 @@ def worker_count(strategy: tf.distribute.Strategy) -> int:
     return 1
 
 
-def _default(_: str | None) -> tf.distribute.Strategy:
-    return tf.distribute.get_strategy()
-
-
 def _mirrored(_: str | None) -> tf.distribute.Strategy:
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
@@ -131,7 +127,7 @@ def _tpu(address: str | None) -> tf.distribute.Strategy:
 
 
 _BUILDERS = {
-    "default": _default,
+    "default": lambda _: tf.distribute.get_strategy(),
     "mirrored": _mirrored,
     "multi-worker": _multi_worker,
     "tpu": _tpu,
@@ -220,7 +216,10 @@ def distributed_iterator(
         first = context.input_pipeline_id * local
 
         def local_rows(batch: Batch) -> Batch:
-            return {name: _rows(tensor, replicas, first, local) for name, tensor in batch.items()}
+            return {
+                name: split_rows(tensor, replicas)[first : first + local]
+                for name, tensor in batch.items()
+            }
 
         rows = make_dataset().map(local_rows).unbatch()
         return rows.prefetch(2 * local).with_options(options)
@@ -228,13 +227,10 @@ def distributed_iterator(
     return iter(strategy.distribute_datasets_from_function(worker_dataset))
 
 
-def _rows(tensor: tf.Tensor, replicas: int, first: int, local: int) -> tf.Tensor:
-    """[rows, ...] to [local, rows / replicas, ...]: the rows of `local` replicas from `first`."""
-    static = tensor.shape.as_list()
-    rows = static[0] // replicas if static[0] is not None else tf.shape(tensor)[0] // replicas
-    rest = [
+def split_rows(tensor: tf.Tensor, parts: int) -> tf.Tensor:
+    """[rows, ...] to [parts, rows / parts, ...]."""
+    sizes = [
         size if size is not None else tf.shape(tensor)[axis]
-        for axis, size in enumerate(static)
-        if axis
+        for axis, size in enumerate(tensor.shape.as_list())
     ]
-    return tf.reshape(tensor, [replicas, rows, *rest])[first : first + local]
+    return tf.reshape(tensor, [parts, sizes[0] // parts, *sizes[1:]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,26 +15,24 @@ from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.protocols import Batch, TaskLoss
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
     """Computes means over a finite data set, whose batches are multiples of the replicas."""
 
-    def __init__(
-        self,
-        *,
-        model: Any,
-        loss: TaskLoss,
-        strategy: tf.distribute.Strategy,
-        make_dataset: Callable[[], tf.data.Dataset],
-    ):
-        self._model = model
-        self._loss = loss
-        self._strategy = strategy
-        self._make_dataset = make_dataset
+    model: Any
+    loss: TaskLoss
+    strategy: tf.distribute.Strategy
+    make_dataset: Callable[[], tf.data.Dataset]
 
     def run(self) -> dict[str, float]:
         """`loss`, the loss terms and the metrics; {} without rows."""
         totals: dict[str, tuple[float, float]] = {}
-        for sums in self._sums():
+        batches = distributed_iterator(self.strategy, self.make_dataset)
+        at_once = operations_at_once()
+        mapped: Callable[..., Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]] = map
+        if at_once > 1:  # else replicas are entered from the thread that made the strategy
+            mapped = functools.partial(map_ahead, threads=at_once, depth=at_once)
+        for sums in mapped(self._batch_sums, batches):
             for name, (total, weight) in sums.items():
                 before = totals.get(name, (0.0, 0.0))
                 totals[name] = (before[0] + float(total), before[1] + float(weight))
@@ -45,27 +45,20 @@ class Evaluation:
         result = {"loss": sum(means[name] for name in terms)}
         return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
 
-    def _sums(self) -> Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]:
-        batches = distributed_iterator(self._strategy, self._make_dataset)
-        at_once = operations_at_once()
-        if at_once == 1:  # replicas are entered from the thread that made the strategy
-            return map(self._batch_sums, batches)
-        return map_ahead(self._batch_sums, batches, threads=at_once, depth=at_once)
-
     @tf.function(reduce_retracing=True)
     def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-        sums = self._strategy.run(self._replica_sums, args=(batch,))
+        sums = self.strategy.run(self._replica_sums, args=(batch,))
         return tf.nest.map_structure(
-            lambda value: self._strategy.experimental_local_results(value)[0], sums
+            lambda value: self.strategy.experimental_local_results(value)[0], sums
         )
 
     @tf.autograph.experimental.do_not_convert
     def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-        weights = self._loss.weights(batch)
-        parts = self._loss(self._model, batch, training=False, dropout_key=None)
+        weights = self.loss.weights(batch)
+        parts = self.loss(self.model, batch, training=False, dropout_key=None)
         sums = {f"loss/{term}": (parts.losses[term], weight) for term, weight in weights.items()}
         sums |= {f"metric/{name}": pair for name, pair in parts.metrics.items()}
-        if self._strategy.num_replicas_in_sync == 1:
+        if self.strategy.num_replicas_in_sync == 1:
             return sums
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, sums)

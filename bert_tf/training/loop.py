@@ -137,7 +137,7 @@ class TrainingLoop:
         )
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
-            self._variables,
+            variables=self._variables,
             inputs=inputs,
             seed=settings.seed,
             total_steps=settings.total_steps,

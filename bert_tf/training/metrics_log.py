@@ -13,7 +13,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.files import naming_file, write_text_atomically
 from bert_tf.config.registries import TENSORBOARD
 from bert_tf.training.tracking.registry import TRACKERS
-from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, Tracker, TrackerSender
+from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, TrackerSender
 
 Line = dict[str, Any]
 
@@ -71,7 +71,7 @@ class MetricsLog:
         run = TrackedRun(directory=run_directory, name=name, settings=settings or {}, lines=kept)
         self._trackers = [
             TrackerSender(
-                tracker, functools.partial(_open_tracker, tracker, run), lines=kept, warn=warn
+                tracker, functools.partial(TRACKERS[tracker].open, run), lines=kept, warn=warn
             )
             for tracker in dict.fromkeys(trackers)
         ]
@@ -90,7 +90,3 @@ class MetricsLog:
             self._stream.close()
         for tracker in self._trackers:
             tracker.close(is_finished=is_finished)
-
-
-def _open_tracker(name: str, run: TrackedRun) -> Tracker:
-    return TRACKERS[name].load()(run)

@@ -87,10 +87,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         )
 
     def prepare_step(
-        self,
-        applied: tf.Tensor,
-        learning_rate: tf.Tensor,
-        gradient_factor: tf.Tensor | float = 1.0,
+        self, applied: tf.Tensor, learning_rate: tf.Tensor, gradient_factor: tf.Tensor | float = 1.0
     ) -> None:
         """Sets up the next `apply`, float32 []; `applied` 0 leaves all variables unchanged."""
         self.applied.assign(applied)
@@ -189,14 +186,9 @@ class AdamW(StepOptimizer):
         # Of the second moment before the correction of its bias.
         epsilon = self.epsilon * correction
         if self.in_place is not None and index in self.in_place:
-            numbers = (
-                scalars.gradient_factor,
-                0.0 if decay is None else decay,
-                scalars.beta_1,
-                scalars.beta_2,
-                rate * correction / (1.0 - scalars.beta_1_power),
-                epsilon,
-            )
+            corrected = rate * correction / (1.0 - scalars.beta_1_power)
+            factors = (scalars.gradient_factor, 0.0 if decay is None else decay)
+            numbers = (*factors, scalars.beta_1, scalars.beta_2, corrected, epsilon)
             self.in_place.update(index, gradient, tf.stack(numbers))
             return
         if decay is not None:
@@ -229,7 +221,10 @@ class Lamb(StepOptimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         super().build(variables)
-        self._matrices = tuple(_matrices_in(variable) for variable in variables)
+        # Matrices of the paper's model that a variable joins along its last axis.
+        self._matrices = tuple(
+            3 if variable.path.endswith("query_key_value/kernel") else 1 for variable in variables
+        )
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
@@ -262,11 +257,6 @@ def _norms(values: tf.Tensor, matrices: int) -> tf.Tensor:
         return tf.norm(values)
     rows, columns = values.shape
     return tf.norm(tf.reshape(values, [rows, matrices, columns // matrices]), axis=[0, 2])
-
-
-def _matrices_in(variable: keras.Variable) -> int:
-    """Number of matrices of the paper's model that a variable joins along its last axis."""
-    return 3 if variable.path.endswith("query_key_value/kernel") else 1
 
 
 _OPTIMIZERS: dict[str, type[AdamW] | type[Lamb]] = {"adamw": AdamW, "lamb": Lamb}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -147,50 +148,40 @@ class ProgressLog:
         self._files.write_line(line)
 
 
+@dataclasses.dataclass(kw_only=True, eq=False)
 class RunState:
     """Variables, input position, log and notes of a run, saved in checkpoints.
 
     `extended_from` are the steps after which `total_steps` was raised.
     """
 
-    def __init__(
-        self,
-        variables: dict[str, tf.Variable],
-        *,
-        inputs: TrainingInputs,
-        seed: int,
-        total_steps: int,
-        log: ProgressLog,
-        files: RunFiles,
-        console: Console,
-    ):
-        self._variables = variables
-        self._inputs = inputs
-        self._seed = seed
-        self._total_steps = total_steps
-        self._log = log
-        self._files = files
-        self._console = console
-        self._saved: tuple[int | None, ...] = ()
-        self.notes: dict[str, Any] = {}
-        self.extended_from: list[int] = []
-        self.evaluated_step: int | None = None
+    variables: dict[str, tf.Variable]
+    inputs: TrainingInputs
+    seed: int
+    total_steps: int
+    log: ProgressLog
+    files: RunFiles
+    console: Console
+    notes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    extended_from: list[int] = dataclasses.field(default_factory=list)
+    evaluated_step: int | None = None
+    _saved: tuple[int | None, ...] = ()
 
     def save(self, step: int, elapsed: float) -> None:
         """Writes a checkpoint, unless there is no step, evaluation or line since the last one."""
         if self._saved == self._progress(step):
             return
         self._saved = self._progress(step)
-        self._files.save(
+        self.files.save(
             step=step,
-            tensors=read_values(self._variables) if self._files.writes else {},
+            tensors=read_values(self.variables) if self.files.writes else {},
             state=self._state(step, elapsed),
         )
 
     def save_aside(self, step: int, elapsed: float) -> Path | None:
         """Writes a checkpoint that no run resumes from; returns its path, None if not kept."""
-        return self._files.save_aside(
-            step=step, tensors=read_values(self._variables), state=self._state(step, elapsed)
+        return self.files.save_aside(
+            step=step, tensors=read_values(self.variables), state=self._state(step, elapsed)
         )
 
     def restore(self) -> tuple[int, float]:
@@ -198,51 +189,49 @@ class RunState:
 
         Raises UsageError for another model, other data, or more steps, InputError for damage.
         """
-        checkpoint = self._files.newest_checkpoint()
+        checkpoint = self.files.newest_checkpoint()
         if checkpoint is None:
             return 0, 0.0
         state = checkpoint.state
-        if checkpoint.step > self._total_steps:
+        if checkpoint.step > self.total_steps:
             raise UsageError(
                 f"{checkpoint.path}: has {checkpoint.step} steps already, more than the "
-                f"{self._total_steps} asked for; choose another --output"
+                f"{self.total_steps} asked for; choose another --output"
             )
-        position = self._inputs.position(checkpoint.step)
+        position = self.inputs.position(checkpoint.step)
         if state["position"] != position:
             raise UsageError(
                 f"{checkpoint.path}: saved at input position {state['position']}, which these data "
                 f"reach as {position}: the data have changed since; start again with --overwrite"
             )
-        assign_values(self._variables, checkpoint)
-        self._log.restore(state)
+        assign_values(self.variables, checkpoint)
+        self.log.restore(state)
         self.notes.update(state["notes"])
         self.evaluated_step = state.get("evaluated_step")
         self._saved = self._progress(checkpoint.step)
-        self._console.info(f"resumed from {checkpoint.path}, step {checkpoint.step}")
+        self.console.info(f"resumed from {checkpoint.path}, step {checkpoint.step}")
         self.extended_from = state.get("extended_from", [])
-        if state.get("total_steps", self._total_steps) < self._total_steps:
-            self._extend(checkpoint.step, state["total_steps"])
+        if state.get("total_steps", self.total_steps) < self.total_steps:
+            self.extended_from = [*self.extended_from, checkpoint.step]
+            self.console.info(
+                f"extended from {state['total_steps']:,} to {self.total_steps:,} steps: from here "
+                f"on the learning rates of a run of {self.total_steps:,} steps; such a run from "
+                "the start would end with another model, since its learning rate had not decayed "
+                "before"
+            )
         return checkpoint.step, float(state["elapsed_seconds"])
 
-    def _extend(self, step: int, total_before: int) -> None:
-        self.extended_from = [*self.extended_from, step]
-        self._console.info(
-            f"extended from {total_before:,} to {self._total_steps:,} steps: from here on the "
-            f"learning rates of a run of {self._total_steps:,} steps; such a run from the start "
-            "would end with another model, since its learning rate had not decayed before"
-        )
-
     def _progress(self, step: int) -> tuple[int | None, ...]:
-        return (step, self.evaluated_step, *(line["step"] for line in self._log.lines.values()))
+        return (step, self.evaluated_step, *(line["step"] for line in self.log.lines.values()))
 
     def _state(self, step: int, elapsed: float) -> dict[str, Any]:
         return {
             "elapsed_seconds": elapsed,
-            "seed": self._seed,
-            "position": self._inputs.position(step),
-            **self._log.state(),
+            "seed": self.seed,
+            "position": self.inputs.position(step),
+            **self.log.state(),
             "notes": self.notes,
             "evaluated_step": self.evaluated_step,
-            "total_steps": self._total_steps,
+            "total_steps": self.total_steps,
             "extended_from": self.extended_from,
         }

@@ -214,19 +214,13 @@ class RunFiles:
         self._trackers = trackers
         self._settings = settings
         self._is_behind = False
-        self._writes = writes and directory is not None
+        self.writes = writes and directory is not None
         self._log: MetricsLog | None = None
-        self._store = (
-            CheckpointStore(
+        self._store: CheckpointStore | None = None
+        if directory is not None:
+            self._store = CheckpointStore(
                 directory / "checkpoints", keep=keep_checkpoints, writes=writes, console=console
             )
-            if directory is not None
-            else None
-        )
-
-    @property
-    def writes(self) -> bool:
-        return self._writes
 
     @property
     def place(self) -> Path | None:
@@ -236,13 +230,13 @@ class RunFiles:
         """See `CheckpointStore.newest`; first removes folders that a killed process was writing."""
         if self._mirror is not None:
             self._mirror.fetch()
-        if self._writes and self.directory is not None:
+        if self.writes and self.directory is not None:
             for folder in ("checkpoints", "failed", "."):
                 remove_leftovers(self.directory / folder)
         return self._store.newest() if self._store is not None else None
 
     def open_log(self, *, keep_until: Mapping[str, int]) -> None:
-        if self._writes and self.directory is not None:
+        if self.writes and self.directory is not None:
             self._log = MetricsLog(
                 self.directory,
                 keep_until=keep_until,
@@ -266,7 +260,7 @@ class RunFiles:
         After a failure of the storage the next checkpoint or `publish_rest` tries again. Raises
         UsageError if another process has taken the run over.
         """
-        if self._writes and self._store is not None:
+        if self.writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
             self._publish("trying again with the next checkpoint")
 
@@ -279,7 +273,7 @@ class RunFiles:
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
         """Writes a checkpoint to `failed/`, where no run resumes; its path, None if not kept."""
-        if not self._writes or self.directory is None or self.place is None:
+        if not self.writes or self.directory is None or self.place is None:
             return None
         name = f"failed/step-{step:08d}"
         write_checkpoint(self.directory / name, step=step, tensors=tensors, state=state)

@@ -5,6 +5,7 @@ that gradients do not depend on replicas and micro-batches; clipping is by the g
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ import tensorflow as tf
 from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.availability import is_available
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
+from bert_tf.training.distribution import split_rows
 from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.weight_average import WeightAverages
@@ -63,18 +65,12 @@ class TrainingStep:
         self._scale_loss = arithmetic.precision.scale_loss
         self._replicas = strategy.num_replicas_in_sync
         self._names: list[str] = []
+        number = functools.partial(
+            tf.Variable, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
+        )
         with strategy.scope():
-            self.loss_scale = tf.Variable(
-                INITIAL_LOSS_SCALE if self._scale_loss else 1.0,
-                trainable=False,
-                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            )
-            self.good_steps = tf.Variable(
-                0,
-                dtype=tf.int64,
-                trainable=False,
-                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            )
+            self.loss_scale = number(INITIAL_LOSS_SCALE if self._scale_loss else 1.0)
+            self.good_steps = number(0, dtype=tf.int64)
         # Not the sums over replicas, which XLA cannot compile on all devices, nor the optimizer,
         # whose updates are fused already: a third less to compile.
         self._gradients = self._summed_gradients
@@ -144,15 +140,8 @@ class TrainingStep:
         micro_batches: int,
     ) -> tf.Tensor:
         def add_step(index: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
-            row = self._strategy.run(
-                self._replica_step,
-                args=(
-                    batches.get_next(),
-                    first_step + index,
-                    learning_rates[index],
-                    micro_batches,
-                ),
-            )
+            arguments = (first_step + index, learning_rates[index], micro_batches)
+            row = self._strategy.run(self._replica_step, args=(batches.get_next(), *arguments))
             row = self._strategy.experimental_local_results(row)[0]
             return index + 1, rows.write(index, row)
 
@@ -224,7 +213,7 @@ class TrainingStep:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")
             return self._backend.gradients(batch, weights, scale, key)
-        split = {name: _split_rows(tensor, micro_batches) for name, tensor in batch.items()}
+        split = {name: split_rows(tensor, micro_batches) for name, tensor in batch.items()}
 
         def micro_batch_gradients(index: tf.Tensor) -> _Gradients:
             micro_batch_key = tf.random.fold_in(key, index * self._replicas + replica, alg="philox")
@@ -309,17 +298,3 @@ def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> di
         numbers[f"sum/{name}"] = tf.cast(total, tf.float32)
         numbers[f"weight/{name}"] = tf.cast(weight, tf.float32)
     return numbers | count_work(batch)
-
-
-def _split_rows(tensor: tf.Tensor, micro_batches: int) -> tf.Tensor:
-    """[rows, ...] to [micro_batches, rows / micro_batches, ...]."""
-    static = tensor.shape.as_list()
-    rows = (
-        static[0] // micro_batches
-        if static[0] is not None
-        else tf.shape(tensor)[0] // micro_batches
-    )
-    dimensions = [
-        size if size is not None else tf.shape(tensor)[axis] for axis, size in enumerate(static)
-    ]
-    return tf.reshape(tensor, [micro_batches, rows, *dimensions[1:]])

@@ -24,6 +24,10 @@ _DECAYS: dict[str, Schedule] = {
     "cosine": lambda done: 0.5 * (1.0 + np.cos(np.pi * np.clip(done, 0.0, 1.0))),
     "polynomial": lambda done: np.clip(1.0 - done, 0.0, 1.0) ** POLYNOMIAL_POWER,
 }
+_SETTINGS_OF_CONFIG = (
+    *("schedule", "ema_decay", "early_stop_evals", "gradient_clip_norm", "seed", "log_every"),
+    *("checkpoint_every", "checkpoint_minutes", "keep_checkpoints", "report_to"),
+)
 SECONDS_PER_CALL = 1.0
 MAX_STEPS_PER_CALL = 100
 
@@ -97,18 +101,9 @@ class LoopSettings:
     def from_config(cls, config: LoopSection, **others: Any) -> LoopSettings:
         """Takes the keys of every training section from `config`; `others` are fields."""
         return cls(
-            schedule=config.schedule,
             cooldown_fraction=config.cooldown_proportion,
-            ema_decay=config.ema_decay,
-            early_stop_evals=config.early_stop_evals,
-            gradient_clip_norm=config.gradient_clip_norm,
-            seed=config.seed,
-            log_every=config.log_every,
-            checkpoint_every=config.checkpoint_every,
-            checkpoint_minutes=config.checkpoint_minutes,
-            keep_checkpoints=config.keep_checkpoints,
-            report_to=config.report_to,
             reported=config.as_dict(),
+            **{key: getattr(config, key) for key in _SETTINGS_OF_CONFIG},
             **others,
         )
 

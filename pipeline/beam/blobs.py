@@ -31,7 +31,7 @@ _BLOBS, _FINISHED = ".blobs", ".finished.json"
 
 
 class NotYetSeen(Exception):
-    """A file is not as expected yet; the message says what it is instead."""
+    """A file is not as expected yet; the message describes its current state."""
 
 
 def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
@@ -48,8 +48,8 @@ def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
             if time.monotonic() + pause > deadline:
                 seen = "no such file" if isinstance(error, FileNotFoundError) else str(error)
                 raise RunnerFailed(
-                    f"{path}: {socket.gethostname()} does not see what was written there ({seen}); "
-                    "the output has to lie on storage that all workers share, and nothing may be "
+                    f"{path}: {socket.gethostname()} does not see the file written there ({seen}); "
+                    "the output must be on storage that all workers share, and nothing may be "
                     "removed from it while the job runs"
                 ) from None
         time.sleep(pause)
@@ -187,14 +187,13 @@ def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
         if isinstance(path, RemotePath):
             size = path.stat().st_size
             return all(blob.offset + blob.length <= size for _, blob in blobs)
-        return all(_is_sound(path, blob) for _, blob in blobs)
+        contents = ((blob, _read_range(path, blob.offset, blob.length)) for _, blob in blobs)
+        return all(
+            len(data) == blob.length and google_crc32c.value(data) == blob.crc32c
+            for blob, data in contents
+        )
     except FileNotFoundError:
         return False
-
-
-def _is_sound(path: Path, reference: BlobReference) -> bool:
-    data = _read_range(path, reference.offset, reference.length)
-    return len(data) == reference.length and google_crc32c.value(data) == reference.crc32c
 
 
 def _read_range(path: Path, offset: int, length: int) -> bytes:

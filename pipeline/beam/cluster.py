@@ -91,16 +91,18 @@ def drop_errors_of_closed_connections() -> None:
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
     failure = user_error(error)
+    if failure is not None:
+        return failure
     missing = missing_module_in(str(error))
-    if failure is None and missing is not None:
+    if missing is not None:
         return UsageError(
             f"the workers of the {runner} job have no bert-pipeline, or another version of it "
             f"({missing}); install the version of this machine on all of them"
         )
-    if failure is None and failure_in(str(error)) is None:
-        cause = last_cause(str(error))
-        return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's pages or log")
-    return failure
+    if failure_in(str(error)) is not None:
+        return None
+    cause = last_cause(str(error))
+    return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's pages or log")
 
 
 def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
@@ -111,7 +113,7 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
             flink.cancel()
         result.cancel()
         deadline = time.monotonic() + _SECONDS_TO_CANCEL
-        while flink.is_running() if flink else not PipelineState.is_terminal(result.state):
+        while flink.running() if flink else not PipelineState.is_terminal(result.state):
             if time.monotonic() > deadline:
                 console.warn(f"the {runner} job has not ended yet; look at the runner's pages")
                 return
@@ -166,13 +168,10 @@ class FlinkJob:
         self._name = name
 
     def cancel(self) -> None:
-        for job in self._running():
+        for job in self.running():
             self._request(f"/jobs/{job}?mode=cancel", method="PATCH")
 
-    def is_running(self) -> bool:
-        return bool(self._running())
-
-    def _running(self) -> list[str]:
+    def running(self) -> list[str]:
         jobs = json.loads(self._request("/jobs/overview"))["jobs"]
         return [
             job["jid"]
@@ -198,12 +197,12 @@ class CheckInstallations(beam.PTransform):
     """Fails a job early if workers have other versions, which tokenize or clean differently."""
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
-        submitted = (socket.gethostname(), _compared_versions())
+        check = _CheckInstallation(socket.gethostname(), _compared_versions())
         return (
             pipeline
             | "ListChecks" >> beam.Create(range(_CHECKS))
             | "SpreadChecks" >> beam.Reshuffle()
-            | "CheckInstallation" >> beam.ParDo(_CheckInstallation(*submitted))
+            | "CheckInstallation" >> beam.ParDo(check)
         )
 
 

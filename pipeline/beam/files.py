@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import socket
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from apache_beam.io.filesystems import FileSystems
 
@@ -145,8 +147,8 @@ def check_shared(folder: str) -> None:
     """Raises UsageError, in a worker, if it does not see a folder of the submitting process."""
     if "://" not in folder and not FileSystems.exists(folder):
         raise UsageError(
-            f"{folder}: worker {socket.gethostname()} does not see this folder; the output has to "
-            "lie on storage that all workers and the submitting machine mount under the same path"
+            f"{folder}: worker {socket.gethostname()} does not see this folder; the output must be "
+            "on storage that all workers and the submitting machine mount under the same path"
         )
 
 
@@ -157,12 +159,16 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
         aside.write_bytes(data)
 
 
+def write_shared_json(value: Any, folder: str, name: str) -> None:
+    write_shared_file(folder, name, json.dumps(value).encode())
+
+
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
     """Reads workers' files in order of names; InputError without any, unless `may_be_none`."""
     paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(
             f"{folder}: the workers' results have not arrived; with a cluster runner the output "
-            "has to be on storage that all machines share"
+            "must be on storage that all machines share"
         )
     return [path.read_bytes() for path in paths]

@@ -63,12 +63,9 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
 
 def _made_output(output: Path) -> Path | None:
     """An existing output; None if there is none, or it is somebody else's."""
-    vouching = (
-        f"{output.name}.{_MANIFEST}",
-        f"{output.name}/{_MANIFEST}",
-        f"{output.name}/{_MARKER}",
-    )
-    return output.resolve() if any((output.parent / name).exists() for name in vouching) else None
+    vouching = (f".{_MANIFEST}", f"/{_MANIFEST}", f"/{_MARKER}")
+    places = (output.parent / f"{output.name}{ending}" for ending in vouching)
+    return output.resolve() if any(place.exists() for place in places) else None
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:

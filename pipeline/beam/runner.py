@@ -137,7 +137,8 @@ def pipeline_options(
     """The runner (an object for the local one, else Beam's name) and its checked options."""
     given = list(config.options)
     if config.runner == "local":
-        workers = _local_workers(config, input_bytes)
+        is_large = input_bytes >= BYTES_THAT_PAY_FOR_WORKERS
+        workers = config.workers or (usable_cores() if is_large else 1)
         if workers == 1:
             return FnApiRunner(), given  # `DirectRunner` would try to download another one
         environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
@@ -176,13 +177,9 @@ def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
     """Passes options on to local workers for storage, which Beam does not do by default."""
     chosen = PipelineOptions(given).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
-    # Numbers would become floating point, which options of whole numbers do not take.
-    info.pipeline_options.update(
-        {
-            name: str(value) if type(value) in (int, float) else value
-            for name, value in chosen.items()
-        }
-    )
+    for name, value in chosen.items():
+        # Numbers would become floating point, which options of whole numbers do not take.
+        info.pipeline_options[name] = str(value) if type(value) in (int, float) else value
     return ExtendedProvisionInfo(info)
 
 
@@ -212,9 +209,3 @@ def _check_endpoint_answers(options: PipelineOptions) -> None:
         raise UsageError(
             f"{endpoint}: no job server answers ({error}); start it, or correct {_JOB_ENDPOINT}"
         ) from None
-
-
-def _local_workers(config: RunnerConfig, input_bytes: int) -> int:
-    if config.workers:
-        return config.workers
-    return usable_cores() if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1

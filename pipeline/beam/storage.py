@@ -9,9 +9,9 @@ import re
 import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
 
@@ -46,18 +46,12 @@ def keep_s3_clients() -> None:
     boto3_client.boto3 = SimpleNamespace(session=SimpleNamespace(Session=lambda: session))
 
 
-class _Extra(NamedTuple):
-    """The extra of apache-beam that brings a scheme, and a module that shows it is installed."""
-
-    name: str
-    module: str
-
-
+# The extra of apache-beam that brings a scheme, and a module that shows it is installed.
 _EXTRAS = {
-    "azfs": _Extra("azure", "azure.storage.blob"),
-    "gs": _Extra("gcp", "google.cloud.storage"),
-    "hdfs": _Extra("hadoop", "hdfs"),
-    "s3": _Extra("aws", "boto3"),
+    "azfs": ("azure", "azure.storage.blob"),
+    "gs": ("gcp", "google.cloud.storage"),
+    "hdfs": ("hadoop", "hdfs"),
+    "s3": ("aws", "boto3"),
 }
 
 
@@ -73,11 +67,6 @@ def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
 
     Raises UsageError for an option that Beam does not know, and would ignore, or a bad value.
     """
-    _check_options(options, runner)
-    FileSystems.set_options(PipelineOptions(list(options)))
-
-
-def _check_options(options: Sequence[str], runner: str) -> None:
     parser = _OptionParser(allow_abbrev=False, add_help=False)
     for declaring in dict.fromkeys(PipelineOptions.__subclasses__()):
         declaring._add_argparse_args(parser)
@@ -91,6 +80,7 @@ def _check_options(options: Sequence[str], runner: str) -> None:
                 f"runner.options: Beam has no option {name}; see "
                 "https://beam.apache.org/documentation/runners/direct/ and the pages of the others"
             )
+    FileSystems.set_options(PipelineOptions(list(options)))
 
 
 def list_stored(pattern: str) -> dict[str, int]:
@@ -104,20 +94,20 @@ def list_stored(pattern: str) -> dict[str, int]:
         if FileSystems.get_scheme(pattern) is None:
             return list_local(pattern)
         (match,) = FileSystems.match([pattern])
-        found = _without_hidden(match.metadata_list, pattern)
+        glob = pattern + "*" if pattern.endswith("/") else pattern
+        # Beam's own globs also match hidden names and folders; other spellings of paths stay.
+        matches_there = re.compile(FileSystem.translate_pattern(glob)).match
+        is_match = glob_pattern(glob).fullmatch
+        found = [
+            item
+            for item in match.metadata_list
+            if is_match(item.path) or not matches_there(item.path)
+        ]
         if not found and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
             found = [FileSystems.get_filesystem(pattern).metadata(pattern)]
     except Exception as error:  # Beam's file systems raise their own and their clients' types
         raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
     return {item.path: item.size_in_bytes for item in found}
-
-
-def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
-    """Drops hidden names and folders, which only Beam's globs match; keeps other spellings."""
-    glob = pattern + "*" if pattern.endswith("/") else pattern
-    matches_there = re.compile(FileSystem.translate_pattern(glob)).match
-    matches_here = glob_pattern(glob).fullmatch
-    return [item for item in found if matches_here(item.path) or not matches_there(item.path)]
 
 
 def open_stored(path: str) -> BinaryIO:
@@ -154,12 +144,13 @@ def check_scheme(path: str) -> None:
     scheme = FileSystems.get_scheme(path)
     if scheme == "s3":
         keep_s3_clients()
-    extra = _EXTRAS.get(scheme) if scheme else None
-    if extra is not None and not _is_installed(extra.module):
-        raise UsageError(
-            f"{path}: {scheme}:// needs an extra of Apache Beam; install it: "
-            f"pip install 'apache-beam[{extra.name}]'"
-        )
+    if scheme in _EXTRAS:
+        extra, module = _EXTRAS[scheme]
+        if not _is_installed(module):
+            raise UsageError(
+                f"{path}: {scheme}:// needs an extra of Apache Beam; install it: "
+                f"pip install 'apache-beam[{extra}]'"
+            )
     known = {system.scheme() for system in FileSystem.get_all_subclasses()}
     if scheme is not None and scheme not in known:
         schemes = ", ".join(f"{name}://" for name in sorted(_EXTRAS))

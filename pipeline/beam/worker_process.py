@@ -14,7 +14,10 @@ from pipeline.beam.workers import failure_in, is_verbose, system_error, user_err
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    given = _parsed(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
+    parser.add_argument("--id", default="", help="of the worker")
+    parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
+    given, _ = parser.parse_known_args(arguments)  # runners give some that Python does not need
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
         logging.getLogger().addHandler(logging.NullHandler())
@@ -42,15 +45,6 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
                 print(text, file=file)
 
     sdk_worker.print = print_unless_meant_for_the_user
-
-
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Ignores arguments of runners that no worker in Python needs."""
-    parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
-    parser.add_argument("--id", default="", help="of the worker")
-    parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
-    given, _ = parser.parse_known_args(arguments)
-    return given
 
 
 def _provisioned(worker: str, endpoint: str) -> dict[str, str]:

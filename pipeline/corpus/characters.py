@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 import unicodedata
+from collections.abc import Callable
 
 import numba
 import numpy as np
 
 NUM_CODE_POINTS = sys.maxunicode + 1
 # Beyond these code points Unicode has private use only, and a few format characters and variation
-# selectors around U+E0000: the tables' loops leave the rest at its default.
+# selectors around U+E0000.
 ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
 # What cleaning does with a code point.
@@ -58,6 +59,17 @@ _CLOSERS = "\u2019\u201d\u300d\u300f\u1361"
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 
 
+def code_point_table(
+    kind_of: Callable[[str, str], int], default: int, dtype: type = np.uint8
+) -> np.ndarray:
+    """[NUM_CODE_POINTS]: `kind_of` each character and its category; the default if unassigned."""
+    table: np.ndarray = np.full(NUM_CODE_POINTS, default, dtype)
+    for code_point in ASSIGNED:
+        character = chr(code_point)
+        table[code_point] = kind_of(character, unicodedata.category(character))
+    return table
+
+
 @functools.cache
 def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
     """The treatment of each code point: uint8 [NUM_CODE_POINTS], KEEP to KEEP_INSIDE.
@@ -65,40 +77,36 @@ def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndar
     COMPOSE is kept but may need NFC; KEEP_INSIDE goes only at a line's ends. Control characters and
     byte-order marks stay without `controls`, white space inside a line without `whitespace`.
     """
-    table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        category = unicodedata.category(character)
+
+    def treatment(character: str, category: str) -> int:
         if character.isspace():
-            table[code_point] = BLANK if whitespace else KEEP_INSIDE
-        elif category == "Cc":
-            table[code_point] = BLANK if controls else KEEP
-        elif code_point == 0xFEFF:
-            table[code_point] = REMOVE if controls else KEEP
-        elif (
+            return BLANK if whitespace else KEEP_INSIDE
+        if category == "Cc":
+            return BLANK if controls else KEEP
+        if character == "\ufeff":
+            return REMOVE if controls else KEEP
+        may_combine = (
             category in ("Mn", "Mc")
-            or 0x1160 <= code_point < 0x1200  # Hangul vowels and final consonants
+            or "\u1160" <= character < "\u1200"  # Hangul vowels and final consonants
             or not unicodedata.is_normalized("NFC", character)
-        ):
-            table[code_point] = COMPOSE
-    return table
+        )
+        return COMPOSE if may_combine else KEEP
+
+    return code_point_table(treatment, KEEP)
 
 
 @functools.cache
 def sentence_table() -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to GREEK_QUESTION."""
-    table = np.full(NUM_CODE_POINTS, OTHER, np.uint8)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        category = unicodedata.category(character)
+
+    def kind_of(character: str, category: str) -> int:
         if character.isupper() or category == "Lt":
-            table[code_point] = UPPER
-        elif character.islower():
-            table[code_point] = LOWER
-        elif category in _KINDS:
-            table[code_point] = _KINDS[category]
-        elif character.isspace():
-            table[code_point] = SPACE
+            return UPPER
+        if character.islower():
+            return LOWER
+        return _KINDS.get(category, SPACE if character.isspace() else OTHER)
+
+    table = code_point_table(kind_of, OTHER)
     for bounds in _OTHER_TERMINATORS:
         table[bounds[0] : bounds[-1] + 1] = TERMINATOR
     for characters, kind in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numba
 import numpy as np
@@ -97,16 +97,16 @@ def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
         line_offsets=joined(lambda block: block.line_offsets),
         document_lines=np.concatenate([block.document_lines for block in blocks]),
         rejects=[reject for block in blocks for reject in block.rejects],
-        dropped=_summed(block.dropped for block in blocks),
-        dropped_lines=_summed(block.dropped_lines for block in blocks),
+        dropped=sum_counts(block.dropped for block in blocks),
+        dropped_lines=sum_counts(block.dropped_lines for block in blocks),
     )
 
 
-def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)
-    return dict(total)
+    return total
 
 
 def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
@@ -129,9 +129,7 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
     it.
     """
     offsets, data = offsets_and_data(block.sentences)
-    hashes = np.empty(block.num_documents, np.uint64)
-    _hash(data, offsets, block.document_offsets, hashes)
-    return hashes
+    return _hash(data, offsets, block.document_offsets)
 
 
 def block_identity(block: DocumentBlock) -> str:
@@ -141,7 +139,8 @@ def block_identity(block: DocumentBlock) -> str:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hash(data, offsets, document_offsets, hashes):
+def _hash(data, offsets, document_offsets):
+    hashes = np.empty(len(document_offsets) - 1, np.uint64)
     for document in range(len(hashes)):
         value = GOLDEN_RATIO
         for sentence in range(document_offsets[document], document_offsets[document + 1]):
@@ -155,3 +154,4 @@ def _hash(data, offsets, document_offsets, hashes):
                 value ^= value >> np.uint64(32)
                 position += 8
         hashes[document] = mix64(value)
+    return hashes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import unicodedata
 
 import numba
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
-from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.registry import choose_rules
 from pipeline.corpus.curation.rule import Rule, curate
@@ -280,25 +279,20 @@ class DocumentSizes:
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:
     offsets, data = offsets_and_data(block.sentences)
-    sizes = np.zeros((4, block.num_documents), np.int64)
-    _measure(data, offsets, block.document_offsets, _letter_table(), sizes)
-    return DocumentSizes(*sizes)
+    return DocumentSizes(*_measure(data, offsets, block.document_offsets, _letter_table()))
 
 
 @functools.cache
 def _letter_table() -> np.ndarray:
-    table = np.full(NUM_CODE_POINTS, _OTHER, np.uint8)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        if character.isspace():
-            table[code_point] = _WHITE
-        elif unicodedata.category(character)[0] in "LM":
-            table[code_point] = _LETTER
-    return table
+    def kind_of(character: str, category: str) -> int:
+        return _WHITE if character.isspace() else _LETTER if category[0] in "LM" else _OTHER
+
+    return code_point_table(kind_of, _OTHER)
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure(data, offsets, document_offsets, table, sizes):
+def _measure(data, offsets, document_offsets, table):
+    sizes = np.empty((4, len(document_offsets) - 1), np.int64)
     for document in range(sizes.shape[1]):
         characters = words = letters = visible = 0
         for sentence in range(document_offsets[document], document_offsets[document + 1]):
@@ -313,7 +307,5 @@ def _measure(data, offsets, document_offsets, table, sizes):
                 words += kind != _WHITE and not in_word
                 in_word = kind != _WHITE
                 position += width
-        sizes[0, document] = characters
-        sizes[1, document] = words
-        sizes[2, document] = letters
-        sizes[3, document] = visible
+        sizes[:, document] = (characters, words, letters, visible)
+    return sizes

@@ -70,12 +70,7 @@ def clean_lines(
 ) -> CleanLines:
     """Applies steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`."""
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
-    size = int((stops - starts).sum()) + len(starts)
-    cleaned = np.empty(size, np.uint8)
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    faults = np.full(len(starts), -1, np.int64)
-    flagged = _clean(data, starts, stops, table, cleaned, offsets, faults)
-    return CleanLines(cleaned[: offsets[-1]], offsets, faults, flagged)
+    return CleanLines(*_clean(data, starts, stops, table))
 
 
 def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
@@ -85,7 +80,10 @@ def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) ->
 
 
 @numba.njit(cache=True, nogil=True)
-def _clean(data, starts, stops, table, cleaned, offsets, faults):
+def _clean(data, starts, stops, table):
+    cleaned = np.empty((stops - starts).sum() + len(starts), np.uint8)
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    faults = np.full(len(starts), -1, np.int64)
     written = 0
     flagged = False
     for line in range(len(starts)):
@@ -128,14 +126,13 @@ def _clean(data, starts, stops, table, cleaned, offsets, faults):
         cleaned[written] = 32
         written += 1
         offsets[line + 1] = written
-    return flagged
+    return cleaned[:written], offsets, faults, flagged
 
 
 def compose(texts: pa.Array) -> pa.Array:
     """Brings texts without line feeds into NFC; only those that may need it take time."""
     offsets, data = offsets_and_data(texts)
-    may_change = np.zeros(len(texts), np.bool_)
-    _find_uncomposed(data, offsets, cleaning_table(), may_change)
+    may_change = _find_uncomposed(data, offsets, cleaning_table())
     if not may_change.any():
         return texts
     # Arrow's own utf8_normalize leaves some letters apart (n + U+0303, for one).
@@ -146,7 +143,8 @@ def compose(texts: pa.Array) -> pa.Array:
 
 
 @numba.njit(cache=True, nogil=True)
-def _find_uncomposed(data, offsets, table, may_change):
+def _find_uncomposed(data, offsets, table):
+    may_change = np.zeros(len(offsets) - 1, np.bool_)
     for text in range(len(may_change)):
         position = offsets[text]
         while position < offsets[text + 1]:
@@ -155,6 +153,7 @@ def _find_uncomposed(data, offsets, table, may_change):
                 may_change[text] = True
                 break
             position += width
+    return may_change
 
 
 def paragraph_bounds(
@@ -168,15 +167,14 @@ def paragraph_bounds(
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
     """
-    starts = np.empty(len(line_documents), np.int64)
-    stops = np.empty(len(line_documents), np.int64)
-    documents = np.empty(len(line_documents), np.int64)
-    found = _join(data, offsets, line_documents, starts, stops, documents)
-    return starts[:found], stops[:found], documents[:found]
+    return _join(data, offsets, line_documents)
 
 
 @numba.njit(cache=True, nogil=True)
-def _join(data, offsets, line_documents, starts, stops, documents):
+def _join(data, offsets, line_documents):
+    starts = np.empty(len(line_documents), np.int64)
+    stops = np.empty_like(starts)
+    documents = np.empty_like(starts)
     found = 0
     first = 0
     while first < len(line_documents):
@@ -198,7 +196,7 @@ def _join(data, offsets, line_documents, starts, stops, documents):
                 found += 1
             joins = line + 1 < last and _reaches(data, offsets, line, margin)
         first = last
-    return found
+    return starts[:found], stops[:found], documents[:found]
 
 
 @numba.njit(cache=True)

@@ -100,12 +100,7 @@ def split_lines(
 
     Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
     """
-    capacity = len(starts) + int(_count_line_ends(data, starts, stops))
-    line_starts = np.empty(capacity, np.int64)
-    line_stops = np.empty(capacity, np.int64)
-    text_of_line = np.empty(capacity, np.int64)
-    found = _split_lines(data, starts, stops, line_starts, line_stops, text_of_line)
-    return line_starts[:found], line_stops[:found], text_of_line[:found]
+    return _split_lines(data, starts, stops)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -119,7 +114,10 @@ def _count_line_ends(data, starts, stops):
 
 
 @numba.njit(cache=True, nogil=True)
-def _split_lines(data, starts, stops, line_starts, line_stops, text_of_line):
+def _split_lines(data, starts, stops):
+    line_starts = np.empty(len(starts) + _count_line_ends(data, starts, stops), np.int64)
+    line_stops = np.empty_like(line_starts)
+    text_of_line = np.empty_like(line_starts)
     found = 0
     for text in range(len(starts)):
         begin = position = starts[text]
@@ -135,7 +133,7 @@ def _split_lines(data, starts, stops, line_starts, line_stops, text_of_line):
         line_starts[found], line_stops[found] = begin, stop
         text_of_line[found] = text
         found += 1
-    return found
+    return line_starts[:found], line_stops[:found], text_of_line[:found]
 
 
 @numba.njit(cache=True, inline="always")

@@ -11,7 +11,7 @@ import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import compression_of
-from pipeline.beam.blobs import BlobStore, BlobWriter, LabeledBlob
+from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.document_block import DocumentBlock, block_identity, join_blocks
@@ -198,9 +198,5 @@ def read_new_blocks(
     for block in _read_group(group, block_bytes):
         yield block
         names.append(block_work(block))
-
-    def list_names(writer: BlobWriter) -> Iterator[LabeledBlob]:
-        return ((name, writer.add([])) for name in names)
-
-    for _ in store.once(reading, list_names):
+    for _ in store.once(reading, lambda writer: [(name, writer.add([])) for name in names]):
         pass

@@ -18,7 +18,7 @@ import numpy as np
 
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
-from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 
 _SUMMARY = "corpus-summary.json"
@@ -99,13 +99,14 @@ class ReportCorpus(beam.PTransform):
             | "GatherHashes" >> beam.GroupByKey()
             | "CountCopiesInShare" >> beam.MapTuple(_count_copies)
             | "AddUpCopies" >> beam.CombineGlobally(sum)
-            | "WriteCopies" >> beam.Map(_write_copies, self._folder)
+            | "WriteCopies" >> beam.Map(write_shared_json, self._folder, _COPIES)
         )
         return (
             facts
             | "TakeCounts" >> beam.Map(operator.attrgetter("report"))
             | "AddUp" >> beam.CombineGlobally(_add_up)
-            | "WriteSummary" >> beam.Map(_write_summary, self._folder)
+            | "ListCounts" >> beam.Map(lambda report: vars(report))
+            | "WriteSummary" >> beam.Map(write_shared_json, self._folder, _SUMMARY)
         )
 
 
@@ -154,15 +155,10 @@ def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str)
 
 
 def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
-    total = CorpusReport()
+    total = vars(CorpusReport())
     for report in reports:
-        total.documents += report.documents
-        total.sentences += report.sentences
-        total.bytes += report.bytes
-        total.dropped.update(report.dropped)
-        total.dropped_lines.update(report.dropped_lines)
-        total.rejected.update(report.rejected)
-    return total
+        total = {name: value + getattr(report, name) for name, value in total.items()}
+    return CorpusReport(**total)
 
 
 def _hashes_of_block(facts: BlockFacts) -> Iterator[tuple[int, bytes]]:
@@ -176,11 +172,3 @@ def _count_copies(partition: int, parts: Iterable[bytes]) -> int:
     del partition
     hashes = np.concatenate([np.frombuffer(part, np.uint64) for part in parts])
     return len(hashes) - len(np.unique(hashes))
-
-
-def _write_copies(copies: int, folder: str) -> None:
-    write_shared_file(folder, _COPIES, str(copies).encode())
-
-
-def _write_summary(report: CorpusReport, folder: str) -> None:
-    write_shared_file(folder, _SUMMARY, json.dumps(vars(report)).encode())

@@ -47,15 +47,15 @@ _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), 
 def split_sentences(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    counts = np.zeros(len(starts), np.int64)
-    # A sentence that another follows has two bytes at least.
-    bounds = np.empty((2, len(starts) + len(data) // 2), np.int64)
-    found = _split(data, starts, stops, sentence_table(), word_lists(), *bounds, counts)
-    return bounds[0, :found], bounds[1, :found], counts
+    return _split(data, starts, stops, sentence_table(), word_lists())
 
 
 @numba.njit(cache=True, nogil=True)
-def _split(data, starts, stops, table, lists, sentence_starts, sentence_stops, counts):
+def _split(data, starts, stops, table, lists):
+    counts = np.zeros(len(starts), np.int64)
+    # A sentence that another follows has two bytes at least.
+    sentence_starts = np.empty(len(starts) + len(data) // 2, np.int64)
+    sentence_stops = np.empty_like(sentence_starts)
     found = 0
     for paragraph in range(len(starts)):
         begin, stop = starts[paragraph], stops[paragraph]
@@ -108,7 +108,7 @@ def _split(data, starts, stops, table, lists, sentence_starts, sentence_stops, c
             sentence_stops[found] = stop
             found += 1
             counts[paragraph] += 1
-    return found
+    return sentence_starts[:found], sentence_stops[:found], counts
 
 
 @numba.njit(cache=True, inline="always")
@@ -210,16 +210,8 @@ def _next_beginning(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _holds(hashes, value):
-    low, high = 0, len(hashes)
-    while low < high:
-        middle = (low + high) >> 1
-        if hashes[middle] == value:
-            return True
-        if hashes[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return False
+    place = np.searchsorted(hashes, value)
+    return place < len(hashes) and hashes[place] == value
 
 
 @numba.njit(cache=True)

@@ -56,15 +56,18 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
         "fine-tuning-texts.txt": _fine_tuning_texts(data),
     }
     seen: set[str] = set()
-    counts: dict[str, int] = {}
+    counts = dict.fromkeys(sources, 0)
     with replacing_directory(directory) as aside:
         for name, texts in sources.items():
-            documents = [
-                sentences for text in texts if (sentences := _unseen_sentences(text, seen))
-            ]
-            counts[name] = sum(map(len, documents))
-            body = "\n\n".join("\n".join(sentences) for sentences in documents)
-            (aside / name).write_text(body + "\n", encoding="utf-8")
+            documents = []
+            for text in texts:
+                new = [
+                    each for each in dict.fromkeys(split_into_sentences(text)) if each not in seen
+                ]
+                seen.update(new)
+                counts[name] += len(new)
+                documents += ["\n".join(new)] if new else []
+            (aside / name).write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         if sum(counts.values()) < _FEWEST_SENTENCES:
             raise InputError(
                 f"only {sum(counts.values())} sentences of documentation found in "
@@ -91,14 +94,6 @@ def read_docstrings(source: bytes) -> list[str]:
             found.append((getattr(node, "lineno", 0), text))
         to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
     return [text for _, text in sorted(found)]
-
-
-def _unseen_sentences(text: str, seen: set[str]) -> list[str]:
-    new = [
-        sentence for sentence in dict.fromkeys(split_into_sentences(text)) if sentence not in seen
-    ]
-    seen.update(new)
-    return new
 
 
 def _language_reference() -> Iterator[str]:
@@ -177,10 +172,12 @@ def prose_paragraphs(text: str) -> list[str]:
             close()
             literal_below = depth
             continue
-        if _LIST_MARK.match(line) or (lines and depth != indentation):
+        mark = _LIST_MARK.match(line)
+        if mark or (lines and depth != indentation):
             close()
-        indentation = depth if not _LIST_MARK.match(line) else depth + _mark_width(line)
-        lines.append(_LIST_MARK.sub("", line))
+        width = mark.end() if mark else 0
+        indentation = depth + width
+        lines.append(line[width:])
         if line.endswith("::"):
             close()
             literal_below = depth
@@ -205,11 +202,6 @@ def reads_as_prose(sentence: str) -> bool:
     return len(words) >= _SHORTEST_SENTENCE_WORDS and letters >= _LEAST_WORD_FRACTION * len(
         sentence
     )
-
-
-def _mark_width(line: str) -> int:
-    match = _LIST_MARK.match(line)
-    return match.end() if match else 0
 
 
 def _cut_sentences(paragraph: str) -> list[str]:

@@ -52,8 +52,7 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
     corpus, data = folder / "corpus", folder / "data"
     texts = str(corpus / "*.txt")
     vocab = build_section(
-        VocabConfig,
-        {"input": [texts], "output": str(folder / "vocab.txt"), "vocab_size": 8000},
+        VocabConfig, {"input": [texts], "output": str(folder / "vocab.txt"), "vocab_size": 8000}
     )
     preprocess = build_section(
         PreprocessConfig,
@@ -129,11 +128,7 @@ def _plan_task(folder: Path, finetune: dict, *, test: Path, new: Path) -> TaskPl
         export=build_section(ExportConfig, {"run": run, "output": model}),
         score=build_section(
             ScoreConfig,
-            {
-                "model": model,
-                "input": [str(new)],
-                "output": str(folder / f"scored{new.suffix}"),
-            },
+            {"model": model, "input": [str(new)], "output": str(folder / f"scored{new.suffix}")},
         ),
     )
 

@@ -92,33 +92,29 @@ def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
 
 
 def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
-    console = options.console
-    console.info("\n== vocabulary")
-    console.info("$ " + command_line("vocab", plan.vocab))
+    _announce("vocabulary", "vocab", plan.vocab, options)
     vocabulary.run(plan.vocab, _RUNNER, options)
-    console.info("\n== pretraining data")
-    console.info("$ " + command_line("preprocess", plan.preprocess))
+    _announce("pretraining data", "preprocess", plan.preprocess, options)
     pretraining_examples.run(plan.preprocess, _RUNNER, options)
-    console.info("\n== pretraining a tiny BERT from scratch")
-    console.info("$ " + command_line("train", plan.train))
+    _announce("pretraining a tiny BERT from scratch", "train", plan.train, options)
     pretraining.run(plan.train, StorageConfig(), options)
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
-    console = options.console
-    console.info(f"\n== {title}: fine-tuning")
-    console.info("$ " + command_line("finetune", task.finetune))
+    _announce(f"{title}: fine-tuning", "finetune", task.finetune, options)
     finetuning.run(task.finetune, options)
-    console.info(f"\n== {title}: held-out rows")
-    console.info("$ " + command_line("evaluate", task.evaluate))
+    _announce(f"{title}: held-out rows", "evaluate", task.evaluate, options)
     metrics = evaluation.run(task.evaluate, options)["metrics"]
-    console.info(f"\n== {title}: a SavedModel that takes text")
-    console.info("$ " + command_line("export", task.export))
+    _announce(f"{title}: a SavedModel that takes text", "export", task.export, options)
     exporting.run(task.export, options)
-    console.info(f"\n== {title}: scoring new rows")
-    console.info("$ " + command_line("score", task.score))
+    _announce(f"{title}: scoring new rows", "score", task.score, options)
     scoring.run(task.score, _RUNNER, options)
     return metrics
+
+
+def _announce(title: str, command: str, section: Section, options: RunOptions) -> None:
+    options.console.info(f"\n== {title}")
+    options.console.info("$ " + command_line(command, section))
 
 
 def _made_files(plan: DemoPlan) -> dict[str, str]:
@@ -164,7 +160,8 @@ def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
     with scored.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
             lead = f"  {row['predicted_label']:<9}{float(row['predicted_score']):5.2f}  "
-            lines.append(lead + _shortened(row["text"], _LINE_WIDTH - len(lead)))
+            width = _LINE_WIDTH - len(lead)
+            lines.append(lead + textwrap.shorten(row["text"], width, placeholder=" …"))
     return lines
 
 
@@ -187,10 +184,6 @@ def align(rows: list[tuple[str, str]]) -> list[str]:
     """Two indented columns, the first as wide as its longest text."""
     width = max((len(first) for first, _ in rows), default=0)
     return [f"  {first:<{width}}  {second}" for first, second in rows]
-
-
-def _shortened(text: str, width: int) -> str:
-    return textwrap.shorten(text, width, placeholder=" …")
 
 
 def command_line(command: str, section: Section) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -118,21 +119,19 @@ class ExampleMaker:
         self, config: PreprocessConfig, vocab: list[str], token_counts: np.ndarray | None = None
     ):
         self._config = config
-        self._train_rules: MaskingRules | None = None
-        if config.masking != "dynamic":
-            self._train_rules = masking_rules(
-                vocab,
-                max_seq_length=config.max_seq_length,
-                max_predictions_per_seq=config.max_predictions_per_seq,
-                **masking_settings(config),
-                token_counts=token_counts if config.random_tokens == "unigram" else None,
-            )
-        self._eval_rules = masking_rules(
+        make_rules = functools.partial(
+            masking_rules,
             vocab,
             max_seq_length=config.max_seq_length,
             max_predictions_per_seq=config.max_predictions_per_seq,
-            masked_lm_prob=EVAL_MASKED_LM_PROB,
         )
+        self._train_rules: MaskingRules | None = None
+        if config.masking != "dynamic":
+            self._train_rules = make_rules(
+                **masking_settings(config),
+                token_counts=token_counts if config.random_tokens == "unigram" else None,
+            )
+        self._eval_rules = make_rules(masked_lm_prob=EVAL_MASKED_LM_PROB)
         self._row_format = RowFormat(
             max_seq_length=config.max_seq_length,
             cls_id=vocab.index("[CLS]"),
@@ -177,10 +176,8 @@ class ExampleMaker:
         ranks = combine_keys(pairs["key"], seed_key(self._config.seed, "ranks"))
         order = np.lexsort((ranks, places))
         all_shards = train_shards + eval_shards
-        firsts = [
-            *range(0, train_shards, shards_of_run),
-            *range(train_shards, all_shards, shards_of_run),
-        ]
+        splits = ((0, train_shards), (train_shards, all_shards))
+        firsts = [first for bounds in splits for first in range(*bounds, shards_of_run)]
         borders = np.searchsorted(places[order], [*firsts, all_shards])
         runs = []
         for place, (begin, end) in zip(firsts, itertools.pairwise(borders), strict=True):

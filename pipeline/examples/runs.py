@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import gzip
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -130,17 +132,13 @@ def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: s
     """Writes framed records (uint8) as a TFRecord file, whole; returns its SHA-256."""
     with replacing_file(path) as aside, aside.open("wb") as file:
         stream = HashingStream(file)
+        opened: AbstractContextManager[Any] = nullcontext(stream)
         if compression == "gzip":  # without name and time: equal records make equal bytes
-            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-                _write_all(packed, parts)
-        else:
-            _write_all(stream, parts)
+            opened = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+        with opened as target:
+            for part in parts:
+                target.write(part.data)
     return stream.sha256()
-
-
-def _write_all(stream: HashingStream | gzip.GzipFile, parts: Iterable[np.ndarray]) -> None:
-    for part in parts:
-        stream.write(part.data)
 
 
 def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:

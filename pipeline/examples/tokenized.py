@@ -77,23 +77,15 @@ def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
 
 def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
     documents = tokenized.documents
-    widest = int(documents.tokens.max(initial=0))
-    token_type = np.uint16 if widest < 2**16 else np.int32
-    header = np.array(
-        [
-            np.dtype(token_type).itemsize,
-            len(documents),
-            documents.num_sentences,
-            len(documents.tokens),
-        ],
-        np.int64,
-    )
+    tokens = documents.tokens
+    token_type = np.dtype("u2" if tokens.max(initial=0) < 2**16 else "i4")
+    sizes = (token_type.itemsize, len(documents), documents.num_sentences, len(tokens))
     return [
-        header.tobytes(),
+        np.array(sizes, np.int64).tobytes(),
         tokenized.hashes.tobytes(),
         np.diff(documents.document_offsets).astype(np.uint32).tobytes(),
         np.diff(documents.sentence_offsets).astype(np.uint32).tobytes(),
-        documents.tokens.astype(token_type).tobytes(),
+        tokens.astype(token_type).tobytes(),
     ]
 
 

@@ -13,10 +13,10 @@ from bert_tf.base.console import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.data.records.dataset_info import write_token_counts
 from pipeline.beam.blobs import BlobReference
-from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.beam.files import read_shared_files, write_shared_json
 from pipeline.beam.progress import Progress, ProgressLine, text_line
 from pipeline.beam.stored_path import path_of
-from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.read import FinishedBlock
 from pipeline.corpus.report import BlockFacts
 from pipeline.examples import steps
@@ -67,8 +67,8 @@ class WriteExamples(beam.PTransform):
         (
             (tokenized[steps.COUNTS], made[steps.COUNTS])
             | "GatherCounts" >> beam.Flatten()
-            | "AddUpCounts" >> beam.CombineGlobally(_add_up_counts)
-            | "WriteCounts" >> beam.Map(_write_counts, job.work)
+            | "AddUpCounts" >> beam.CombineGlobally(sum_counts)
+            | "WriteCounts" >> beam.Map(write_shared_json, job.work, _COUNTS_FILE)
         )
         runs = made.runs
         if job.plan.shards_of_run > 1:
@@ -81,7 +81,9 @@ class WriteExamples(beam.PTransform):
         all_shards = (
             blocks.pipeline
             | "ListSplits" >> beam.Create(["train", "eval"])
-            | "ListShards" >> beam.FlatMap(_empty_shards, job)
+            # In a worker: half a million names are too much for the description of a job.
+            | "ListShards" >> beam.FlatMap(lambda split, job: job.shard_names(split), job)
+            | "WithoutRuns" >> beam.Map(lambda name: (name, None))
         )
         (
             (runs, all_shards)
@@ -89,7 +91,7 @@ class WriteExamples(beam.PTransform):
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.FlatMap(steps.write_shard_once, job)
             | "GatherHashes" >> beam.combiners.ToDict()
-            | "WriteHashes" >> beam.Map(_write_hashes, job.work)
+            | "WriteHashes" >> beam.Map(write_shared_json, job.work, _HASHES_FILE)
         )
         return tokenized[steps.FACTS]
 
@@ -106,21 +108,6 @@ def read_shard_hashes(work: str) -> dict[str, str]:
     return json.loads(text)
 
 
-def _add_up_counts(counts: Iterable[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for some in counts:
-        total.update(some)
-    return total
-
-
-def _write_counts(counts: Counter[str], work: str) -> None:
-    write_shared_file(work, _COUNTS_FILE, json.dumps(counts).encode())
-
-
-def _write_hashes(hashes: dict[str, str], work: str) -> None:
-    write_shared_file(work, _HASHES_FILE, json.dumps(hashes).encode())
-
-
 def _sum_token_counts(counts: Iterable[np.ndarray], size: int) -> np.ndarray:
     return np.sum([np.zeros(size, np.int64), *counts], axis=0)
 
@@ -132,11 +119,6 @@ def _divide_pool(
     documents = list(references)
     for part in range(parts):
         yield number, part, documents
-
-
-def _empty_shards(split: str, job: ExamplesJob) -> Iterator[tuple[str, None]]:
-    """Lists the names in a worker: half a million are too much for the description of a job."""
-    return ((name, None) for name in job.shard_names(split))
 
 
 def examples_line(*, found: int, shards: int) -> ProgressLine:

@@ -218,8 +218,7 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
 
 
 def meaning_of(command: str) -> str:
-    kind = _KINDS.get(command)
-    return "artifact" if kind is None else kind.meaning
+    return _KINDS.get(command, _UNKNOWN).meaning
 
 
 def _config_lines(manifest: dict[str, Any], *, all_settings: bool) -> list[str]:
@@ -239,8 +238,7 @@ def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[st
 
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
-    kind = _KINDS.get(manifest.get("command", ""))
-    return [] if kind is None else kind.lines(path, samples)
+    return _KINDS.get(manifest.get("command", ""), _UNKNOWN).lines(path, samples)
 
 
 def _tables(folder: Path) -> list[Path]:
@@ -302,6 +300,7 @@ class _Kind:
     lines: Callable[[Path, int], list[str]] = lambda path, samples: []
 
 
+_UNKNOWN = _Kind("artifact")
 _KINDS = {
     "vocab": _Kind("WordPiece vocabulary", _vocabulary_lines),
     "preprocess": _Kind("pretraining TFRecords"),

@@ -20,6 +20,7 @@ from bert_tf.tasks.base.report_sections import (
 from pipeline.report.plots import scatter_plot
 
 _LONGEST_TEXT, _LONGEST_CELL = 600, 80
+_NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
 REPORT = "report.html"
@@ -102,14 +103,16 @@ def section_html(section: Section, *, level: int = 2) -> str:
         case PlotSection():
             content = _plot(section)
         case ExamplesSection():
-            content = _examples(section)
+            shown = "".join(map(_example, section.examples))
+            content = f'<ol class="examples">{shown}</ol>' if shown else "<p>None.</p>"
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
     return f"<section><h{level}>{escape(section.title)}</h{level}>{note}{content}</section>\n"
 
 
 def table_html(table: TableSection) -> str:
     head = "".join(
-        f'<th scope="col"{_class(kind)}>{_shortened(name)}</th>' for name, kind in table.columns
+        f'<th scope="col"{"" if kind == "text" else _NUMBER}>{shortened(name)}</th>'
+        for name, kind in table.columns
     )
     body = "".join(
         "<tr>"
@@ -125,39 +128,32 @@ def table_html(table: TableSection) -> str:
     )
 
 
-def _class(kind: CellKind) -> str:
-    return "" if kind == "text" else ' class="number"'
-
-
 def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
     """A cell of a table; the first one of a row is its heading if it is text."""
     if value is None:
         return "<td></td>"
     if kind == "text":
-        text = _shortened(str(value))
+        text = shortened(str(value))
         return f'<th scope="row">{text}</th>' if is_first else f"<td>{text}</td>"
     if kind == "count":
         return f'<td class="number">{value:,}</td>'
     if kind == "number":
         return f'<td class="number">{value:.4g}</td>'
     width = 100 * min(max(float(value), 0.0), 1.0)
+    shown = f"{100 * value:.2f}" if kind == "percent" else f"{value:.4f}"
     return (
         f'<td class="number fraction"><span class="bar" style="width:{width:.1f}%"></span>'
-        f"<span>{_portion(value, kind)}</span></td>"
+        f"<span>{shown}</span></td>"
     )
-
-
-def _portion(value: float, kind: CellKind) -> str:
-    return f"{100 * value:.2f}" if kind == "percent" else f"{value:.4f}"
 
 
 def _matrix(matrix: MatrixSection) -> str:
     fractions = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
     head = "".join(
-        f'<th scope="col" class="number">{_shortened(name)}</th>' for name in matrix.columns
+        f'<th scope="col" class="number">{shortened(name)}</th>' for name in matrix.columns
     )
     body = "".join(
-        f'<tr><th scope="row">{_shortened(name)}</th>'
+        f'<tr><th scope="row">{shortened(name)}</th>'
         + "".join(
             f'<td class="{"number right" if place == row else "number"}" '
             f'style="--fraction:{fraction:.3f}">{count:,}</td>'
@@ -184,21 +180,15 @@ def _plot(plot: PlotSection) -> str:
     return f"<figure>{scatter_plot(plot)}</figure>{numbers}"
 
 
-def _examples(section: ExamplesSection) -> str:
-    if not section.examples:
-        return "<p>None.</p>"
-    return f'<ol class="examples">{"".join(map(_example, section.examples))}</ol>'
-
-
 def _example(example: Example) -> str:
     facts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{_shortened(value)}</dd></div>"
+        f"<div><dt>{escape(name)}</dt><dd>{shortened(value)}</dd></div>"
         for name, value in {"line": f"{example.line:,}", **example.facts}.items()
     )
     several = len(example.texts) > 1
     texts = "".join(
         f'<p dir="auto">{f"<b>{escape(name)}</b> " if several else ""}'
-        f"{_shortened(text, _LONGEST_TEXT)}</p>"
+        f"{shortened(text, _LONGEST_TEXT)}</p>"
         for name, text in example.texts.items()
     )
     return f"<li><dl>{facts}</dl>{texts}</li>"
@@ -210,5 +200,5 @@ def scrolling(title: str, table: str) -> str:
     return f'<div class="scrolls" role="region" tabindex="0" aria-label="{label}">{table}</div>'
 
 
-def _shortened(text: str, longest: int = _LONGEST_CELL) -> str:
+def shortened(text: str, longest: int = _LONGEST_CELL) -> str:
     return escape(text if len(text) <= longest else f"{text[: longest - 1]}…")

@@ -49,16 +49,13 @@ class Made:
     sources: tuple[Source, ...]
 
 
-def trace(path: Path, manifest: dict[str, Any]) -> Made:
+def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -> Made:
     """Follows the inputs of an artifact back to files that no job made.
 
     Looks up relative paths from the working directory, then from the folders above the artifact,
     and compares up to `LARGEST_BYTES_HASHED` of content. Raises InputError for a damaged manifest.
     """
-    return _trace(path, manifest, {})
-
-
-def _trace(path: Path, manifest: dict[str, Any], hashes: _Hashes) -> Made:
+    hashes = {} if hashes is None else hashes
     sources = tuple(_source(path, item, hashes) for item in manifest.get("inputs", []))
     return Made(path, manifest, sources)
 
@@ -70,7 +67,7 @@ def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
     made = None
     if found is not None and state != CHANGED:
         maker = _maker(found)
-        made = None if maker is None else _trace(*maker, hashes)
+        made = None if maker is None else trace(*maker, hashes)
     return Source(item.get("key", ""), path, item["bytes"], item["sha256"], found, state, made)
 
 
@@ -111,7 +108,11 @@ def lineage_lines(made: Made) -> list[str]:
 
     def add(step: Made, depth: int) -> None:
         for source in step.sources:
-            lines.append("  " * depth + _source_line(source))
+            how = "" if source.made is None else f"; {_how_made(source.made)}"
+            lines.append(
+                f"{'  ' * depth}{source.key or 'input'}: {source.path} ({shown_size(source.size)}, "
+                f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
+            )
             inner = source.made
             if inner is None or not inner.sources:
                 continue
@@ -123,14 +124,6 @@ def lineage_lines(made: Made) -> list[str]:
 
     add(made, 1)
     return lines
-
-
-def _source_line(source: Source) -> str:
-    how = "" if source.made is None else f"; {_how_made(source.made)}"
-    return (
-        f"{source.key or 'input'}: {source.path} ({shown_size(source.size)}, "
-        f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
-    )
 
 
 def _how_made(made: Made) -> str:

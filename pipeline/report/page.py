@@ -32,8 +32,7 @@ from pipeline.report.records import (
     histogram_table,
     summarize_records,
 )
-from pipeline.report.run_plots import plots_html, plots_style
-from pipeline.report.runs import read_runs
+from pipeline.report.runs import plots_html, plots_style, read_runs
 
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
@@ -194,17 +193,13 @@ def evaluation_page(
 
 
 def _metrics(metrics: Mapping[str, float], chosen_by: str | None) -> str:
+    chosen = ' class="chose" title="the metric that chose the model of the run"'
     cells = "".join(
-        f"<div{_chosen(name, chosen_by)}><dt>{escape(name)}</dt><dd>{value:.4f}</dd></div>"
+        f"<div{chosen if name == chosen_by else ''}>"
+        f"<dt>{escape(name)}</dt><dd>{value:.4f}</dd></div>"
         for name, value in metrics.items()
     )
     return f'<dl class="metrics">{cells}</dl>'
-
-
-def _chosen(name: str, chosen_by: str | None) -> str:
-    if name != chosen_by:
-        return ""
-    return ' class="chose" title="the metric that chose the model of the run"'
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:

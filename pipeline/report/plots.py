@@ -105,7 +105,10 @@ def scatter_plot(plot: PlotSection) -> str:
         drawn.append(
             f'<path class="diagonal" d="M{xs[0]:.1f} {ys[0]:.1f}L{xs[1]:.1f} {ys[1]:.1f}"/>'
         )
-    points = zip(frame.across(plot.x), frame.down(plot.y), _radii(plot), strict=True)
+    radii = np.full(len(plot.x), _SMALLEST)
+    if plot.weights is not None:
+        radii = np.maximum(_LARGEST * np.sqrt(plot.weights / plot.weights.max()), _SMALLEST)
+    points = zip(frame.across(plot.x), frame.down(plot.y), radii, strict=True)
     drawn += [
         f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
         for x, y, radius in points
@@ -167,9 +170,7 @@ def thinned(line: Line) -> Line:
     starts = np.arange(_MOST_POINTS) * count // _MOST_POINTS
     sizes = np.diff(np.append(starts, count))
     return dataclasses.replace(
-        line,
-        x=np.add.reduceat(line.x, starts) / sizes,
-        y=np.add.reduceat(line.y, starts) / sizes,
+        line, x=np.add.reduceat(line.x, starts) / sizes, y=np.add.reduceat(line.y, starts) / sizes
     )
 
 
@@ -212,10 +213,3 @@ def _line_bounds(values: np.ndarray, *, margin: float) -> tuple[float, float]:
         return low - around, high + around
     more = margin * (high - low)
     return low - more, high + more
-
-
-def _radii(plot: PlotSection) -> np.ndarray:
-    if plot.weights is None:
-        return np.full(len(plot.x), _SMALLEST)
-    radii: np.ndarray = _LARGEST * np.sqrt(plot.weights / plot.weights.max())
-    return np.maximum(radii, _SMALLEST)

@@ -80,7 +80,7 @@ def _summarize(
     split: str, sample: RecordSample, data: PretrainingData, vocab: list[str], samples: int
 ) -> SplitSummary:
     features = sample.features
-    facts = [_shown_shards(sample)]
+    facts = [_shown_shards(sample.shards)]
     count = len(features["input_mask"])
     if count == 0:
         return SplitSummary(split, facts)
@@ -111,9 +111,9 @@ def _summarize(
     )
 
 
-def _shown_shards(sample: RecordSample) -> str:
-    number = len(sample.shards)
-    size = shown_size(round(sample.bytes_per_shard))
+def _shown_shards(shards: list[str]) -> str:
+    number = len(shards)
+    size = shown_size(round(sum(Path(shard).stat().st_size for shard in shards) / number))
     return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
 
 
@@ -170,10 +170,13 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
         for histogram in summary.histograms:
             lines += histogram_lines(histogram, summary.name)
         if summary.frequent:
-            tokens = (f"{token} {fraction:.1%}" for token, fraction in summary.frequent)
-            lines.append(f"{summary.name}: most frequent: {', '.join(tokens)}")
+            frequent = (f"{token} {fraction:.1%}" for token, fraction in summary.frequent)
+            lines.append(f"{summary.name}: most frequent: {', '.join(frequent)}")
         for example in summary.examples:
-            lines += _example_lines(example)
+            lines.append(example.title)
+            for name, tokens in example.segments:
+                text = " ".join(map(_token_text, tokens)).replace(" ##", "")
+                lines.append(f"  {name + ':':8}{text}")
     return lines
 
 
@@ -194,14 +197,6 @@ def histogram_lines(histogram: Histogram, split: str) -> list[str]:
     return lines
 
 
-def _example_lines(example: ShownExample) -> list[str]:
-    lines = [example.title]
-    for name, tokens in example.segments:
-        text = " ".join(map(_token_text, tokens)).replace(" ##", "")
-        lines.append(f"  {name + ':':8}{text}")
-    return lines
-
-
 def _token_text(token: ShownToken) -> str:
     if token.target is None:
         return token.text
@@ -218,10 +213,6 @@ class RecordSample:
     shards: list[str]
     features: dict[str, np.ndarray]
 
-    @property
-    def bytes_per_shard(self) -> float:
-        return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
-
 
 def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
     """None without shards; raises UsageError for a lost shard, InputError if damaged."""
@@ -231,7 +222,12 @@ def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> R
     is_masked = split == "eval" or not data.is_dynamic
     try:
         records = _first_records(shards, data.compression)
-        features = _masked(records, data) if is_masked else _unmasked(records, data, vocab)
+        if is_masked:
+            serialized = tf.constant(records, tf.string, shape=[len(records)])
+            parsed = parse_records(serialized, data)
+            features = {name: rows.numpy() for name, rows in parsed.items()}
+        else:
+            features = _unmasked(records, data, vocab)
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError) as error:
         raise InputError(
             f"{data.directory}: damaged records ({str(error).splitlines()[0]}); "
@@ -252,11 +248,6 @@ def _first_records(shards: list[str], compression: str) -> list[bytes]:
         left = _RECORDS_READ - len(records)
         records += itertools.islice(dataset.as_numpy_iterator(), left)
     return records
-
-
-def _masked(records: list[bytes], data: PretrainingData) -> dict[str, np.ndarray]:
-    serialized = tf.constant(records, tf.string, shape=[len(records)])
-    return {name: rows.numpy() for name, rows in parse_records(serialized, data).items()}
 
 
 def _unmasked(

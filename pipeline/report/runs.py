@@ -1,21 +1,31 @@
-"""Run directories as pages read them: finished, or as far as they are."""
+"""Run directories as pages read them, finished or not, and their curves as HTML.
+
+Each run has a color, and a box in the key that hides its curves.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import plain_values
 from bert_tf.config.sections import FinetuneConfig, TrainConfig
+from bert_tf.pretraining.findings import UNIGRAM_ENTROPY
+from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.report.artifact import section_of
-from pipeline.report.document import REPORT
+from pipeline.report.document import REPORT, table_html
+from pipeline.report.plots import Line, LineKind, line_plot
 
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
@@ -93,4 +103,147 @@ def _read_run(path: str, name: str) -> Run:
         raise UsageError(f"{path}: has no metrics yet; wait until the run has made some steps")
     return Run(
         name=name, path=folder, command=command, config=config, manifest=manifest, lines=lines
+    )
+
+
+_OF_LINE = ("step", "split", "time", "phase", "examples", "tokens")
+_COMPARED_WITH_ENTROPY = "mlm_loss"
+_GROUPS = {
+    "Optimization": ("learning_rate", "gradient_norm"),
+    "Speed": ("examples_per_second", "tokens_per_second", "mfu"),
+}
+_FIRST_GROUP = "Loss and metrics"
+_KINDS: dict[str, LineKind] = {"train": "train", "eval": "eval", "frequencies": "level"}
+COLORS = (  # on the light and on the dark ground, at a contrast of 4.5 or more
+    ("#1f5fa8", "#6ba7ec"), ("#b3450c", "#f59f6b"), ("#1b7a43", "#63c78b"),
+    ("#8a2b8a", "#d79be0"), ("#806000", "#d9b44a"), ("#0b7285", "#4fc3d4"),
+    ("#c2255c", "#f48fb1"), ("#495057", "#b8c0cc"),
+)  # fmt: skip
+_STYLE = """
+.key { border: 1px solid var(--line); border-radius: .4rem; margin: 1.2rem 0; padding: .4rem .8rem;
+  display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; background: var(--ground); }
+.key legend { color: var(--soft); padding: 0 .3rem; } .key p { flex-basis: 100%; margin: 0; }
+.key label { display: inline-flex; align-items: center; gap: .4rem; overflow-wrap: anywhere; }
+.key label::before { content: ""; flex: none; width: 1.4rem; height: .25rem;
+  background: var(--run); }
+.plots { display: grid; gap: 1.2rem 1.5rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
+.plots h3 { margin: 0; overflow-wrap: anywhere; } .plots > div { min-width: 0; }
+svg .curve { stroke: var(--run); stroke-linejoin: round; }
+svg .train { stroke-width: 1.2; } svg .curve.eval { stroke-width: 2.4; }
+svg .level { stroke-width: 1.4; stroke-dasharray: 6 4; }
+svg .mark { fill: var(--run); stroke: var(--ground); }
+@media (min-width: 60rem) { .key { position: sticky; top: 0; z-index: 1; } }
+"""
+
+
+def plots_style(runs: int) -> str:
+    """The CSS of `plots_html`; sets `--run` to the color of `of-N`."""
+    return _STYLE + "".join(
+        f".of-{number} {{ --run: {light}; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
+        f"main:has(#run-{number}:not(:checked)) svg .of-{number} {{ display: none; }}\n"
+        for number, (light, dark) in enumerate(COLORS[:runs])
+    )
+
+
+def plots_html(runs: Sequence[Run]) -> str:
+    """The key and a section for each group of metrics; empty without runs."""
+    if not runs:
+        return ""
+    groups = (_plots_html(group, plots) for group, plots in run_plots(runs).items())
+    return "".join([_key(runs), *groups])
+
+
+def _key(runs: Sequence[Run]) -> str:
+    labels = "".join(
+        f'<label class="of-{number}"><input type="checkbox" id="run-{number}" checked>'
+        f"{escape(run.name)}</label>"
+        for number, run in enumerate(runs)
+    )
+    has_level = any("unigram_entropy" in line for run in runs for line in run.lines)
+    level = "; dashed: what token frequencies alone reach" if has_level else ""
+    note = f'<p class="note">Thin: training; thick with points: evaluation{level}.</p>'
+    if len(runs) == 1:  # nothing to hide it from
+        return f"{note}\n"
+    return f'<fieldset class="key"><legend>Shown runs</legend>{labels}{note}</fieldset>\n'
+
+
+def _plots_html(title: str, plots: Sequence[Plot]) -> str:
+    drawn = "".join(
+        f"<div><h3>{escape(plot.name)}</h3>"
+        f"<figure>{line_plot(plot.name, 'step', plot.lines)}</figure>"
+        f"<details><summary>{escape(plot.table.title)}</summary>{table_html(plot.table)}"
+        "</details></div>"
+        for plot in plots
+    )
+    return f'<section><h2>{title}</h2><div class="plots">{drawn}</div></section>\n'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A metric by step: its curves, and a table of their first, lowest, highest and last values."""
+
+    name: str
+    lines: Sequence[Line]
+    table: TableSection
+
+
+def run_plots(runs: Sequence[Run]) -> dict[str, list[Plot]]:
+    """Plots of runs by group: losses and metrics, optimization, speed; finite values only."""
+    names = dict.fromkeys(
+        name
+        for run in runs
+        for line in sorted(run.lines, key=lambda line: line["split"] != "train")
+        for name, value in line.items()
+        if name not in _OF_LINE and _is_number(value)
+    )
+    groups: dict[str, list[Plot]] = {_FIRST_GROUP: [], **{group: [] for group in _GROUPS}}
+    for name in names:
+        if name == UNIGRAM_ENTROPY:
+            continue
+        lines = [line for number, run in enumerate(runs) for line in _lines(run, number, name)]
+        group = next((key for key, of in _GROUPS.items() if name in of), _FIRST_GROUP)
+        groups[group].append(Plot(name=name, lines=lines, table=_numbers(name, lines)))
+    return {group: plots for group, plots in groups.items() if plots}
+
+
+def _lines(run: Run, number: int, name: str) -> Iterator[Line]:
+    curves = [(name, "train", "train"), (name, "eval", "eval")]
+    if name == _COMPARED_WITH_ENTROPY:
+        curves.append((UNIGRAM_ENTROPY, "eval", "frequencies"))
+    for measured, split, called in curves:
+        points = [
+            (line["step"], line[measured])
+            for line in run.lines
+            if line["split"] == split and _is_number(line.get(measured))
+        ]
+        if not points:
+            continue
+        steps, values = np.array(points, float).T
+        kind = _KINDS[called]
+        if kind == "level":  # from the first step on, so that one evaluation makes a line too
+            first = min(line["step"] for line in run.lines)
+            steps, values = np.append(float(first), steps), np.append(values[0], values)
+        yield Line(owner=number, name=f"{run.name}, {called}", kind=kind, x=steps, y=values)
+
+
+def _is_number(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
+    return TableSection(
+        title=f"{name} in numbers",
+        columns=(
+            ("curve", "text"),
+            *((each, "number") for each in ("first", "lowest", "highest", "last")),
+            ("at step", "count"),
+        ),
+        rows=[
+            [line.name, *map(float, (y[0], y.min(), y.max(), y[-1])), int(line.x[-1])]
+            for line in lines
+            for y in [line.y]
+        ],
     )

@@ -15,8 +15,7 @@ from bert_tf.training.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_input
 from pipeline.report.artifact import changed_settings, leaves
 from pipeline.report.document import html_document
-from pipeline.report.run_plots import plots_html, plots_style
-from pipeline.report.runs import Run
+from pipeline.report.runs import Run, plots_html, plots_style
 from pipeline.report.texts_page import MOST_SHOWN, MOST_WORDS, text_html
 from pipeline.report.texts_page import STYLE as TEXTS_STYLE
 
@@ -55,10 +54,15 @@ def runs_page(
         title,
         [
             *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
-            overview(runs),
+            _side_by_side("Runs", runs, _about_run),
             settings(runs),
             plots_html(runs),
-            data_facts(runs),
+            _side_by_side(
+                "Data",
+                runs,
+                _about_data,
+                note="Of records as preprocess counted them, of rows as finetune read them.",
+            ),
             *_histograms(runs),
             _evaluations(runs),
             _texts(runs, given),
@@ -117,10 +121,6 @@ def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
     return "".join(map(text_html, texts, readings))
 
 
-def overview(runs: Sequence[Run]) -> TableSection:
-    return _side_by_side("Runs", runs, _about_run)
-
-
 def settings(runs: Sequence[Run]) -> TableSection:
     """Settings that are not defaults, or that differ between runs."""
     if len(runs) == 1:
@@ -141,15 +141,6 @@ def settings(runs: Sequence[Run]) -> TableSection:
         note="Among those that all of these runs have."
         if rows
         else "None: these runs have the same settings.",
-    )
-
-
-def data_facts(runs: Sequence[Run]) -> TableSection:
-    return _side_by_side(
-        "Data",
-        runs,
-        _about_data,
-        note="Of records as preprocess counted them, of rows as finetune read them.",
     )
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.report.document import scrolling, table_cell
+from pipeline.report.document import scrolling, shortened, table_cell
 
 if TYPE_CHECKING:
-    from pipeline.report.texts_reading import Guess, Prediction, Reading
+    from pipeline.report.texts_reading import Prediction, Reading
 
 
 _LEVELS = 8
@@ -101,20 +101,17 @@ def _guesses_html(reading: Reading) -> str:
     head = '<th scope="col">token</th>'
     if is_given:
         head += '<th scope="col" class="number">its probability</th>'
-    rows = "".join(_guess_row(guess, reading) for guess in guesses)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(reading.tokens[guess.position])}</th>'
+        + ("" if guess.probability is None else table_cell(guess.probability, "fraction"))
+        + f"{_words_cell(guess.candidates)}</tr>"
+        for guess in guesses
+    )
     table = (
         f'<table><thead><tr>{head}<th scope="col">likeliest</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
     return f"<h3>{title}</h3>{scrolling(title, table)}"
-
-
-def _guess_row(guess: Guess, reading: Reading) -> str:
-    own = ""
-    if guess.probability is not None:
-        own = table_cell(guess.probability, "fraction")
-    token = escape(reading.tokens[guess.position])
-    return f'<tr><th scope="row">{token}</th>{own}{_words_cell(guess.candidates)}</tr>'
 
 
 def _words_cell(words: Sequence[tuple[str, float]]) -> str:
@@ -195,7 +192,7 @@ def attention_svg(
     labels = "".join(
         f'<text x="-.3" y="{place + 0.75:g}" text-anchor="end">{label}</text>'
         f'<text transform="translate({place + 0.75:g} -.3) rotate(-60)">{label}</text>'
-        for place, label in enumerate(map(_label, tokens))
+        for place, label in enumerate(shortened(token, _LONGEST_LABEL) for token in tokens)
     )
     return (
         f'<svg class="attention" viewBox="0 0 {size} {size}" role="img" '
@@ -226,8 +223,3 @@ def _cells(chosen: np.ndarray) -> str:
         for begin, end in zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True):
             parts.append(f"M{begin} {row}h{end - begin}v1h{begin - end}z")
     return "".join(parts)
-
-
-def _label(token: str) -> str:
-    shortened = token if len(token) <= _LONGEST_LABEL else f"{token[: _LONGEST_LABEL - 1]}…"
-    return escape(shortened)

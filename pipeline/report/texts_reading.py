@@ -26,12 +26,7 @@ from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
 from bert_tf.tasks.registry import declared_task
-from bert_tf.weights.model_directory import (
-    ModelDirectory,
-    load_all_weights,
-    load_weights,
-    read_model_directory,
-)
+from bert_tf.weights.model_directory import load_all_weights, load_weights, read_model_directory
 
 _MOST_LABELS = 10
 _MASK = "[MASK]"
@@ -126,7 +121,9 @@ class TextReader:
             load_all_weights(self._masked_lm, self._directory)
             self._encoder = self._masked_lm.encoder
         else:
-            self._encoder = _encoder_of(self._directory)
+            self._encoder = BertEncoder(self._directory.config, has_pooler=False, dtype="float32")
+            self._encoder.build_weights()
+            load_weights(self._encoder, self._directory)
         table = ops.convert_to_numpy(ops.copy(self._encoder.embeddings.word_embeddings.value))
         self._directions = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
@@ -139,7 +136,8 @@ class TextReader:
         Raises UsageError for a text without tokens, or a pair if the model reads its texts apart.
         """
         texts = [text] if pair is None else [text, pair]
-        if pair is not None and self._reads_texts_apart():
+        model = None if self._trained is None else self._trained.model
+        if pair is not None and isinstance(model, BertSentenceEncoder):
             raise UsageError(
                 f"--text-pair: {self._directory.path} reads each text by itself; give them with "
                 "--text"
@@ -162,9 +160,6 @@ class TextReader:
             if self._trained is None
             else predictions(self._trained, self._module, texts),
         )
-
-    def _reads_texts_apart(self) -> bool:
-        return self._trained is not None and isinstance(self._trained.model, BertSentenceEncoder)
 
     def _row(self, ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, bool]:
         """Joins the texts as in training: ids, segments, whether cut."""
@@ -207,13 +202,7 @@ class TextReader:
         return found
 
     def _guesses(
-        self,
-        ids: np.ndarray,
-        types: np.ndarray,
-        most: int,
-        *,
-        has_masks: bool,
-        first: int | None,
+        self, ids: np.ndarray, types: np.ndarray, most: int, *, has_masks: bool, first: int | None
     ) -> list[Guess]:
         mask_id = self._tokenizer.mask_id
         ordinary = np.flatnonzero(~np.isin(ids, (self._tokenizer.cls_id, self._tokenizer.sep_id)))
@@ -254,10 +243,3 @@ class TextReader:
         }
         assert self._masked_lm is not None
         return np.asarray(ops.convert_to_numpy(ops.softmax(self._masked_lm(inputs)))[:, 0])
-
-
-def _encoder_of(directory: ModelDirectory) -> BertEncoder:
-    encoder = BertEncoder(directory.config, has_pooler=False, dtype="float32")
-    encoder.build_weights()
-    load_weights(encoder, directory)
-    return encoder

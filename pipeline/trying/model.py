@@ -116,8 +116,9 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     directory = with_task_of_weights(read_model_directory(folder), console)
     if directory.task is None:
         raise UsageError(
-            f"{path}: is not fine-tuned for a task; try what bert-pipeline finetune --init {path} "
-            f"or bert-pipeline export --run {path} --task {' or '.join(PRETRAINED_TASKS)} makes"
+            f"{path}: is not fine-tuned for a task; try the output of bert-pipeline finetune "
+            f"--init {path}, or of bert-pipeline export --run {path} --task "
+            f"{' or '.join(PRETRAINED_TASKS)}"
         )
     console.info(f"{directory.path}: not an export; exporting it to a temporary folder first")
     with TemporaryDirectory(prefix="bert-pipeline-try-") as place:
@@ -133,7 +134,7 @@ def _value(shown: ShownInput, texts: Mapping[str, str]) -> str | list[str]:
         raise UsageError(f"{name} is empty; type a text")
     if len(text) > MOST_CHARACTERS:
         raise UsageError(
-            f"{name} has {len(text):,} characters, and {MOST_CHARACTERS:,} fit here; "
+            f"{name} has {len(text):,} characters, more than the limit of {MOST_CHARACTERS:,}; "
             "bert-pipeline score takes longer ones in files"
         )
     if not shown.is_list:

@@ -20,6 +20,7 @@ MOST_ROWS = 100
 _SMALLEST_FIXED = 1e-4  # below, four decimals say nothing
 _HUES = (210, 30, 130, 280, 0, 180, 60, 320)
 _OUTSIDE = "O"  # the tag of words that belong to nothing
+_WIDE = ' class="wide"'
 
 STYLE = """
 :root { --tint: 75% 86%; } @media (prefers-color-scheme: dark) { :root { --tint: 45% 26%; } }
@@ -74,8 +75,8 @@ class TryPage:
         lost = ""
         if tried.lost_tokens:
             lost = (
-                f'<p class="warning">the model does not read '
-                f"{quantity(tried.lost_tokens, 'token')} of this: it is too long</p>"
+                f'<p class="warning">too long for the model: '
+                f"{quantity(tried.lost_tokens, 'token')} cut off</p>"
             )
         shown = predictions_html(declared.predictions, tried, noun=noun)
         return f'{lost}{shown}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
@@ -121,13 +122,14 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
         columns: tuple[tuple[str, CellKind], ...] = ((noun, "text"), ("probability", "fraction"))
         parts.append(_table(f"{noun} probabilities", columns, tried.ranking))
     for field in fields:
-        value = tried.predictions[field.name]
+        value, title = tried.predictions[field.name], _words(field.name)
+        if _is_structured(value):
+            body = _structured(title, value, tried.inputs)
+        else:
+            body = f"<p>{escape(_as_line(field, value))}</p>" if field.is_extra else ""
         if field.is_extra:
-            title = escape(_words(field.name))
-            body = _extra(field, tried)
-            parts.append(f"<details><summary>{title}</summary>{body}</details>")
-        elif _is_structured(value):
-            parts.append(_structured(_words(field.name), value, tried.inputs))
+            body = f"<details><summary>{escape(title)}</summary>{body}</details>"
+        parts.append(body)
     return "".join(parts)
 
 
@@ -159,15 +161,12 @@ def _hues(names: Iterable[str]) -> dict[str, int]:
 
 def _scalars(fields: Sequence[PredictionField], tried: Tried) -> str:
     cells = "".join(
-        f"<div{_width(field)}><dt>{escape(_words(field.name))}</dt>"
+        f"<div{_WIDE if field.kind in ('text', 'json') else ''}>"
+        f"<dt>{escape(_words(field.name))}</dt>"
         f'<dd dir="auto">{escape(_as_line(field, tried.predictions[field.name]))}</dd></div>'
         for field in fields
     )
     return f'<dl class="metrics">{cells}</dl>' if cells else ""
-
-
-def _width(field: PredictionField) -> str:
-    return ' class="wide"' if field.kind in ("text", "json") else ""
 
 
 def _as_line(field: PredictionField, value: Any) -> str:
@@ -180,13 +179,6 @@ def _as_line(field: PredictionField, value: Any) -> str:
             return f"{value:.6g}"
         return f"{value:.1g}" if 0 < value < _SMALLEST_FIXED else f"{value:.4f}"
     return str(value)
-
-
-def _extra(field: PredictionField, tried: Tried) -> str:
-    value = tried.predictions[field.name]
-    if _is_structured(value):
-        return _structured(_words(field.name), value, tried.inputs)
-    return f"<p>{escape(_as_line(field, value))}</p>"
 
 
 def _is_structured(value: Any) -> bool:

@@ -91,15 +91,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _served(self) -> PageServer:
         return cast("PageServer", self.server)
 
-    def do_GET(self) -> None:
-        self._respond()
-
-    def do_HEAD(self) -> None:
-        self._respond()
-
-    def do_POST(self) -> None:
-        self._respond()
-
     def _respond(self) -> None:
         length = self.headers.get("Content-Length", "")
         is_length = length.isascii() and length.isdecimal() and len(length) <= _MOST_DIGITS
@@ -128,37 +119,39 @@ class _Handler(BaseHTTPRequestHandler):
             html, status = page.refused(line, typed), HTTPStatus.INTERNAL_SERVER_ERROR
         self._send(status, html, "text/html")
 
+    do_GET = do_HEAD = do_POST = _respond
+
     def _check_sender(self) -> None:
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
         if len(named) != 1 or named[0] not in hosts:
             raise _Refused(
                 HTTPStatus.FORBIDDEN,
-                f"this page is served as {self._served.url} alone; open that (a tunnel to it has "
-                "to have the same port on both sides)",
+                f"this page is only served as {self._served.url}; open that (a tunnel must have "
+                "the same port on both sides)",
             )
         if self.path.partition("?")[0] != "/":
-            raise _Refused(HTTPStatus.NOT_FOUND, f"there is one page, {self._served.url}")
+            raise _Refused(HTTPStatus.NOT_FOUND, f"the only page is {self._served.url}")
         origin = self.headers.get("Origin")
         is_foreign = origin is not None and origin not in [f"http://{host}" for host in hosts]
         if self.command == "POST" and is_foreign:
-            raise _Refused(HTTPStatus.FORBIDDEN, "a form of another page is not answered")
+            raise _Refused(HTTPStatus.FORBIDDEN, "forms of other pages are rejected")
 
     def _typed(self, *, has_length: bool) -> dict[str, str]:
         if self.headers.get_content_type() != _FORM:
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected a form ({_FORM})")
         if not has_length:
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "the form came without its length")
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "the form has no valid Content-Length")
         if self._unread > MOST_BYTES:
             raise _Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"that is too long: {self._unread:,} bytes, and {MOST_BYTES:,} are read; "
+                f"the form has {self._unread:,} bytes, more than the limit of {MOST_BYTES:,}; "
                 "bert-pipeline score takes longer texts in files",
             )
         body = self.rfile.read(self._unread)
         is_whole, self._unread = len(body) == self._unread, 0
         if not is_whole:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the form did not arrive whole; send it again")
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the form arrived incomplete; send it again")
         try:
             fields = parse_qsl(
                 body.decode("ascii"),

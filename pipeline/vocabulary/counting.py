@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import apache_beam as beam
@@ -16,7 +16,12 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from bert_tf.base.kernels import fnv1a
 from bert_tf.data.text.casing import Lowercase
-from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
+from pipeline.beam.files import (
+    check_shared,
+    read_shared_files,
+    write_shared_file,
+    write_shared_json,
+)
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 from pipeline.vocabulary.word_counter import WordCounter
 
@@ -50,7 +55,10 @@ class CountWords(beam.PTransform):
     ):
         super().__init__()
         self._folder = folder
-        self._count = _CountInBundle(folder, lowercase, max_word_length, held_out_fraction)
+        new_counter = functools.partial(
+            WordCounter, lowercase=lowercase, max_word_length=max_word_length
+        )
+        self._count = _CountInBundle(folder, new_counter, held_out_fraction)
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
         counted = blocks | "CountInBundle" >> beam.ParDo(self._count).with_outputs(
@@ -59,7 +67,7 @@ class CountWords(beam.PTransform):
         _ = (
             counted[_TOO_LONG]
             | "AddUpTooLong" >> beam.CombineGlobally(sum)
-            | "WriteTooLong" >> beam.Map(_write_too_long, self._folder)
+            | "WriteTooLong" >> beam.Map(write_shared_json, self._folder, _TOO_LONG)
         )
         return (
             counted["counts"]
@@ -71,12 +79,11 @@ class CountWords(beam.PTransform):
 
 class _CountInBundle(beam.DoFn):
     def __init__(
-        self, folder: str, lowercase: Lowercase, max_word_length: int, held_out_fraction: float
+        self, folder: str, new_counter: Callable[[], WordCounter], held_out_fraction: float
     ):
         super().__init__()
         self._folder = folder
-        self._lowercase = lowercase
-        self._max_word_length = max_word_length
+        self._new_counter = new_counter
         self._held_out_fraction = held_out_fraction
 
     def setup(self) -> None:
@@ -106,9 +113,6 @@ class _CountInBundle(beam.DoFn):
                     yield beam.pvalue.TaggedOutput(element.tag, value)
                 else:
                     yield WindowedValue(element, window.max_timestamp(), (window,))
-
-    def _new_counter(self) -> WordCounter:
-        return WordCounter(lowercase=self._lowercase, max_word_length=self._max_word_length)
 
     def _empty(self, kind: str) -> Iterator[Output]:
         counter = self._counters[kind]
@@ -158,16 +162,16 @@ def held_out_documents(block: DocumentBlock, fraction: float) -> np.ndarray:
 def word_partitions(words: pa.Array) -> np.ndarray:
     """int64 [words]: the partition of each word, by a hash of its bytes."""
     offsets, data = offsets_and_data(words)
-    partitions = np.empty(len(words), np.int64)
-    _fill_partitions(data, offsets, NUM_PARTITIONS, partitions)
-    return partitions
+    return _partitions(data, offsets, NUM_PARTITIONS)
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_partitions(data, offsets, num_partitions, partitions):
+def _partitions(data, offsets, num_partitions):
+    partitions = np.empty(len(offsets) - 1, np.int64)
     for word in range(len(partitions)):
         value = fnv1a(data, offsets[word], offsets[word + 1])
         partitions[word] = (value >> np.uint64(40)) % np.uint64(num_partitions)
+    return partitions
 
 
 def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
@@ -178,10 +182,6 @@ def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
         counter.add(*_from_bytes(part))
     name = _COUNTS.format(kind, f"{partition:05d}")
     write_shared_file(folder, name, _to_bytes(*counter.words()))
-
-
-def _write_too_long(count: int, folder: str) -> None:
-    write_shared_file(folder, _TOO_LONG, str(count).encode())
 
 
 def _to_bytes(words: pa.Array, counts: np.ndarray) -> bytes:

@@ -65,8 +65,7 @@ def learn_vocabulary(
     order = pc.sort_indices(words)
     words, counts = words.take(order), counts[order.to_numpy()]
     offsets, data = offsets_and_data(words)
-    frequencies = np.zeros(NUM_CODE_POINTS, np.int64)
-    _count_characters(data, offsets, counts, frequencies)
+    frequencies = _count_characters(data, offsets, counts)
     known = set(base)
     kept = _choose_alphabet(frequencies, limit_alphabet, vocab_size - len(base), known)
     alphabet = "".join(map(chr, kept))
@@ -129,28 +128,23 @@ def _may_continue(character: str) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_characters(data, offsets, counts, frequencies):
+def _count_characters(data, offsets, counts):
+    frequencies = np.zeros(NUM_CODE_POINTS, np.int64)
     for word in range(len(counts)):
         position = offsets[word]
         while position < offsets[word + 1]:
             code_point, width = decode(data, position)
             frequencies[code_point] += counts[word]
             position += width
+    return frequencies
 
 
-def _words_as_symbols(
-    data: np.ndarray, offsets: np.ndarray, symbol_of: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@numba.njit(cache=True, nogil=True)
+def _words_as_symbols(data, offsets, symbol_of):
     """Symbols (int32), bounds (int64 [kept + 1]) and places (int64) of words of kept characters."""
     symbols = np.empty(len(data), np.int32)
     bounds = np.zeros(len(offsets), np.int64)
     kept = np.empty(len(offsets) - 1, np.int64)
-    found = _fill_symbols(data, offsets, symbol_of, symbols, bounds, kept)
-    return symbols[: bounds[found]], bounds[: found + 1], kept[:found]
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_symbols(data, offsets, symbol_of, symbols, bounds, kept):
     found = 0
     for word in range(len(offsets) - 1):
         position, written = np.int64(offsets[word]), bounds[found]
@@ -168,4 +162,4 @@ def _fill_symbols(data, offsets, symbol_of, symbols, bounds, kept):
             kept[found] = word
             found += 1
             bounds[found] = written
-    return found
+    return symbols[: bounds[found]], bounds[: found + 1], kept[:found]

@@ -34,6 +34,13 @@ class _Pairs(NamedTuple):
     heap_pairs: np.ndarray  # int32, of equal totals the pair with the lowest key
 
 
+class _Words(NamedTuple):
+    symbols: np.ndarray  # int32, those of all words, one word after the other
+    bounds: np.ndarray  # int64 [words + 1], where words begin
+    lengths: np.ndarray  # int64 [words], in symbols, of which merges leave fewer
+    counts: np.ndarray  # int64 [words]
+
+
 class _Spellings(NamedTuple):
     letters: np.ndarray  # int32, the spellings one after the other
     bounds: np.ndarray  # int64 [symbols + 1], where each begins
@@ -68,16 +75,13 @@ def merge_pairs(
     merges = max(most_symbols - num_singles, 0)
     left = np.empty(merges, np.int32)
     right = np.empty(merges, np.int32)
-    lengths = np.diff(bounds)
+    words = _Words(symbols, bounds, np.diff(bounds), counts)
     pairs = _empty_pairs(len(symbols))
-    spellings = _single_spellings(num_singles, merges, int(lengths.max(initial=1)))
+    spellings = _single_spellings(num_singles, merges, int(words.lengths.max(initial=1)))
     for first_word in range(0, len(counts), _WORDS_CHUNK_SIZE):
-        _count_pairs(symbols, bounds, counts, pairs, first_word, first_word + _WORDS_CHUNK_SIZE)
+        _count_pairs(words, pairs, first_word, first_word + _WORDS_CHUNK_SIZE)
     progress = np.zeros(2, np.int64)
-    while _merge(
-        symbols, bounds, lengths, counts, pairs, spellings, min_frequency, left, right, progress,
-        _WORDS_CHUNK_SIZE,
-    ):  # fmt: skip
+    while _merge(words, pairs, spellings, min_frequency, left, right, progress, _WORDS_CHUNK_SIZE):
         pass
     made = int(progress[_MADE])
     return left[:made], right[:made], made < merges
@@ -138,30 +142,19 @@ def _slot_of_spelling(spellings, begin, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_pairs(symbols, bounds, counts, pairs, first_word, last_word):
-    for word in range(first_word, min(last_word, len(counts))):
-        for place in range(bounds[word], bounds[word + 1] - 1):
-            _change(pairs, symbols[place], symbols[place + 1], word, counts[word], 0)
+def _count_pairs(words, pairs, first_word, last_word):
+    symbols = words.symbols
+    for word in range(first_word, min(last_word, len(words.counts))):
+        for place in range(words.bounds[word], words.bounds[word + 1] - 1):
+            _change(pairs, symbols[place], symbols[place + 1], word, words.counts[word], 0)
 
 
 @numba.njit(cache=True, nogil=True)
-def _merge(
-    symbols,
-    bounds,
-    lengths,
-    counts,
-    pairs,
-    spellings,
-    min_frequency,
-    left,
-    right,
-    progress,
-    most_words,
-):
+def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_words):
     """Returns whether to call again with the same `progress`, after about `most_words` words."""
     num_singles = len(spellings.bounds) - 2 - len(left)
-    words = 0
-    while progress[_MADE] < len(left) and words < most_words:
+    seen = 0
+    while progress[_MADE] < len(left) and seen < most_words:
         for index in range(pairs.sizes[_TOUCHED]):
             _push(pairs, pairs.touched[index])
         pairs.sizes[_TOUCHED] = 0
@@ -180,33 +173,33 @@ def _merge(
         while node >= 0:
             word = pairs.node_words[node]
             node = pairs.next_nodes[node]
-            lengths[word] = _merge_in_word(
-                symbols, bounds[word], lengths[word], pairs, first, second, new, word, counts, step
-            )
-            words += 1
+            _merge_in_word(words, word, pairs, first, second, new, step)
+            seen += 1
         pairs.totals[best] = 0
-        words += 1
+        seen += 1
     return progress[_MADE] < len(left)
 
 
 @numba.njit(cache=True)
-def _merge_in_word(symbols, begin, length, pairs, first, second, new, word, counts, step):
-    """Makes one symbol of a pair wherever it occurs in a word; returns the new length."""
-    place = begin
-    while place + 1 < begin + length:
+def _merge_in_word(words, word, pairs, first, second, new, step):
+    """Makes one symbol of a pair wherever it occurs in a word."""
+    symbols, count = words.symbols, words.counts[word]
+    begin = place = words.bounds[word]
+    end = begin + words.lengths[word]
+    while place + 1 < end:
         if symbols[place] == first and symbols[place + 1] == second:
             if place > begin:
-                _change(pairs, symbols[place - 1], first, word, -counts[word], step)
-                _change(pairs, symbols[place - 1], new, word, counts[word], step)
-            if place + 2 < begin + length:
-                _change(pairs, second, symbols[place + 2], word, -counts[word], step)
-                _change(pairs, new, symbols[place + 2], word, counts[word], step)
+                _change(pairs, symbols[place - 1], first, word, -count, step)
+                _change(pairs, symbols[place - 1], new, word, count, step)
+            if place + 2 < end:
+                _change(pairs, second, symbols[place + 2], word, -count, step)
+                _change(pairs, new, symbols[place + 2], word, count, step)
             symbols[place] = new
-            length -= 1
-            for following in range(place + 1, begin + length):
+            end -= 1
+            for following in range(place + 1, end):
                 symbols[following] = symbols[following + 1]
         place += 1
-    return length
+    words.lengths[word] = end - begin
 
 
 @numba.njit(cache=True)

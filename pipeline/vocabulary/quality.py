@@ -52,16 +52,12 @@ def write_words(
     texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
     continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)
     slots = np.full(1 << (4 * len(pieces)).bit_length(), -1, np.int32)
-    hashes = np.empty(len(pieces), np.uint64)
     piece_offsets, piece_data = offsets_and_data(texts)
-    _enter(piece_data, piece_offsets, continues, slots, hashes)
+    hashes = _enter(piece_data, piece_offsets, continues, slots)
     offsets, data = offsets_and_data(words)
-    lengths = np.zeros(len(words), np.int32)
-    uses = np.zeros(len(pieces), np.int64)
     longest = int(np.diff(piece_offsets).max(initial=1))
     written = np.empty(int(np.diff(offsets).max(initial=1)), np.int32)
-    _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses)
-    return lengths, uses
+    return _write(data, offsets, counts, slots, hashes, longest, written)
 
 
 @numba.njit(cache=True)
@@ -74,17 +70,21 @@ def _find(slots, hashes, value):
 
 
 @numba.njit(cache=True)
-def _enter(data, offsets, continues, slots, hashes):
+def _enter(data, offsets, continues, slots):
+    hashes = np.empty(len(continues), np.uint64)
     for piece in range(len(continues)):
         value = _CONTINUATION if continues[piece] else FNV_OFFSET_BASIS
         for position in range(offsets[piece], offsets[piece + 1]):
             value = fnv1a_step(value, data[position])
         hashes[piece] = value
         slots[_find(slots, hashes, value)] = piece
+    return hashes
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses):
+def _write(data, offsets, counts, slots, hashes, longest, written):
+    lengths = np.zeros(len(offsets) - 1, np.int32)
+    uses = np.zeros(len(hashes), np.int64)
     for word in range(len(lengths)):
         position, stop = int(offsets[word]), int(offsets[word + 1])
         value_before = FNV_OFFSET_BASIS
@@ -107,6 +107,7 @@ def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses
         lengths[word] = count
         for index in range(count):
             uses[written[index]] += counts[word]
+    return lengths, uses
 
 
 def prune_pieces(

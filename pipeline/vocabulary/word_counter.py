@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import pyarrow as pa
@@ -13,17 +15,29 @@ from pipeline.corpus.raw_block import gather
 from pipeline.vocabulary.word_splitter import WordSplitter
 
 
+class _Table(NamedTuple):
+    """An open-addressing hash table of words; all but `slots` are in the order of appearance."""
+
+    slots: np.ndarray  # int32, the word of each slot, -1 where free
+    hashes: np.ndarray  # uint64
+    bounds: np.ndarray  # int64, where words begin in the letters
+    counts: np.ndarray  # int64
+    letters: np.ndarray  # uint8
+
+
 class WordCounter:
     """Counts distinct words up to `max_word_length` characters; about 100 bytes of memory each."""
 
     def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self._splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
         self._size = 0
-        self._slots = np.full(1 << 12, -1, np.int32)
-        self._hashes = np.empty(1 << 11, np.uint64)
-        self._bounds = np.zeros((1 << 11) + 1, np.int64)
-        self._counts = np.empty(1 << 11, np.int64)
-        self._letters = np.empty(1 << 15, np.uint8)
+        self._table = _Table(
+            slots=np.full(1 << 12, -1, np.int32),
+            hashes=np.empty(1 << 11, np.uint64),
+            bounds=np.zeros((1 << 11) + 1, np.int64),
+            counts=np.empty(1 << 11, np.int64),
+            letters=np.empty(1 << 15, np.uint8),
+        )
 
     def __len__(self) -> int:
         return self._size
@@ -44,37 +58,31 @@ class WordCounter:
 
     def words(self) -> tuple[pa.Array, np.ndarray]:
         """The distinct words in the order of their first appearance, and their counts (int64)."""
-        bounds = self._bounds[: self._size + 1]
-        return gather(self._letters, bounds[:-1], bounds[1:]), self._counts[: self._size].copy()
+        table, size = self._table, self._size
+        words = gather(table.letters, table.bounds[:size], table.bounds[1 : size + 1])
+        return words, table.counts[:size].copy()
 
     def _add(self, letters: np.ndarray, bounds: np.ndarray, counts: np.ndarray) -> None:
         done = 0
         while done < len(counts):
-            done, self._size = _insert(
-                letters,
-                bounds,
-                counts,
-                done,
-                self._slots,
-                self._hashes,
-                self._bounds,
-                self._counts,
-                self._letters,
-                self._size,
-            )
+            done, self._size = _insert(letters, bounds, counts, done, self._table, self._size)
             if done < len(counts):
                 self._grow(int(bounds[done + 1] - bounds[done]))
 
     def _grow(self, next_word: int) -> None:
-        if self._size == len(self._hashes):
-            self._hashes = _grown(self._hashes, 2 * self._size)
-            self._counts = _grown(self._counts, 2 * self._size)
-            self._bounds = _grown(self._bounds, 2 * self._size + 1)
-            self._slots = np.full(2 * len(self._slots), -1, np.int32)
-            _fill_slots(self._slots, self._hashes[: self._size])
-        used = int(self._bounds[self._size])
-        if used + next_word > len(self._letters):
-            self._letters = _grown(self._letters, 2 * len(self._letters) + next_word)
+        table, size = self._table, self._size
+        if size == len(table.hashes):
+            table = table._replace(
+                slots=np.full(2 * len(table.slots), -1, np.int32),
+                hashes=_grown(table.hashes, 2 * size),
+                bounds=_grown(table.bounds, 2 * size + 1),
+                counts=_grown(table.counts, 2 * size),
+            )
+            _fill_slots(table.slots, table.hashes[:size])
+        if int(table.bounds[size]) + next_word > len(table.letters):
+            letters = _grown(table.letters, 2 * len(table.letters) + next_word)
+            table = table._replace(letters=letters)
+        self._table = table
 
 
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
@@ -94,10 +102,9 @@ def _fill_slots(slots, hashes):
 
 
 @numba.njit(cache=True, nogil=True)
-def _insert(
-    new_letters, new_bounds, new_counts, new_word, slots, hashes, bounds, counts, letters, size
-):
+def _insert(new_letters, new_bounds, new_counts, new_word, table, size):
     """Returns where it stopped, at the end or a full table, and the number of distinct words."""
+    slots, hashes, bounds, counts, letters = table
     mask = len(slots) - 1
     while new_word < len(new_counts):
         begin, end = new_bounds[new_word], new_bounds[new_word + 1]

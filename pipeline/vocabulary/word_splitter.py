@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
-from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import NUM_CODE_POINTS, code_point_table, decode
 from pipeline.corpus.document_block import offsets_and_data
 
 # What becomes of a code point: part of a word, a border between words, a word by itself,
@@ -41,10 +40,11 @@ class WordTables(NamedTuple):
 
 @functools.cache
 def word_tables(lowercase: Lowercase) -> WordTables:
-    actions = np.full(NUM_CODE_POINTS, WORD, np.uint8)
-    for code_point in ASSIGNED:
-        if unicodedata.category(chr(code_point)).startswith("P") or _is_ascii_symbol(code_point):
-            actions[code_point] = ALONE
+    def action_of(character: str, category: str) -> int:
+        is_ascii_symbol = "\x20" < character < "\x7f" and not character.isalnum()
+        return ALONE if is_ascii_symbol or category[0] == "P" else WORD
+
+    actions = code_point_table(action_of, WORD)
     for first, last in IDEOGRAPHS:
         actions[first : last + 1] = ALONE
     actions[0] = DROPPED
@@ -68,10 +68,6 @@ def word_tables(lowercase: Lowercase) -> WordTables:
         ascii_actions=np.where(actions[:128] == MAPPED, WORD, actions[:128]).astype(np.uint8),
         ascii_letters=np.frombuffer(ascii_letters, np.uint8),
     )
-
-
-def _is_ascii_symbol(code_point: int) -> bool:
-    return 0x20 < code_point < 0x7F and not chr(code_point).isalnum()
 
 
 class WordSplitter:
@@ -104,7 +100,6 @@ class WordSplitter:
 @numba.njit(cache=True, nogil=True)
 def _split(data, offsets, rules, max_word_length, letters, bounds, state):
     """Continues from `state` until the sentences end or the output is nearly full."""
-    actions, mapped = rules.actions, rules.mapped
     ascii_actions, ascii_letters = rules.ascii_actions, rules.ascii_letters
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
@@ -112,75 +107,40 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
         stop = offsets[sentence + 1]
         while position < stop and written < full:
             byte = data[position]
-            if byte < 0x80:  # most of most text: worth a short way
-                action = ascii_actions[byte]
-                if action == WORD:
-                    if characters < max_word_length:
-                        letters[written] = ascii_letters[byte]
-                        written += 1
-                    characters += 1
-                elif action != DROPPED:
-                    written, words, characters, too_long = _end_word(
-                        max_word_length, bounds, written, words, characters, too_long
-                    )
-                    if action == ALONE:
-                        letters[written] = byte
-                        written += 1
-                        words += 1
-                        bounds[words] = written
-                position += 1
+            if byte >= 0x80:
+                width, (written, words, characters, too_long) = _take_wide(
+                    data, position, rules, max_word_length, letters, bounds,
+                    (written, words, characters, too_long),
+                )  # fmt: skip
+                position += width
                 continue
-            code_point, width = decode(data, position)
-            action = actions[code_point]
-            if action == MAPPED:
-                mapping = rules.mapping_of[code_point]
-                inner = np.int64(rules.offsets[mapping])
-                while inner < rules.offsets[mapping + 1]:
-                    code_point, inner_width = decode(mapped, inner)
-                    written, words, characters, too_long = _take(
-                        mapped,
-                        inner,
-                        inner_width,
-                        actions[code_point],
-                        max_word_length,
-                        letters,
-                        bounds,
-                        written,
-                        words,
-                        characters,
-                        too_long,
-                    )
-                    inner += inner_width
+            action = ascii_actions[byte]
+            if action == WORD:  # most of most text: worth a short way
+                if characters < max_word_length:
+                    letters[written] = ascii_letters[byte]
+                    written += 1
+                characters += 1
             elif action != DROPPED:
                 written, words, characters, too_long = _take(
-                    data,
-                    position,
-                    width,
-                    action,
-                    max_word_length,
-                    letters,
-                    bounds,
-                    written,
-                    words,
-                    characters,
-                    too_long,
-                )
-            position += width
+                    data, position, 1, action, max_word_length, letters, bounds,
+                    (written, words, characters, too_long),
+                )  # fmt: skip
+            position += 1
         if position < stop:
             break
         written, words, characters, too_long = _end_word(
-            max_word_length, bounds, written, words, characters, too_long
+            max_word_length, bounds, (written, words, characters, too_long)
         )
         sentence += 1
         if written >= full:
             break
-    state[_SENTENCE], state[_POSITION], state[_WRITTEN] = sentence, position, written
-    state[_WORDS], state[_CHARACTERS], state[_TOO_LONG] = words, characters, too_long
+    state[:] = (sentence, position, written, words, characters, too_long)
 
 
 @numba.njit(cache=True, inline="always")
-def _end_word(max_word_length, bounds, written, words, characters, too_long):
+def _end_word(max_word_length, bounds, progress):
     """Closes the word that is being written, or takes it back if it is too long."""
+    written, words, characters, too_long = progress
     if characters > max_word_length:
         too_long += 1
         written = bounds[words]
@@ -191,34 +151,39 @@ def _end_word(max_word_length, bounds, written, words, characters, too_long):
 
 
 @numba.njit(cache=True, inline="always")
-def _take(
-    source,
-    position,
-    width,
-    action,
-    max_word_length,
-    letters,
-    bounds,
-    written,
-    words,
-    characters,
-    too_long,
-):
+def _take(source, position, width, action, max_word_length, letters, bounds, progress):
     """Writes a code point as a part of the word or, after that word's end, as one by itself."""
+    if action != WORD:
+        progress = _end_word(max_word_length, bounds, progress)
+    written, words, characters, too_long = progress
+    if action != BORDER and characters < max_word_length:
+        for byte in range(width):
+            letters[written + byte] = source[position + byte]
+        written += width
     if action == WORD:
-        if characters < max_word_length:
-            for byte in range(width):
-                letters[written + byte] = source[position + byte]
-            written += width
         characters += 1
-    else:
-        written, words, characters, too_long = _end_word(
-            max_word_length, bounds, written, words, characters, too_long
-        )
-        if action != BORDER:
-            for byte in range(width):
-                letters[written + byte] = source[position + byte]
-            written += width
-            words += 1
-            bounds[words] = written
+    elif action != BORDER:
+        words += 1
+        bounds[words] = written
     return written, words, characters, too_long
+
+
+@numba.njit(cache=True)
+def _take_wide(data, position, rules, max_word_length, letters, bounds, progress):
+    """Takes a code point beyond ASCII, or those it is mapped to; also returns its width."""
+    code_point, width = decode(data, position)
+    action = rules.actions[code_point]
+    if action == MAPPED:
+        mapping = rules.mapping_of[code_point]
+        inner = np.int64(rules.offsets[mapping])
+        while inner < rules.offsets[mapping + 1]:
+            code_point, inner_width = decode(rules.mapped, inner)
+            inner_action = rules.actions[code_point]
+            progress = _take(
+                rules.mapped, inner, inner_width, inner_action, max_word_length, letters, bounds,
+                progress,
+            )  # fmt: skip
+            inner += inner_width
+    elif action != DROPPED:
+        progress = _take(data, position, width, action, max_word_length, letters, bounds, progress)
+    return width, progress

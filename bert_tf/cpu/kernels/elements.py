@@ -61,10 +61,7 @@ def tanh_gelu(
 
 @numba.njit(**KERNEL)
 def gelu_gradient(
-    upstream: np.ndarray,
-    slopes: np.ndarray,
-    inputs_gradient: np.ndarray,
-    bias_gradient: np.ndarray,
+    upstream: np.ndarray, slopes: np.ndarray, inputs_gradient: np.ndarray, bias_gradient: np.ndarray
 ) -> None:
     bias_gradient[:] = _ZERO
     for row in range(upstream.shape[0]):
@@ -81,32 +78,18 @@ def _arrays(data: Any, dims: Any, start: int, stop: int, kind: Any) -> Any:
     return inputs, vector(data, dims, 1, kind), outputs, rows_of(data, dims, 3, start, stop, kind)
 
 
-@numba.njit(**FUNCTION)
-def _fits(dims: Any) -> bool:
-    return size_of(dims, 1) == dims[RANK - 1]
-
-
 @functools.cache
-def gelu_entry(kind: Any) -> Any:
+def gelu_entry(kind: Any, is_exact: bool) -> Any:
     """Of inputs, bias; outputs, slopes; `kind` is NumPy's type, uint16 for bfloat16."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        if not _fits(dims):
+        if size_of(dims, 1) != dims[RANK - 1]:
             return MISFIT
-        gelu(*_arrays(data, dims, start, stop, kind))
-        return DONE
-
-    return entry
-
-
-@functools.cache
-def tanh_gelu_entry(kind: Any) -> Any:
-    @numba.cfunc(ENTRY, cache=True)
-    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        if not _fits(dims):
-            return MISFIT
-        tanh_gelu(*_arrays(data, dims, start, stop, kind))
+        if is_exact:
+            gelu(*_arrays(data, dims, start, stop, kind))
+        else:
+            tanh_gelu(*_arrays(data, dims, start, stop, kind))
         return DONE
 
     return entry

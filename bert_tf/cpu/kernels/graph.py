@@ -8,12 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.cpu.kernels.elements import (
-    gelu_entry,
-    gelu_gradient_entry,
-    keep_elements_entry,
-    tanh_gelu_entry,
-)
+from bert_tf.cpu.kernels.elements import gelu_entry, gelu_gradient_entry, keep_elements_entry
 from bert_tf.cpu.kernels.heads import heads_entry, heads_gradient_entry
 from bert_tf.cpu.kernels.operation import kind_of, like, results_of, sums_like
 from bert_tf.cpu.kernels.softmax import softmax_entry, softmax_gradient_entry
@@ -96,11 +91,7 @@ def joined_heads(
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             no_bias = tf.zeros([width], upstream.dtype)
             (of_context,) = results_of(
-                heads_entry(kind, 1),
-                [upstream, no_bias, numbers],
-                gradients,
-                row_axes=3,
-                divided=3,
+                heads_entry(kind, 1), [upstream, no_bias, numbers], gradients, row_axes=3, divided=3
             )
             return of_context
 
@@ -128,10 +119,10 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     """GELU of inputs plus bias, bfloat16 or float32 [rows, width] and [width]."""
     bias = tf.convert_to_tensor(bias)
     kind = kind_of(inputs, bias)
-    entry = gelu_entry(kind) if is_exact else tanh_gelu_entry(kind)
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        entry = gelu_entry(kind, is_exact)
         outputs, slopes = results_of(entry, [inputs, bias], like(inputs, inputs), row_axes=1)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
@@ -213,8 +204,7 @@ def dropped_softmax(
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         outputs, probabilities = results_of(
-            *(softmax_entry(kind), [scores, added, mask, numbers], like(scores, scores)),
-            row_axes=3,
+            *(softmax_entry(kind), [scores, added, mask, numbers], like(scores, scores)), row_axes=3
         )
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:

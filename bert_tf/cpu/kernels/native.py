@@ -97,20 +97,12 @@ def rows_of(data: Any, dims: Any, number: int, start: int, stop: int, kind: Any)
 
 
 @numba.njit(**FUNCTION)
-def size_of(dims: Any, number: int) -> int:
+def size_of(dims: Any, number: int, row_axes: int = 0) -> int:
+    """Elements of a tensor, or rows, which are its last axes."""
     size = 1
-    for axis in range(RANK):
+    for axis in range(RANK - row_axes):
         size *= dims[RANK * number + axis]
     return size
-
-
-@numba.njit(**FUNCTION)
-def row_count(dims: Any, number: int, row_axes: int) -> int:
-    """Number of rows of a tensor, whose last axes are one."""
-    rows = 1
-    for axis in range(RANK - row_axes):
-        rows *= dims[RANK * number + axis]
-    return rows
 
 
 @numba.njit(**FUNCTION)
@@ -118,7 +110,7 @@ def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
     """Calls the entry for all rows, by the address of the numbers of `DESCRIPTION`."""
     known = numba.carray(_pointer(description), (len(DESCRIPTION),), np.int64)
     entry, sums, divided, row_axes = known[0], known[1], known[2], known[3]
-    rows = row_count(dims, divided, row_axes)
+    rows = size_of(dims, divided, row_axes)
     step = max(1, known[4] * rows // max(1, size_of(dims, divided)))
     if step >= rows:
         return _call(entry, data.ctypes.data, dims.ctypes.data, 0, rows)

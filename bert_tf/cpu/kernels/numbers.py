@@ -29,20 +29,18 @@ _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
 
 
+def _cast_to(kind: Any) -> Any:
+    return lambda _context, builder, _signature, arguments: builder.bitcast(arguments[0], kind)
+
+
 @intrinsic
 def _float_of_bits(_: Any, bits: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.uint32), generate
+    return types.float32(types.uint32), _cast_to(ir.FloatType())
 
 
 @intrinsic
 def _bits_of_float(_: Any, value: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.uint32(types.float32), generate
+    return types.uint32(types.float32), _cast_to(ir.IntType(32))
 
 
 @numba.njit(**FUNCTION)
@@ -67,7 +65,7 @@ def _with_order_turned(bits: Any) -> Any:
 
 def wide(number):
     """The float32 of a number from an array: of bfloat16 in uint16, or of float32."""
-    raise NotImplementedError("kernels alone call this")
+    raise NotImplementedError("only kernels call this")
 
 
 @overload(wide, jit_options=FUNCTION)
@@ -79,7 +77,7 @@ def _wide(number):
 
 def narrow(value, like):
     """A float32 as a number of `like`'s array, rounded to nearest, ties to even."""
-    raise NotImplementedError("kernels alone call this")
+    raise NotImplementedError("only kernels call this")
 
 
 @overload(narrow, jit_options=FUNCTION)

@@ -175,29 +175,21 @@ def sum_norm_gradient_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        upstream = rows_of(data, dims, 0, start, stop, kind)
-        hidden = rows_of(data, dims, 1, start, stop, kind)
-        change, bias = rows_of(data, dims, 2, start, stop, kind), vector(data, dims, 3, kind)
-        keep = rows_of(data, dims, 4, start, stop, np.bool_)
-        gamma, numbers = vector(data, dims, 5, np.float32), vector(data, dims, 6, np.float32)
-        of_hidden = rows_of(data, dims, 7, start, stop, kind)
-        of_change = rows_of(data, dims, 8, start, stop, kind)
-        of_bias = vector(data, dims, 9, np.float32)
-        of_gamma, of_beta = vector(data, dims, 10, np.float32), vector(data, dims, 11, np.float32)
+        numbers = vector(data, dims, 6, np.float32)
         sum_norm_gradient(
-            upstream,
-            hidden,
-            change,
-            bias,
-            keep,
-            gamma,
+            rows_of(data, dims, 0, start, stop, kind),
+            rows_of(data, dims, 1, start, stop, kind),
+            rows_of(data, dims, 2, start, stop, kind),
+            vector(data, dims, 3, kind),
+            rows_of(data, dims, 4, start, stop, np.bool_),
+            vector(data, dims, 5, np.float32),
             numbers[0],
             numbers[1],
-            of_hidden,
-            of_change,
-            of_bias,
-            of_gamma,
-            of_beta,
+            rows_of(data, dims, 7, start, stop, kind),
+            rows_of(data, dims, 8, start, stop, kind),
+            vector(data, dims, 9, np.float32),
+            vector(data, dims, 10, np.float32),
+            vector(data, dims, 11, np.float32),
         )
         return DONE
 

@@ -41,7 +41,10 @@ class MlflowRun:
             self._id = state["run_id"]
             self._client.update_run(self._id, status="RUNNING")
         else:
-            self._id = self._client.create_run(self._experiment(), run_name=run.name).info.run_id
+            name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
+            known = self._client.get_experiment_by_name(name)
+            experiment = known.experiment_id if known else self._client.create_experiment(name)
+            self._id = self._client.create_run(experiment, run_name=run.name).info.run_id
             run.write_state("mlflow", {"run_id": self._id, "server_sha256": place})
         data = self._client.get_run(self._id).data
         self._names = list(data.metrics)
@@ -72,11 +75,6 @@ class MlflowRun:
 
     def close(self, *, is_finished: bool) -> None:
         self._client.set_terminated(self._id, "FINISHED" if is_finished else "KILLED")
-
-    def _experiment(self) -> str:
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
-        found = self._client.get_experiment_by_name(name)
-        return found.experiment_id if found is not None else self._client.create_experiment(name)
 
 
 open_tracker = MlflowRun

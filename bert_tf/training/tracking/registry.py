@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import check_packages
@@ -34,10 +33,8 @@ class TrackerEntry:
             instead="leave it out of report_to",
         )
 
-    def load(self) -> Callable[[TrackedRun], Tracker]:
-        opening: Callable[[TrackedRun], Tracker]
-        opening = importlib.import_module(self.module).open_tracker
-        return opening
+    def open(self, run: TrackedRun) -> Tracker:
+        return importlib.import_module(self.module).open_tracker(run)
 
 
 TRACKERS: dict[str, TrackerEntry] = {

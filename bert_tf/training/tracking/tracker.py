@@ -139,8 +139,8 @@ class TrackerSender:
         if failure is not None and not self._has_warned:
             self._has_warned = True
             self._warn(
-                f"{self._name}: cannot be written ({failure}); training goes on, and what it lacks "
-                "is tried again later"
+                f"{self._name}: cannot be reached ({failure}); training continues and missing "
+                "entries will be retried"
             )
 
     def _work(self) -> None:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import pickle
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
+import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.blobs import BlobStore
-from pipeline.beam.files import read_shared_files
-from pipeline.corpus.document_block import DocumentBlock
-from pipeline.corpus.duplicates import steps
-from pipeline.corpus.duplicates.near_duplicates import choose_bands
-from pipeline.corpus.duplicates.steps import BANDS, KEYS, OCCURRENCES, PAIRS, SIGNATURES, DropJob
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
+from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes
+from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
+from pipeline.corpus.duplicates.near_duplicates import (
+    BAND,
+    PAIR,
+    SIGNATURE,
+    band_keys,
+    choose_bands,
+    choose_kept,
+    merge_nodes,
+    pair_candidates,
+    select_nodes,
+    signatures_of,
+)
+from pipeline.corpus.duplicates.occurrences import (
+    EXACT_COPY,
+    LINE,
+    NEAR_DUPLICATE,
+    OCCURRENCE,
+    ONLY_REPEATED_LINES,
+    REPEATED_LINE,
+    BlockId,
+    Dropped,
+    Kept,
+    Occurrences,
+    choose_dropped,
+    find_repeated,
+    lines_of_block,
+    merge_kept,
+    merge_occurrences,
+)
 from pipeline.corpus.report import write_lines
 
 
@@ -51,8 +83,8 @@ class DropDuplicates(beam.PTransform):
         job = self._job
         if not self.needs_text:
             return blocks
-        parts = blocks | "StoreBlocks" >> beam.FlatMap(steps.store_block, job).with_outputs(
-            OCCURRENCES, SIGNATURES, BANDS, steps.LINES, main=steps.TEXT
+        parts = blocks | "StoreBlocks" >> beam.FlatMap(store_block, job).with_outputs(
+            OCCURRENCES, SIGNATURES, BANDS, LINES, main=TEXT
         )
         nothing = blocks.pipeline | "Nothing" >> beam.Create([])
         documents = lines = nothing
@@ -61,26 +93,26 @@ class DropDuplicates(beam.PTransform):
             documents = (
                 {"occurrences": parts[OCCURRENCES], "kept": kept}
                 | "GatherEquals" >> beam.CoGroupByKey()
-                | "ChooseDocuments" >> beam.FlatMap(steps.choose_documents, job)
+                | "ChooseDocuments" >> beam.FlatMap(choose_documents, job)
             )
         if job.lines:
             lines = (
-                {"lines": parts[steps.LINES], "documents": documents}
+                {"lines": parts[LINES], "documents": documents}
                 | "GatherLines" >> beam.CoGroupByKey()
-                | "PartitionLines" >> beam.FlatMap(steps.partition_lines, job)
+                | "PartitionLines" >> beam.FlatMap(partition_lines, job)
                 | "GatherEqualLines" >> beam.GroupByKey()
-                | "ChooseLines" >> beam.FlatMap(steps.choose_lines, job)
+                | "ChooseLines" >> beam.FlatMap(choose_lines, job)
             )
         return (
-            {"text": parts[steps.TEXT], "documents": documents, "lines": lines}
+            {"text": parts[TEXT], "documents": documents, "lines": lines}
             | "GatherDecisions" >> beam.CoGroupByKey()
-            | "DropFromBlocks" >> beam.FlatMap(steps.drop_from_stored, job)
+            | "DropFromBlocks" >> beam.FlatMap(drop_from_stored, job)
         )
 
 
 def write_duplicates(folder: str, path: str | Path) -> int:
     """Writes a JSON object per dropped line and document, if any; returns their number."""
-    files = read_shared_files(folder, steps.REPORT_NAME.format("*"), may_be_none=True)
+    files = read_shared_files(folder, REPORT_NAME.format("*"), may_be_none=True)
     return write_lines(files, path)
 
 
@@ -89,7 +121,7 @@ def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
     candidates = (
         parts[BANDS]
         | "GatherBands" >> beam.GroupByKey()
-        | "PairCandidates" >> beam.FlatMap(steps.pair_in_bands, job).with_outputs(KEYS, main=PAIRS)
+        | "PairCandidates" >> beam.FlatMap(pair_in_bands, job).with_outputs(KEYS, main=PAIRS)
     )
     nodes = (
         {
@@ -98,10 +130,241 @@ def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
             "keys": candidates[KEYS],
         }
         | "GatherSignatures" >> beam.CoGroupByKey()
-        | "SelectCandidates" >> beam.FlatMap(steps.select_candidates, job)
+        | "SelectCandidates" >> beam.FlatMap(select_candidates, job)
     )
     return (
         {"pairs": candidates[PAIRS], "nodes": nodes}
         | "GatherCandidates" >> beam.CoGroupByKey()
-        | "ConnectNear" >> beam.FlatMap(steps.connect_near, job)
+        | "ConnectNear" >> beam.FlatMap(connect_near, job)
     )
+
+
+_NUM_PARTITIONS = 32
+REPORT_NAME = "corpus-duplicates-{}.jsonl"
+TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
+PAIRS, KEYS = "pairs", "keys"
+_EVERYWHERE = 0  # the key of what is processed on one worker
+Output: TypeAlias = beam.pvalue.TaggedOutput
+# The documents of a block that go, and whether each is a near duplicate.
+DocumentsToDrop = tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DropJob:
+    documents: bool  # whether documents are dropped
+    # Bands of a signature and rows of a band, for near duplicates; None to leave them.
+    bands: tuple[int, int] | None
+    threshold: float  # similarity from which documents are near duplicates
+    lines: bool  # whether repeated lines are dropped
+    store: BlobStore  # where text and records wait
+    folder: str  # shared by all workers and the submitting process
+
+
+def partitions_of(keys: np.ndarray) -> np.ndarray:
+    """The partition of each key, a 64-bit hash: uint64 of the same shape."""
+    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
+
+
+def partition_rows(
+    rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
+) -> list[tuple[int, BlobReference]]:
+    partitions = partitions_of(keys)
+    order = np.argsort(partitions, kind="stable")
+    rows = rows[order]
+    borders = np.searchsorted(partitions[order], np.arange(_NUM_PARTITIONS + 1, dtype=np.uint64))
+    return [
+        (partition, writer.add([rows[borders[partition] : borders[partition + 1]].tobytes()]))
+        for partition in range(_NUM_PARTITIONS)
+        if borders[partition] < borders[partition + 1]
+    ]
+
+
+def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
+    return np.concatenate(
+        [np.empty(0, kind), *(np.frombuffer(store.read(item), kind) for item in references)]
+    )
+
+
+def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
+    block_id = (block.source, block.index)
+    folded = fold_block(block)
+    identities = document_hashes(block)
+    outputs: list[Any] = []
+    with job.store.writer() as writer:
+        outputs.append((block_id, writer.add([pickle.dumps(block, protocol=5)])))
+        if job.documents:
+            outputs += _store_occurrences(block, folded, identities, writer)
+        if job.bands:
+            outputs += _store_signatures(folded, writer, job.bands)
+        if job.lines:
+            rows = lines_of_block(block, folded.line_keys, identities)
+            outputs.append(Output(LINES, (block_id, writer.add([rows.tobytes()]))))
+    yield from outputs
+
+
+def _store_occurrences(
+    block: DocumentBlock, folded: FoldedBlock, identities: np.ndarray, writer: BlobWriter
+) -> Iterator[Output]:
+    rows = np.zeros(block.num_documents, OCCURRENCE)
+    rows["key"], rows["identity"] = folded.document_keys, identities
+    rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
+    partitions = partitions_of(rows["key"])
+    for partition in np.unique(partitions):
+        part = Occurrences([(block.source, block.index)], rows[partitions == partition])
+        yield Output(OCCURRENCES, (int(partition), writer.add([pickle.dumps(part)])))
+
+
+def _store_signatures(
+    folded: FoldedBlock, writer: BlobWriter, bands: tuple[int, int]
+) -> Iterator[Output]:
+    keys, documents = np.unique(folded.document_keys, return_index=True)
+    has_words = np.diff(folded.document_offsets)[documents] > 0
+    keys, documents = keys[has_words], documents[has_words]
+    signatures = np.empty(len(keys), SIGNATURE)
+    signatures["key"] = keys
+    signatures["minima"] = signatures_of(folded.words, folded.document_offsets, documents)
+    for part in partition_rows(signatures, keys, writer):
+        yield Output(SIGNATURES, part)
+    rows = np.empty(len(keys) * bands[0], BAND)
+    rows["band"] = band_keys(signatures["minima"], *bands).reshape(-1)
+    rows["key"] = np.repeat(keys, bands[0])
+    for part in partition_rows(rows, rows["band"], writer):
+        yield Output(BANDS, part)
+
+
+def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], job: DropJob) -> Iterator[Any]:
+    """Pairs documents with equal bands; sends their keys to the partition of their records."""
+    store = job.store
+    pairs = pair_candidates(read_rows(store, bands[1], BAND))
+    if not len(pairs):
+        return
+    keys = np.unique(np.concatenate([pairs["low"], pairs["high"]]))
+    with store.writer() as writer:
+        stored = writer.add([pairs.tobytes()])
+        partitions = partition_rows(keys, keys, writer)
+    yield _EVERYWHERE, stored
+    for part in partitions:
+        yield Output(KEYS, part)
+
+
+def select_candidates(
+    partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
+) -> Iterator[tuple[int, BlobReference]]:
+    store, parts = job.store, partition[1]
+    selected = np.unique(read_rows(store, parts["keys"], np.dtype("u8")))
+    if not len(selected):
+        return
+    nodes = select_nodes(
+        merge_occurrences(store.read(item) for item in parts["occurrences"]),
+        read_rows(store, parts["signatures"], SIGNATURE),
+        selected,
+    )
+    with store.writer() as writer:
+        stored = writer.add([pickle.dumps(nodes)])
+    yield _EVERYWHERE, stored
+
+
+def connect_near(
+    candidates: tuple[int, dict[str, list[BlobReference]]], job: DropJob
+) -> Iterator[tuple[int, BlobReference]]:
+    """Compares all candidates and sends each partition of the keys the documents to drop."""
+    store, parts = job.store, candidates[1]
+    kept = choose_kept(
+        merge_nodes(store.read(item) for item in parts["nodes"]),
+        read_rows(store, parts["pairs"], PAIR),
+        job.threshold,
+    )
+    partitions = partitions_of(kept.rows["key"])
+    with store.writer() as writer:
+        stored = [
+            (
+                int(partition),
+                writer.add([pickle.dumps(Kept(kept.rows[partitions == partition], kept.files))]),
+            )
+            for partition in np.unique(partitions)
+        ]
+    yield from stored
+
+
+def choose_documents(
+    partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
+) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
+    number, parts = partition
+    store = job.store
+    occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
+    dropped = choose_dropped(occurrences, merge_kept(store.read(item) for item in parts["kept"]))
+    if not len(dropped.rows):
+        return
+    write_shared_file(
+        job.folder,
+        REPORT_NAME.format(f"{number:05d}"),
+        "".join(_report_lines(occurrences.blocks, dropped)).encode("utf-8"),
+    )
+    order = np.argsort(dropped.rows["block"], kind="stable")
+    documents, is_near = dropped.rows["document"][order], dropped.is_near[order]
+    blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
+    for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
+        yield occurrences.blocks[block], (documents[begin:end], is_near[begin:end])
+
+
+def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
+    rows = dropped.rows
+    for place in range(len(rows)):
+        is_near = bool(dropped.is_near[place])
+        entry = {
+            "reason": NEAR_DUPLICATE if is_near else EXACT_COPY,
+            "source": blocks[rows["block"][place]][0],
+            "line": int(rows["line"][place]),
+            "identity": f"{rows['identity'][place]:016x}",
+            "kept_source": dropped.kept_files[place],
+            "kept_line": int(dropped.kept["line"][place]),
+            "kept_identity": f"{dropped.kept['identity'][place]:016x}",
+            "similarity": round(float(dropped.kept["similarity"][place]), 4),
+        }
+        yield json.dumps(entry, ensure_ascii=False) + "\n"
+
+
+def partition_lines(
+    block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
+) -> Iterator[tuple[int, tuple[BlockId, BlobReference]]]:
+    block_id, parts = block
+    store = job.store
+    rows = read_rows(store, parts["lines"], LINE)
+    for documents, _ in parts["documents"]:
+        rows = rows[~np.isin(rows["document"], documents)]
+    with store.writer() as writer:
+        stored = partition_rows(rows, rows["key"], writer)
+    for partition, reference in stored:
+        yield partition, (block_id, reference)
+
+
+def choose_lines(
+    partition: tuple[int, Iterable[tuple[BlockId, BlobReference]]], job: DropJob
+) -> Iterator[tuple[BlockId, np.ndarray]]:
+    store = job.store
+    yield from find_repeated((block_id, store.read(item)) for block_id, item in partition[1])
+
+
+def drop_from_stored(
+    block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
+) -> Iterator[DocumentBlock]:
+    """Reads a block again and drops documents and lines, all by their numbers in it."""
+    _, parts = block
+    (reference,) = parts["text"]
+    stored: DocumentBlock = pickle.loads(job.store.read(reference))
+    goes = np.zeros(stored.num_documents, np.bool_)
+    line_goes = np.zeros(stored.num_lines, np.bool_)
+    for numbers in parts["lines"]:
+        line_goes[numbers] = True
+    dropped = stored.dropped
+    for numbers, is_near in parts["documents"]:
+        goes[numbers] = True
+        dropped = add_reason(dropped, NEAR_DUPLICATE, int(is_near.sum()))
+        dropped = add_reason(dropped, EXACT_COPY, int((~is_near).sum()))
+    line_goes = line_goes[~np.repeat(goes, np.diff(stored.lines_of_documents))]
+    kept = dataclasses.replace(stored.keep_documents(~goes), dropped=dropped)
+    if line_goes.any():
+        dropped_lines = add_reason(kept.dropped_lines, REPEATED_LINE, int(line_goes.sum()))
+        kept = kept.keep_lines(~line_goes, ONLY_REPEATED_LINES)
+        kept = dataclasses.replace(kept, dropped_lines=dropped_lines)
+    yield kept

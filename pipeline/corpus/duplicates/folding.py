@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import unicodedata
 
 import numba
 import numpy as np
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
-from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
@@ -36,17 +35,15 @@ WITHOUT_SPACES = (
 
 
 @functools.cache
-def folding_table() -> np.ndarray:
+def _folding_table() -> np.ndarray:
     """uint32 [NUM_CODE_POINTS]: folded code points (_ALONE: a bit), _BETWEEN or _SKIPPED."""
-    table = np.full(NUM_CODE_POINTS, _BETWEEN, np.uint32)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        category = unicodedata.category(character)
+
+    def folded(character: str, category: str) -> int:
         if category == "Cf":
-            table[code_point] = _SKIPPED
-        elif category[0] in "LMNS":
-            folded = character.lower()
-            table[code_point] = ord(folded[0])
+            return _SKIPPED
+        return ord(character.lower()[0]) if category[0] in "LMNS" else _BETWEEN
+
+    table = code_point_table(folded, _BETWEEN, np.uint32)
     for first, last in WITHOUT_SPACES:
         is_word = table[first : last + 1] > _SKIPPED
         table[first : last + 1][is_word] |= np.uint32(_ALONE)
@@ -69,7 +66,7 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
     words = np.empty(capacity, np.uint64)
     sentence_words = np.zeros(len(block.sentences) + 1, np.int64)
-    found = _fold(data, offsets, folding_table(), words, sentence_words)
+    found = _fold(data, offsets, _folding_table(), words, sentence_words)
     words = words[:found].copy()
     line_offsets = sentence_words[block.line_offsets]
     document_offsets = sentence_words[block.document_offsets]

@@ -63,16 +63,7 @@ def chance_of_candidate(similarity: float, bands: int, rows: int) -> float:
 
 def signatures_of(words: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """uint32 [n, NUM_HASHES] of n documents (int64 numbers); the largest number without words."""
-    signatures = np.empty((len(documents), NUM_HASHES), np.uint32)
-    _sign(words, offsets, documents, *_permutations(), signatures)
-    return signatures
-
-
-def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
-    """uint64 [documents, bands]: equal where all minima of a band are, different bands apart."""
-    keys = np.empty((len(signatures), bands), np.uint64)
-    _key_bands(signatures, rows, keys)
-    return keys
+    return _sign(words, offsets, documents, *_permutations())
 
 
 def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -88,7 +79,8 @@ def _permutations() -> tuple[np.ndarray, np.ndarray]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _sign(words, offsets, documents, factors, addends, signatures):
+def _sign(words, offsets, documents, factors, addends):
+    signatures = np.empty((len(documents), NUM_HASHES), np.uint32)
     for place in range(len(documents)):
         minima = signatures[place]
         minima[:] = _LARGEST
@@ -102,16 +94,20 @@ def _sign(words, offsets, documents, factors, addends, signatures):
             value = np.uint32(gram >> np.uint64(32))
             for i in range(NUM_HASHES):
                 minima[i] = min(minima[i], np.uint32(factors[i] * value + addends[i]))
+    return signatures
 
 
 @numba.njit(cache=True, nogil=True)
-def _key_bands(signatures, rows, keys):
+def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
+    """uint64 [documents, bands]: equal where all minima of a band are, different bands apart."""
+    keys = np.empty((len(signatures), bands), np.uint64)
     for document in range(keys.shape[0]):
         for band in range(keys.shape[1]):
             value = mix64(np.uint64(band + 1))
             for row in range(band * rows, (band + 1) * rows):
                 value = combine(value, np.uint64(signatures[document, row]))
             keys[document, band] = value
+    return keys
 
 
 def pair_candidates(bands: np.ndarray) -> np.ndarray:

@@ -130,8 +130,8 @@ def _decompress(data: bytes, start: int, stop: int) -> bytes | None:
     block = int.from_bytes(data[start // 8 : last], "big") >> (8 * last - stop)
     length = stop - start
     block &= (1 << length) - 1
-    checksum = block >> max(length - _MARK_BITS - _CHECKSUM_BITS, 0) & ((1 << _CHECKSUM_BITS) - 1)
     end_bits = _MARK_BITS + _CHECKSUM_BITS
+    checksum = block >> max(length - end_bits, 0) & ((1 << _CHECKSUM_BITS) - 1)
     padding = -(length + end_bits) % 8
     whole = ((block << end_bits) | (_END_MARK << _CHECKSUM_BITS) | checksum) << padding
     file = b"BZh9" + whole.to_bytes((length + end_bits + padding) // 8, "big")

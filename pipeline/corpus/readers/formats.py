@@ -100,7 +100,7 @@ def format_of(path: str, config: CorpusSection) -> str:
     raise UsageError(
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
-        f"leave it out by a glob such as '*.txt', or say what all files are: "
+        f"leave it out by a glob such as '*.txt', or name the format of all files: "
         f"--set {config.section_name}.format={'|'.join(_READERS)}"
     )
 

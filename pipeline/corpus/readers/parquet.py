@@ -15,12 +15,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import check_columns
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.delimited import too_long
-from bert_tf.data.tables.formats.parquet import (
-    is_text,
-    open_parquet,
-    parquet_schema,
-    read_batches,
-)
+from bert_tf.data.tables.formats.parquet import is_text, open_parquet, parquet_schema, read_batches
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.raw_block import RawBlock, Texts

@@ -81,14 +81,11 @@ class ChunkReader(abc.ABC):
                 yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
             may_be_split = compression == "bz2" and not file.is_transcoded
-        if may_be_split and _is_larger(path, block_bytes):
-            yield from self._splits_of_bzip2(path, block_bytes)
-        else:
+        if not may_be_split or not _is_larger(path, block_bytes):
             yield WHOLE_FILE
-
-    def _splits_of_bzip2(self, path: str, block_bytes: int) -> Iterator[Split]:
-        with open_stored(path) as file:
-            stream = BlockStream(read_blocks(file, path))
+            return
+        with open_stored(path) as stored:
+            stream = BlockStream(read_blocks(stored, path))
             for chunk in self._cut(stream, path, block_bytes):
                 bit, offset = stream.block_of(chunk.offset)
                 yield dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)

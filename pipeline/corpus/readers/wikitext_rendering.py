@@ -65,14 +65,6 @@ def _always(text: str) -> Show:
     return lambda name, values: text
 
 
-def _as_of(name: str, values: list[str]) -> str:
-    return f"{name} {values[0].strip()}" if values else ""
-
-
-def _quotation(_: str, values: list[str]) -> str:
-    return f"\n\n{values[0].strip()}\n\n" if values else ""
-
-
 def _conversion(_: str, values: list[str]) -> str:
     parts: list[str] = []
     for value in map(str.strip, values):
@@ -103,7 +95,7 @@ _SHOWN: dict[str, Show] = {
     "'": _always("'"),
     "'s": _always("'s"),
     "abbr": _value(0),
-    "as of": _as_of,
+    "as of": lambda name, values: f"{name} {values[0].strip()}" if values else "",
     "convert": _conversion,
     "cvt": _conversion,
     "lang": _value(1, least=2),
@@ -113,7 +105,7 @@ _SHOWN: dict[str, Show] = {
     "nihongo": _value(0),
     "nobr": _value(0),
     "nowrap": _value(0),
-    "quote": _quotation,
+    "quote": lambda _, values: f"{BREAK}{values[0].strip()}{BREAK}" if values else "",
     "sic": _value(0),
     "snd": _always(" – "),
     "spaced ndash": _always(" – "),

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.abbreviations import WORDS_OF_LANGUAGES
+from pipeline.corpus.characters import NUM_CODE_POINTS
 from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
 from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
@@ -41,26 +42,18 @@ _OTHER_NAMES = {
     "HENTAIGANA": "Hiragana",
     "KATAKANA-HIRAGANA": "Katakana",
 }
+_SCRIPTS_OF_ONE_LANGUAGE = (
+    *("Armenian", "Georgian", "Greek", "Gujarati", "Kannada", "Khmer", "Lao", "Malayalam"),
+    *("Sinhala", "Tamil", "Telugu", "Thai", "Tibetan"),
+)
 _LANGUAGE_OF_SCRIPT = {
-    "Thai": "Thai",
-    "Lao": "Lao",
-    "Khmer": "Khmer",
-    "Myanmar": "Burmese",
-    "Tibetan": "Tibetan",
+    **{name: name for name in _SCRIPTS_OF_ONE_LANGUAGE},
+    "Gurmukhi": "Punjabi",
+    "Han": "Chinese",
     "Hangul": "Korean",
     "Hiragana": "Japanese",
     "Katakana": "Japanese",
-    "Han": "Chinese",
-    "Greek": "Greek",
-    "Armenian": "Armenian",
-    "Georgian": "Georgian",
-    "Tamil": "Tamil",
-    "Telugu": "Telugu",
-    "Kannada": "Kannada",
-    "Malayalam": "Malayalam",
-    "Gujarati": "Gujarati",
-    "Gurmukhi": "Punjabi",
-    "Sinhala": "Sinhala",
+    "Myanmar": "Burmese",
 }
 _MOST_OF = 0.8
 _KANA_FRACTION = 0.05
@@ -149,8 +142,12 @@ def script_of(character: str) -> str:
     return _OTHER_NAMES.get(name, name.title())
 
 
-def count_scripts(counts: np.ndarray) -> dict[str, int]:
-    """Counts letters by script, most frequent first, from int64 counts of code points."""
+def count_scripts(texts: Iterable[str]) -> dict[str, int]:
+    """Counts letters by script, most frequent first."""
+    counts = np.zeros(NUM_CODE_POINTS, np.int64)
+    for text in texts:
+        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        counts += np.bincount(points, minlength=NUM_CODE_POINTS)
     scripts: dict[str, int] = {}
     for code_point in np.flatnonzero(counts).tolist():
         script = script_of(chr(code_point))
@@ -161,8 +158,7 @@ def count_scripts(counts: np.ndarray) -> dict[str, int]:
 
 def language_of(text: str) -> str | None:
     """Guesses the language from frequent words, else the script; None without letters."""
-    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    scripts = count_scripts(np.bincount(points, minlength=0x110000))
+    scripts = count_scripts([text])
     if not scripts:
         return None
     total = sum(scripts.values())

@@ -12,7 +12,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.tasks.base.report_sections import Example
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.documents import (
     TOO_FEW_CHARACTERS,
     TOO_FEW_LETTERS,
@@ -55,22 +55,19 @@ class LeftOut:
 
 
 def left_out(
-    config: CorpusSection,
-    raw: Sequence[RawBlock],
-    blocks: Sequence[DocumentBlock],
-    *,
-    most: int,
+    config: CorpusSection, raw: Sequence[RawBlock], blocks: Sequence[DocumentBlock], *, most: int
 ) -> list[LeftOut]:
     """Applies each rule to everything that was read, keeping at most `most` examples of each.
 
     Always returns `boilerplate` and the minimum of words; others if on, or if they leave text out.
     """
-    rejects = _rejects(config, blocks, most)
-    boilerplate = _boilerplate(config, raw, most)
-    limits = _limits(config, blocks, most)
-    curated = _curated(config, raw, most)
-    counted = _counted(blocks)
-    return [*rejects, boilerplate, *curated, *limits, *counted]
+    return [
+        *_rejects(config, blocks, most),
+        _boilerplate(config, raw, most),
+        *_curated(config, raw, most),
+        *_limits(config, blocks, most),
+        *_counted(blocks),
+    ]
 
 
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
@@ -194,12 +191,8 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    counts: dict[str, int] = {}
-    for block in blocks:
-        for reasons in (block.dropped, block.dropped_lines):
-            for reason, number in reasons.items():
-                if reason != BOILERPLATE_LINE:  # with examples above
-                    counts[reason] = counts.get(reason, 0) + number
+    counts = sum_counts(each for block in blocks for each in (block.dropped, block.dropped_lines))
+    counts.pop(BOILERPLATE_LINE, None)  # with examples above
     return [LeftOut(reason, "always", True, number) for reason, number in counts.items()]
 
 

@@ -229,16 +229,16 @@ def _unknown(blocks: Sequence[Any], corpus: Corpus) -> Iterator[Section]:
 
 def _left_out(rules: Sequence[LeftOut], samples: int) -> Iterator[Section]:
     yield TableSection(
-        title="What rules leave out",
+        title="Text left out by rules",
         columns=(("rule", "text"), ("set by", "text"), ("is on", "text"), ("number", "count")),
         rows=[[rule.rule, rule.key, "yes" if rule.is_on else "no", rule.number] for rule in rules],
-        note="Each rule applied by itself to what was read (a job counts a document under the "
+        note="Each rule is applied by itself to the sample (a job counts a document under the "
         "first rule that drops it), also boilerplate and short documents "
         "where that is switched off; copies are above.",
     )
     for rule in rules:
         if rule.examples and samples:
-            would = "" if rule.is_on else "It is switched off: this is what it would leave out."
+            would = "" if rule.is_on else "Switched off; it would leave out these:"
             yield ExamplesSection(
                 title=f"Left out: {rule.rule}", examples=rule.examples[:samples], note=would
             )

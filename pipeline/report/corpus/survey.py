@@ -25,7 +25,6 @@ from pipeline.corpus.duplicates.near_duplicates import (
 from pipeline.report.corpus.language import count_scripts
 from pipeline.vocabulary.word_counter import WordCounter
 
-_CODE_POINTS = 0x110000
 _LONGEST_WORD = 100
 MOST_COMPARED = 50_000
 
@@ -64,14 +63,10 @@ class Unknown:
 
 
 def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
-    counts = np.zeros(_CODE_POINTS, np.int64)
-    for block in blocks:
-        offsets, data = offsets_and_data(block.sentences)
-        text = data[offsets[0] : offsets[-1]].tobytes().decode("utf-8")
-        counts += np.bincount(
-            np.frombuffer(text.encode("utf-32-le"), np.uint32), minlength=_CODE_POINTS
-        )
-    return count_scripts(counts)
+    bounds = (offsets_and_data(block.sentences) for block in blocks)
+    return count_scripts(
+        data[offsets[0] : offsets[-1]].tobytes().decode("utf-8") for offsets, data in bounds
+    )
 
 
 def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:

@@ -104,7 +104,7 @@ def test_beams_own_file_systems_have_the_schemes_and_extras_named_here():
     from importlib import metadata
 
     extras = metadata.metadata("apache-beam").get_all("Provides-Extra")
-    assert {extra.name for extra in storage._EXTRAS.values()} <= set(extras)
+    assert {extra for extra, _ in storage._EXTRAS.values()} <= set(extras)
     requirements = " ".join(metadata.requires("apache-beam"))
     for package, extra in (("boto3", "aws"), ("hdfs", "hadoop"), ("azure-storage-blob", "azure")):
         assert re.search(rf'{package}\W.*?extra == "{extra}"', requirements)

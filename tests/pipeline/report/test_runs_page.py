@@ -10,8 +10,7 @@ from behavior.pages import check_page
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs.manifest import describe_files, fingerprint, write_manifest
 from pipeline.report.document import html_document
-from pipeline.report.run_plots import COLORS
-from pipeline.report.runs import MOST_RUNS, read_runs
+from pipeline.report.runs import COLORS, MOST_RUNS, read_runs
 from pipeline.report.runs_page import runs_page
 
 EVIL = "<script>alert('x')</script>"

@@ -8,7 +8,7 @@ from behavior.browser import opened_browser
 from behavior.pages import check_page
 
 from pipeline.report.document import html_document
-from pipeline.report.run_plots import plots_style
+from pipeline.report.runs import plots_style
 from pipeline.report.texts_page import MOST_SHOWN, STYLE, text_html
 from pipeline.report.texts_reading import Guess, Prediction, Reading
 

@@ -73,7 +73,11 @@ def test_a_model_that_does_not_choose_has_no_ranking(tried_model):
     [
         (TOPICS, {}, "^text is empty"),
         (TOPICS, {"text": " \n\t"}, "^text is empty"),
-        (TOPICS, {"text": "x" * (MOST_CHARACTERS + 1)}, "^text has 20,001 characters, and 20,000"),
+        (
+            TOPICS,
+            {"text": "x" * (MOST_CHARACTERS + 1)},
+            "^text has 20,001 characters, more than the limit of 20,000",
+        ),
         (CHOICES, {"context": "x", "choices": "a"}, "^fewer than two choices: 1"),
         (CHOICES, {"choices": "a\nb"}, "^context is empty"),
         (MASKS, {"text": "no mask"}, r"^text has no \[MASK\]$"),

@@ -39,7 +39,7 @@ def test_predictions_stand_under_what_was_typed(page):
     assert "<textarea" in html and "</textarea>&amp;amp;" not in html
     assert "&lt;/textarea&gt;&amp;amp;</textarea>" in html
     assert {"value", "1234.5"} <= set(read.text)
-    assert "the model does not read 3 tokens of this: it is too long" in read.text
+    assert "too long for the model: 3 tokens cut off" in read.text
 
 
 def test_what_is_wrong_is_one_line_and_what_was_typed_stays(page):

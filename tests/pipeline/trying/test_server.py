@@ -113,7 +113,7 @@ def test_requests_by_another_name_are_refused(server, model, method, host):
     status, text, headers = request(server, method, body=body, headers=FORM, host=names)
     assert status == 403
     assert headers["Content-Type"].startswith("text/plain")
-    assert text.startswith(f"this page is served as {server.url} alone") and text.count("\n") == 1
+    assert text.startswith(f"this page is only served as {server.url};") and text.count("\n") == 1
     assert model.predictor.engine.given == []
 
 
@@ -121,13 +121,13 @@ def test_requests_by_another_name_are_refused(server, model, method, host):
 def test_forms_of_other_pages_are_refused(server, model, origin):
     headers = {**FORM, "Origin": origin}
     status, text, _ = request(server, "POST", body=GOOD, headers=headers)
-    assert (status, text) == (403, "a form of another page is not answered\n")
+    assert (status, text) == (403, "forms of other pages are rejected\n")
     assert model.predictor.engine.given == []
 
 
 @pytest.mark.parametrize("path", ["/favicon.ico", "/../etc/passwd", "http://evil.example/"])
 def test_there_is_one_page(server, path):
-    assert request(server, path=path)[:2] == (404, f"there is one page, {server.url}\n")
+    assert request(server, path=path)[:2] == (404, f"the only page is {server.url}\n")
     assert request(server, path="/?text=a")[0] == 200
 
 
@@ -136,14 +136,24 @@ def test_there_is_one_page(server, path):
     [
         (urlencode({"text": " "}), FORM, 400, "text is empty; type a text"),
         ("", FORM, 400, "text is empty; type a text"),
-        (urlencode({"text": "x" * 20_001}), FORM, 400, "text has 20,001 characters, and 20,000"),
+        (
+            urlencode({"text": "x" * 20_001}),
+            FORM,
+            400,
+            "text has 20,001 characters, more than the limit of 20,000",
+        ),
         ("text=%ff", FORM, 400, "the form cannot be read"),
         ("text=\xe9", FORM, 400, "the form cannot be read"),
         ("a=b&" * 65, FORM, 400, "the form cannot be read"),
         ('{"text": "a"}', {"Content-Type": "application/json"}, 415, "expected a form ("),
         (GOOD, {}, 415, "expected a form ("),
-        (GOOD, {**FORM, "Content-Length": "x"}, 411, "the form came without its length"),
-        ("text=" + "x" * MOST_BYTES, FORM, 413, "that is too long: 1,048,581 bytes, and 1,048,576"),
+        (GOOD, {**FORM, "Content-Length": "x"}, 411, "the form has no valid Content-Length"),
+        (
+            "text=" + "x" * MOST_BYTES,
+            FORM,
+            413,
+            "the form has 1,048,581 bytes, more than the limit of 1,048,576",
+        ),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -167,7 +177,7 @@ def test_a_form_that_does_not_arrive_whole_is_not_read(server, model):
         connection.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()
     assert answer.startswith("HTTP/1.0 400 ")
-    assert "the form did not arrive whole; send it again" in answer
+    assert "the form arrived incomplete; send it again" in answer
     assert model.predictor.engine.given == []
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bert_tf.cpu.unpadding import unpadded
+from bert_tf.cpu.forward import unpadded
 
 MASKS = arrays.arrays(
     np.bool_, st.tuples(st.integers(1, 5), st.integers(1, 12)), elements=st.booleans()
