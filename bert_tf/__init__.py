@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.config.registries import REGISTRIES
 from bert_tf.engines.registry import ENGINES
 from bert_tf.export.registry import FORMATS
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
+from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.training.tracking.registry import TRACKERS
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ BUDGETS = {
     "bert_tf/weights": ((2500, 15), (2500, 15)),
     "bert_tf/training": ((3600, 24), (3600, 24)),
     "bert_tf/pretraining": ((1500, 9), (1500, 9)),
-    "bert_tf/tasks": ((11500, 60), (12090, 64)),
+    "bert_tf/tasks": ((11500, 60), (11500, 60)),
     "bert_tf/serving": ((1700, 10), (1700, 11)),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": ((3100, 22), (3100, 22)),
     "pipeline/beam": ((1700, 14), (1930, 14)),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import TASKS, declared_task
 
 ROOT = Path(__file__).parent.parent
@@ -262,7 +262,7 @@ def words_of(path: Path) -> Iterator[str]:
 def test_only_its_folder_and_the_registry_name_a_task():
     """No text, import or name, nor what it predicts; the demo names what it trains, and the graph
     of a task is in a file with the name of its folder."""
-    files = ("bert_tf/tasks/registry.py", "bert_tf/tasks/pretrained.py")
+    files = ("bert_tf/tasks/registry.py", "bert_tf/tasks/__init__.py")
     demo = ("pipeline/demo/plan.py", "pipeline/demo/run.py")
     allowed = {ROOT / file for file in (*files, *demo)}
     pretrained = [declared_task({"task": name}, "m") for name in PRETRAINED_TASKS]
@@ -352,7 +352,6 @@ SHORT_FILES = {
     "bert_tf/layers/encoder_inputs.py",
     "bert_tf/layers/pooling.py",
     "bert_tf/tasks/fill_mask/declaration.py",
-    "bert_tf/tasks/pretrained.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
     "pipeline/proposal/config_text.py",

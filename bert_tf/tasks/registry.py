@@ -1,6 +1,6 @@
 """Tasks to fine-tune for, by name on the command line; imports no implementation.
 
-`pretrained.py` lists tasks without fine-tuning, whose names config keys choose from.
+`PRETRAINED_TASKS` lists tasks without fine-tuning, whose names config keys choose from.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import (
     LabelErrorsDeclaration,
     PretrainedTaskDeclaration,
@@ -22,7 +23,6 @@ from bert_tf.tasks.base.declaration import (
 from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.multilabel.options import MULTILABEL
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.regression.options import REGRESSION
 from bert_tf.tasks.similarity.options import SIMILARITY
@@ -52,8 +52,7 @@ TASKS: dict[str, TaskDeclaration] = {
 
 
 def task_class(name: str) -> type[Task]:
-    task: type[Task] = imported(TASKS[name].implementation)
-    return task
+    return cast("type[Task]", imported(TASKS[name].implementation))
 
 
 def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
@@ -61,13 +60,11 @@ def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
 
 
 def pretrained_task_class(name: str) -> type[PretrainedTask]:
-    task: type[PretrainedTask] = imported(_pretrained_declaration(name).implementation)
-    return task
+    return cast("type[PretrainedTask]", imported(_pretrained_declaration(name).implementation))
 
 
 def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
-    declaration: PretrainedTaskDeclaration = imported(PRETRAINED_TASKS[name])
-    return declaration
+    return cast("PretrainedTaskDeclaration", imported(PRETRAINED_TASKS[name]))
 
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
@@ -77,17 +74,13 @@ def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
     page = TASKS[name].page
-    function: Callable[..., Iterable[Section]] | None = None if page is None else imported(page)
-    return function
+    return None if page is None else cast("Callable[..., Iterable[Section]]", imported(page))
 
 
 def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
     """The settings of `TaskDeclaration.columns`; UsageError if a needed column is missing."""
     columns = TASKS[name].columns
-    if columns is None:
-        return {}
-    settings: dict[str, Any] = imported(columns)(table)
-    return settings
+    return {} if columns is None else columns(table)
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
@@ -120,29 +113,23 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
 
 def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:
     """The task of a model directory, of pretrained models too; raises as `declared_task`."""
-    implementation: type[ServedTask] = imported(declared_task(settings, path).implementation)
-    assert settings is not None
-    try:
-        return implementation.from_settings(settings)
-    except (KeyError, TypeError) as error:
-        raise _incomplete(path, error) from None
-
-
-def _incomplete(path: str, error: Exception) -> UsageError:
-    return UsageError(f"{path}: its task.json is incomplete or of another version ({error})")
+    implementation = declared_task(settings, path).implementation
+    return cast("ServedTask", _restored(implementation, settings, path))
 
 
 def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostTask | None:
     """The host of a model's task, None if there is none; raises as `served_task_from_settings`."""
-    declared = declared_task(settings, path)
-    if declared.host is None:
-        return None
-    host: type[HostTask] = imported(declared.host)
-    assert settings is not None
+    host = declared_task(settings, path).host
+    return None if host is None else cast("HostTask", _restored(host, settings, path))
+
+
+def _restored(implementation: str, settings: dict[str, Any] | None, path: str) -> Any:
     try:
-        return host.from_settings(settings)
+        return imported(implementation).from_settings(settings)
     except (KeyError, TypeError) as error:
-        raise _incomplete(path, error) from None
+        raise UsageError(
+            f"{path}: its task.json is incomplete or of another version ({error})"
+        ) from None
 
 
 def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
@@ -153,15 +140,14 @@ def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
             f"{path}: was exported for {name}, which has no labeled rows to evaluate on; "
             "run bert-pipeline score on texts instead"
         )
-    task = served_task_from_settings(settings, path)
-    return cast("Task", task)
+    return cast("Task", served_task_from_settings(settings, path))
 
 
 _TASK_HEADS = ("classifier.weight", "qa_outputs.weight")
 
 
 def task_of_weights(directory: ModelDirectory) -> Task | None:
-    """The task that weights of another library were fine-tuned for; None if that is not known."""
+    """The task that weights of another library were fine-tuned for; None if unknown."""
     tasks = (task_class(name).from_weights(directory) for name in TASKS)
     return next((task for task in tasks if task is not None), None)
 
@@ -182,11 +168,10 @@ def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDi
         )
     if task is None:
         return directory
-    settings = task.settings()
     read = ", ".join(task.declaration.inputs)
     console.info(
         f"{directory.path}: has a head for {task.declaration.name}; taking its defaults for what "
         f"weights do not say (columns, lengths): it reads {read}. bert-pipeline import-weights "
         "writes them to a task.json, to be changed there"
     )
-    return dataclasses.replace(directory, task=settings)
+    return dataclasses.replace(directory, task=task.settings())

@@ -19,8 +19,8 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
 from bert_tf.engines.registry import is_exported
-from bert_tf.tasks.base.prediction_rows import Abstention, equal_predictions
-from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
+from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
+from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import evaluation_progress
 from bert_tf.tasks.running.evaluation import evaluate

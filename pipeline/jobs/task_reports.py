@@ -13,7 +13,8 @@ from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
-from bert_tf.tasks.base.task import LabeledRows, TaskReport, TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
+from bert_tf.tasks.base.task import LabeledRows
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of

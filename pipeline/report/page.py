@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.wording import quantity
+from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.report_sections import MOST_EXAMPLES, Section, TableSection
-from bert_tf.tasks.base.task import Task, TaskResults
+from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import page_function
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.report.artifact import (

@@ -14,8 +14,8 @@ from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.engines.predictor import Predictor, load
 from bert_tf.engines.registry import exported_folder, is_exported
 from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's work for BERT-base
 

@@ -117,7 +117,7 @@ class FinetuneConfig(TableSection, LoopSection):
     section_name: ClassVar[str] = "finetune"
     metrics: ClassVar[tuple[str, ...]] = ()
     headline_metrics: ClassVar[tuple[str, ...]] = ()
-    default_sequence_length: ClassVar[int]
+    default_sequence_length: ClassVar[int] = 128
 
     task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV, JSONL or Parquet", reads="table")

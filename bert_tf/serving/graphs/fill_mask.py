@@ -18,19 +18,12 @@ _SCORE_DIGITS = 6
 
 
 class MaskedTexts(NamedTuple):
-    """Texts cut at their masks, and their tokens.
+    """Texts cut at their masks, and their tokens."""
 
-    Attributes:
-        parts: string [n, (masks + 1)], the text before, between and after the masks.
-        tokens: int32 [n, (tokens)], the masks among them.
-        mask_rows: int64 [masks], the text of each mask, ascending.
-        mask_positions: int64 [masks], its position in the tokens of its text.
-    """
-
-    parts: tf.RaggedTensor
-    tokens: tf.RaggedTensor
-    mask_rows: tf.Tensor
-    mask_positions: tf.Tensor
+    parts: tf.RaggedTensor  # string [n, (masks + 1)], the text before, between and after the masks
+    tokens: tf.RaggedTensor  # int32 [n, (tokens)], the masks among them
+    mask_rows: tf.Tensor  # int64 [masks], the text of each mask, ascending
+    mask_positions: tf.Tensor  # int64 [masks], its position in the tokens of its text
 
 
 def is_before_mask(parts: tf.RaggedTensor) -> tf.Tensor:

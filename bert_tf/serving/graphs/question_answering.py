@@ -29,17 +29,15 @@ class WindowRows(NamedTuple):
 
     Attributes:
         word_ids, type_ids: ragged int32 [windows, (tokens)].
-        question: int32 [windows], ascending.
         start, length: int32 [windows], first token and tokens of the context in the window.
-        context_begin: int32 [windows], where in the row the context begins.
     """
 
     word_ids: tf.RaggedTensor
     type_ids: tf.RaggedTensor
-    question: tf.Tensor
+    question: tf.Tensor  # int32 [windows], ascending
     start: tf.Tensor
     length: tf.Tensor
-    context_begin: tf.Tensor
+    context_begin: tf.Tensor  # int32 [windows], where in the row the context begins
 
 
 def context_windows(
@@ -101,15 +99,13 @@ class RankedSpans(NamedTuple):
     """Different spans of each question, the best first.
 
     Attributes:
-        question: int32 [n], ascending.
         first, last: int32 [n], tokens of the context, both inclusive.
-        score: float64 [n], start logit plus end logit.
     """
 
-    question: tf.Tensor
+    question: tf.Tensor  # int32 [n], ascending
     first: tf.Tensor
     last: tf.Tensor
-    score: tf.Tensor
+    score: tf.Tensor  # float64 [n], start logit plus end logit
 
 
 def window_spans(

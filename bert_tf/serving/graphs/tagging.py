@@ -34,14 +34,12 @@ class GraphWords(NamedTuple):
     """Words of texts and the rows they are read in.
 
     Attributes:
-        word_ids: ragged int32 [windows, (tokens)].
-        text: int32 [words], the text of each, ascending.
         start_bytes, end_bytes: int64 [words], byte offsets into the text.
         window, position: int32 [words], row of each word, and where its first token is there.
     """
 
-    word_ids: tf.RaggedTensor
-    text: tf.Tensor
+    word_ids: tf.RaggedTensor  # ragged int32 [windows, (tokens)]
+    text: tf.Tensor  # int32 [words], the text of each, ascending
     start_bytes: tf.Tensor
     end_bytes: tf.Tensor
     window: tf.Tensor

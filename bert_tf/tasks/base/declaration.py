@@ -1,15 +1,27 @@
-"""Declarations of tasks for the command line and scoring, without TensorFlow."""
+"""Declarations and shared options of tasks, for command line and scoring, without TensorFlow."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
+from bert_tf.config.section import Bounds, Fraction, option, optional
+from bert_tf.config.sections.finetuning import (
+    HEAD,
+    LONG_TEXTS,
+    WINDOWS,
+    FinetuneConfig,
+    LabelErrorsConfig,
+    Teaching,
+)
 from bert_tf.config.sections.models import ExportConfig
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+
 
 _KERAS_HUB_ENCODER = "BertBackbone"
 PRETRAINING_METRIC_TYPES = dict.fromkeys(
@@ -20,28 +32,18 @@ PRETRAINING_METRIC_TYPES = dict.fromkeys(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskCard:
-    """The task's part of a model card.
-
-    Attributes:
-        facts: items of a list: inputs, outputs, ….
-        example: a row for the exported model: a text, or a list of texts, by input name.
-        signature_output: the output to look at first.
-        metric_types: the Hub's ids of metrics that metrics.json names otherwise.
-        google_script: script of google-research/bert that loads the model.
-        script_reads_text: whether that script needs the vocabulary.
-        limits: advice before relying on the model.
-    """
+    """The task's part of a model card."""
 
     title: str
-    facts: tuple[str, ...] = ()
-    example: Mapping[str, Any]
-    signature_output: str
+    facts: tuple[str, ...] = ()  # items of a list: inputs, outputs, …
+    example: Mapping[str, Any]  # a row: a text, or a list of texts, by input name
+    signature_output: str  # the output to look at first
     transformers_class: str
     pipeline_tag: str
-    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)  # the Hub's own ids
     keras_hub_class: str = _KERAS_HUB_ENCODER
-    google_script: str | None = None
-    script_reads_text: bool = True
+    google_script: str | None = None  # of google-research/bert, that loads the model
+    script_reads_text: bool = True  # whether it needs the vocabulary
     limits: str = (
         "The model is as good as its data: measure it on rows of your own with "
         "`bert-pipeline evaluate` before relying on it."
@@ -66,36 +68,29 @@ FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
 
 @dataclasses.dataclass(frozen=True)
 class PredictionField:
-    """A column that predictions add to rows.
+    """A column that predictions add to rows, and output of the exported model.
 
-    Attributes:
-        name: of the column, and of the exported model's output.
-        kind: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none;
-            any other number, a `value`; or lists and objects, as `json`: JSON text in the outputs
-            of an exported model, Python lists and dicts in a task's own predictions.
-        decided_by: the probability that has to reach `--abstain-below` to fill in the column.
-        is_extra: whether `score` adds it only on request; `evaluate` always does.
+    Kinds: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none; any
+    other number, a `value`; or lists and objects, as `json`: JSON text in the outputs of an
+    exported model, Python lists and dicts in a task's own predictions.
     """
 
     name: str
     kind: FieldKind
-    decided_by: str | None = None
-    is_extra: bool = False
+    decided_by: str | None = None  # the probability that has to reach --abstain-below
+    is_extra: bool = False  # added by `score` only on request; by `evaluate` always
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProbabilitiesField:
     """The probabilities of all choices of a task, for `score --scores`.
 
-    Attributes:
-        output: name of the exported model's output, float32 [rows, n].
-        noun: name of a choice.
-        labels: key of `task.json` with the names in order; None if each row has its own choices,
-            numbered from 0, in `list_input`; rows with fewer have zeros at the end.
+    Without `labels`, the key of `task.json` with the names in order, each row has its own choices,
+    numbered from 0, in `list_input`; rows with fewer have zeros at the end.
     """
 
-    output: str
-    noun: str
+    output: str  # name of the exported model's output, float32 [rows, n]
+    noun: str  # name of a choice
     labels: str | None = None
     list_input: str | None = None
 
@@ -112,17 +107,13 @@ def same_text(name: str, text: str) -> Any:
 class WordsDeclaration:
     """Additions of `score` to rows that are lists of words, joined by blanks to the text.
 
-    Attributes:
-        input: name of the model's input for the text.
-        column: of words, as of `--column` and in `task.json`.
-        prediction: the column with a prediction for each word; in CoNLL files the last column.
-        implementation: `module:function` from (words [rows], the model's outputs by name) to these
-            lists.
+    `implementation` is `module:function` from (words [rows], the model's outputs by name) to a list
+    of predictions for each row, one per word.
     """
 
-    input: str
-    column: str
-    prediction: PredictionField
+    input: str  # name of the model's input for the text
+    column: str  # of words, as of `--column` and in `task.json`
+    prediction: PredictionField  # in CoNLL files the last column
     implementation: str
 
 
@@ -131,47 +122,38 @@ class ServedTaskDeclaration:
     """The inputs and outputs of exported models of a task.
 
     Attributes:
-        name: as on the command line and in `task.json`.
-        summary: the predictions, for the help.
-        inputs: of exported models, except those whose column is null in `task.json`.
-        implementation: `module:class` of the `ServedTask`.
-        host: `module:class` of its `HostTask`; None if only TensorFlow's graph has its steps.
         row_fault: why `score` rejects a row with texts, from its values by input name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
             the outputs for such values.
-        words: of rows that are lists of words; None if the task takes none.
     """
 
-    name: str
-    summary: str
-    inputs: tuple[str, ...]
+    name: str  # as on the command line and in `task.json`
+    summary: str  # the predictions, for the help
+    inputs: tuple[str, ...]  # except those whose column is null in `task.json`
     predictions: tuple[PredictionField, ...]
-    implementation: str
-    host: str | None = None
+    implementation: str  # `module:class` of the `ServedTask`
+    host: str | None = None  # of its `HostTask`; None if only TensorFlow's graph has its steps
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
-    words: WordsDeclaration | None = None
+    words: WordsDeclaration | None = None  # None if the task takes no rows of words
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainedTaskDeclaration(ServedTaskDeclaration):
-    """A task for pretrained models; `example` is a command line to copy."""
+    """A task for pretrained models."""
 
     options: type[ExportConfig]
-    example: str
+    example: str  # a command line to copy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsDeclaration:
-    """The search for wrong labels of a task.
-
-    `implementation` is `module:function`, from (config, console, check, folder) to `LabelErrors`.
-    """
+    """The search for wrong labels of a task."""
 
     options: type[LabelErrorsConfig]
-    example: str
-    implementation: str
+    example: str  # a command line to copy
+    implementation: str  # from (config, console, check, folder) to `LabelErrors`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,21 +161,166 @@ class TaskDeclaration(ServedTaskDeclaration):
     """A task to fine-tune for, as `bert_tf.tasks.registry` lists it.
 
     Attributes:
-        example: a command line to copy.
-        label_errors: None if the task does not look for wrong labels.
         page: `module:function` of an evaluation's page, from (task, source, predicted, results) to
             sections (`report_sections.py`); without one it shows the first predictions.
-        columns: `module:function` from a `TableSketch` to the settings that name its columns, for
-            `init`; without one the defaults hold.
+        columns: the settings that name a table's columns, for `init`; without it the defaults hold.
     """
 
     options: type[FinetuneConfig]
-    example: str
+    example: str  # a command line to copy
     label_errors: LabelErrorsDeclaration | None = None
     page: str | None = None
-    columns: str | None = None
+    columns: Callable[[TableSketch], dict[str, Any]] | None = None
 
 
 def imported(path: str) -> Any:
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def faults_of_length(config: FinetuneConfig, least: int, texts: str = "a text") -> Iterator[str]:
+    if config.sequence_length < least:
+        yield (
+            f"max_seq_length: {config.max_seq_length} leaves no token of {texts} beside [CLS] and "
+            f"[SEP]; use at least {least}"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableTaskConfig(FinetuneConfig):
+    """Fine-tunes on a table with a column of texts, or two, and a column of labels."""
+
+    always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
+
+    text_column: str = option("column of the text", "text")
+    text_pair_column: str | None = optional("column of the second text of a pair")
+    label_column: str = option("column of the label", "label")
+    long_texts: str = option(
+        "handling of texts longer than max_seq_length: use only the head, the head and tail, or "
+        "all of it in overlapping windows whose logits are averaged",
+        HEAD,
+        choices=LONG_TEXTS,
+    )
+
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        yield from faults_of_length(self, 3 if self.text_pair_column is None else 5)
+        if self.long_texts != HEAD and self.text_pair_column is not None:
+            yield (
+                f"long_texts: {self.long_texts} needs a single text per row; leave out "
+                "text_pair_column, or use head"
+            )
+
+    @property
+    def remedy_for_long_texts(self) -> str:
+        if self.text_pair_column is not None:
+            return super().remedy_for_long_texts
+        return f"{super().remedy_for_long_texts}, or choose --long-texts {WINDOWS}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillationConfig(TableTaskConfig):
+    """Fine-tunes on labels, or on labels and predictions of a larger model."""
+
+    teacher: str | None = optional(
+        "run or model directory, fine-tuned for the same task, to distill from", reads="model"
+    )
+    unlabeled: str | None = optional(
+        "rows without labels for distillation from --teacher", reads="table"
+    )
+    distill_weight: Fraction = option(
+        "with --teacher: weight of the distillation loss; the label loss has the remaining weight",
+        0.5,
+    )
+
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        if self.unlabeled is not None and not (self.teacher and self.distill_weight):
+            yield (
+                "unlabeled: such rows are learned from a teacher; give --teacher and a "
+                "--distill-weight above 0, or leave it out"
+            )
+
+    @property
+    def more_inputs(self) -> dict[str, str | None]:
+        return {"teacher": self.teacher, "unlabeled": self.unlabeled}
+
+    @property
+    def teaching(self) -> Teaching | None:
+        if self.teacher is None:
+            return None
+        return Teaching(
+            teacher=self.teacher,
+            unlabeled=self.unlabeled,
+            weight=self.distill_weight,
+            temperature=getattr(self, "distill_temperature", 1.0),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SoftLabelConfig(DistillationConfig):
+    """The same for tasks whose predictions are probabilities."""
+
+    distill_temperature: Annotated[float, Bounds(maximum=100.0, above=0.0)] = option(
+        "with --teacher: temperature of the softmax of both models in the distillation loss", 2.0
+    )
+
+
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "target", "sentiment", "intent", "topic"),
+    *("gold_label", "y"),
+)
+_TEXT_NAMES = ("text", "sentence")
+_PAIRS = (
+    ("text", "text_pair"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("sentence_a", "sentence_b"),
+    ("#1 string", "#2 string"),
+    ("query", "passage"),
+)
+
+
+def likely_labeled_texts(
+    table: TableSketch,
+    what: str,
+    *,
+    names: Sequence[str],
+    fits: Callable[[ColumnSketch], bool],
+    rank: Callable[[ColumnSketch], float],
+) -> dict[str, Any]:
+    """The columns of a label, described as for `TableSketch.column`, and of its texts."""
+    label = table.column("label_column", what, names=names, fits=fits, rank=rank)
+    return {**likely_texts(table, taken=(label,)), "label_column": label}
+
+
+def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:
+    """The columns of the text and, if their names say that there is one, of the second text."""
+    if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
+        by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
+        for first, second in _PAIRS:
+            pair = by_name.get(first), by_name.get(second)
+            if all(each is not None and each.kind == "text" for each in pair):
+                return {"text_column": pair[0].name, "text_pair_column": pair[1].name}  # type: ignore[union-attr]
+    text = table.column(
+        "text_column",
+        "the text",
+        names=_TEXT_NAMES,
+        fits=lambda each: each.is_text,
+        rank=by_length,
+        taken=taken,
+    )
+    pair_column = table.given.get("text_pair_column")
+    return {"text_column": text} | ({"text_pair_column": pair_column} if pair_column else {})
+
+
+def by_length(column: ColumnSketch) -> float:
+    return -column.characters
+
+
+def holds_text(column: ColumnSketch) -> bool:
+    return column.kind == "text"

@@ -63,15 +63,13 @@ def fields_from_settings(
     values = {
         field.name: settings[field.name]
         for field in fields
-        if field.name in settings or _is_required(field)
+        if field.name in settings
+        or field.default is dataclasses.MISSING
+        or _LEARNED in field.metadata
     }
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
     }
-
-
-def _is_required(field: dataclasses.Field) -> bool:
-    return field.default is dataclasses.MISSING or _LEARNED in field.metadata
 
 
 def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
@@ -87,14 +85,12 @@ def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns
 class HostRows:
     """Rows of texts as sequences of a graph; a row may have several.
 
-    Attributes:
-        inputs: further inputs of the graph, int64 [sequences, …] by name.
-        details: whatever the task needs to turn outputs into predictions.
+    `inputs` are further inputs of the graph, int64 [sequences, …] by name.
     """
 
     sequences: EncodedRows
     inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    details: Any = None
+    details: Any = None  # of the task, to turn outputs into predictions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,17 +98,13 @@ class HostTask(abc.ABC):
     """The steps of a task before and after its graph (see `bert_tf.weights.onnx_graph`).
 
     Fields of a subclass are settings of `task.json` by the same name.
-
-    Attributes:
-        list_inputs: those of `input_names` that are lists of texts.
-        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
     """
 
     declaration: ClassVar[ServedTaskDeclaration]
-    list_inputs: ClassVar[tuple[str, ...]] = ()
+    list_inputs: ClassVar[tuple[str, ...]] = ()  # of `input_names`, those that are lists of texts
 
     input_names: tuple[str, ...]
-    max_seq_length: int
+    max_seq_length: int  # [CLS] and [SEP] included
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -126,9 +118,8 @@ class HostTask(abc.ABC):
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """Turns rows into sequences; there may be no row, and rows without a sequence.
 
-        Args:
-            columns: by the names of `input_names` a text of each row; or a list of texts, filled
-                up with empty texts to the same length in all rows.
+        `columns` have, by the names of `input_names`, a text of each row; or a list of texts,
+        filled up with empty ones to the same length in all rows.
         """
 
     def reduce(
@@ -143,10 +134,7 @@ class HostTask(abc.ABC):
 
     @abc.abstractmethod
     def predict(
-        self,
-        rows: HostRows,
-        columns: Mapping[str, Sequence[Any]],
-        reduced: dict[str, np.ndarray],
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
         """Returns an exported model's outputs, [rows] by name, from `reduced` of all sequences."""
 
@@ -163,24 +151,13 @@ class TableHost(HostTask):
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         first, *second = (tokenizer.tokenize(columns[name]) for name in self.input_names)
+        limits: dict[str, Any] = {"max_seq_length": self.max_seq_length, "tokenizer": tokenizer}
         if second:
-            sequences = pack_host_pairs(
-                first, *second, max_seq_length=self.max_seq_length, tokenizer=tokenizer
-            )
-        else:
-            sequences = pack_host_texts(
-                first,
-                method=self.long_texts,
-                max_seq_length=self.max_seq_length,
-                tokenizer=tokenizer,
-            )
-        return HostRows(sequences=sequences)
+            return HostRows(sequences=pack_host_pairs(first, *second, **limits))
+        return HostRows(sequences=pack_host_texts(first, method=self.long_texts, **limits))
 
     def predict(
-        self,
-        rows: HostRows,
-        columns: Mapping[str, Sequence[Any]],
-        reduced: dict[str, np.ndarray],
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
         logits, owners = reduced["logits"], rows.sequences.owners
         lost_tokens = rows.sequences.lost_tokens

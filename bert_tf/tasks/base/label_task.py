@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -13,21 +13,23 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import (
     LabelRows,
     label_table,
     rarest_labels,
-    reject_unknown_labels,
     shown_labels,
+    unknown_labels,
 )
-from bert_tf.tasks.base.table_task import TableTask
-from bert_tf.tasks.base.task import Student
+from bert_tf.tasks.base.table_task import Student
+
+_UNKNOWN = "label is not one the model knows"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelTask(TableTask, Student):
+class LabelTask(Student):
     """Has a logit for each label, in order, and learns from teachers with the same labels."""
 
     labels: tuple[str, ...] = learned(())
@@ -41,21 +43,30 @@ class LabelTask(TableTask, Student):
         return len(self.labels)
 
     def rejecting_unknown(self, table: Table, console: Console) -> Table:
-        """Rejects rows with labels that the model does not know; none while it learns them.
+        """Rejects, with warnings, rows with labels that the model does not know, once it knows any.
 
         Raises RowsRejected if no row is left.
         """
-        if not self.labels:
+        known = set(self.labels)
+        unknown = {
+            index: names
+            for index, labels in enumerate(self.label_sets(table) if known else ())
+            if (names := [label for label in labels if label not in known])
+        }
+        if not unknown:
             return table
-        return reject_unknown_labels(table, self.label_sets(table), self.labels, console)
+        rejects = {
+            index: Reject(table.source, table.lines[index], _UNKNOWN, ", ".join(map(repr, names)))
+            for index, names in unknown.items()
+        }
+        lines = list(unknown_labels(_label_rows(table, unknown), self.labels))
+        if len(rejects) < len(table):
+            for text in lines:
+                console.warn(text)
+        return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))
 
     def label_rows(self, table: Table) -> LabelRows:
-        pairs = [
-            (label, line)
-            for labels, line in zip(self.label_sets(table), table.lines, strict=True)
-            for label in labels
-        ]
-        return LabelRows(table.source, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        return _label_rows(table, dict(enumerate(self.label_sets(table))))
 
     def numbers(self) -> dict[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
@@ -77,6 +88,11 @@ class LabelTask(TableTask, Student):
 
     def served_constants(self) -> dict[str, tf.Tensor]:
         return {"labels": tf.constant(self.labels)}
+
+
+def _label_rows(table: Table, labels: Mapping[int, Sequence[str]]) -> LabelRows:
+    lines = [table.lines[index] for index, names in labels.items() for _ in names]
+    return LabelRows(table.source, [name for names in labels.values() for name in names], lines)
 
 
 def softened_divergence(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.casing import normalize
+from bert_tf.tasks.base.prediction_rows import TaskReport
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table  # loads Numba
@@ -91,19 +91,19 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         groups.setdefault(_essence(label), []).append(label)
     yield from _first(
         f"{rows.source}: {' and '.join(map(rows.named, same))} are different labels, though they "
-        "differ only in spelling; make them one if they mean one"
+        "differ only in spelling; use one spelling if they mean the same"
         for same in groups.values()
         if len(same) > 1
     )
     yield from _first(
         f"{rows.source}: {rows.named(label)} is a label, though it looks like a missing value; "
-        "take such rows out if it is one"
+        "remove such rows if it is one"
         for label in rows.counts
         if label.strip().casefold() in _MISSING
     )
     yield from _first(
         f"{rows.source}: {rows.named(label)} is the only {rows.noun} of its label, too few to "
-        "learn it from"
+        "learn from"
         for label, count in rows.counts.items()
         if count == 1
     )
@@ -120,10 +120,10 @@ def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
     )
 
 
-def labels_on_card(labels: Sequence[str]) -> str:
+def labels_on_card(labels: Sequence[str], title: str = "labels") -> str:
     listed = ", ".join(f"`{label}`" for label in labels[:_SHOWN_LABELS])
     more = len(labels) - _SHOWN_LABELS
-    return f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+    return f"{title}: {listed}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def shown_labels(labels: Sequence[str]) -> str:
@@ -161,38 +161,6 @@ def _essence(label: str) -> object:
 def _quoted(label: str) -> str:
     text = repr(label)
     return text if len(text) <= _LABEL_WIDTH else text[: _LABEL_WIDTH - 1] + "…"
-
-
-def reject_unknown_labels(
-    table: Table, labels: Sequence[Sequence[str]], known: Sequence[str], console: Console
-) -> Table:
-    """Rejects rows with labels that a model does not know, and warns of them.
-
-    Raises RowsRejected if no row is left.
-    """
-    names = set(known)
-    unknown = {
-        index: [label for label in row if label not in names] for index, row in enumerate(labels)
-    }
-    rejects = {
-        index: Reject(
-            table.source,
-            table.lines[index],
-            "label is not one the model knows",
-            ", ".join(map(repr, row)),
-        )
-        for index, row in unknown.items()
-        if row
-    }
-    if not rejects:
-        return table
-    pairs = [(label, table.lines[index]) for index, row in unknown.items() for label in row]
-    rows = LabelRows(table.source, [label for label, _ in pairs], [line for _, line in pairs])
-    lines = list(unknown_labels(rows, known))
-    if len(rejects) < len(table):
-        for text in lines:
-            console.warn(text)
-    return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))
 
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
@@ -244,6 +212,7 @@ class LabelMeasures:
     Args:
         right, predicted, support: int [labels], true positives, predictions and gold of each label.
         rows: of the file.
+        counted: heading of the support.
     """
 
     def __init__(
@@ -254,9 +223,11 @@ class LabelMeasures:
         *,
         rows: int,
         labels: Sequence[str],
+        counted: str = "rows",
     ):
         self._labels = labels
         self._rows = rows
+        self._counted = counted
         self._support, self._predicted = support, predicted
         self._measures = {
             "precision": quotient(right, predicted),
@@ -277,13 +248,18 @@ class LabelMeasures:
             "weighted_average": self._average(self._support),
         }
 
+    def report(self) -> TaskReport:
+        return TaskReport(
+            details=self.details(), lines=tuple(self.lines()), warnings=tuple(self.warnings())
+        )
+
     def lines(self) -> Iterator[str]:
         """Yields a table for the console; none of too many labels."""
-        if len(self._labels) > _SHOWN_LABELS:
+        if not 0 < len(self._labels) <= _SHOWN_LABELS:
             return
         names = [shown_label(label) for label in self._labels]
         width = max(len(name) for name in ("label", *names))
-        head = "".join(f"  {name:>9}" for name in (*_MEASURES, "rows"))
+        head = "".join(f"  {name:>9}" for name in (*_MEASURES, self._counted))
         yield f"  {'label':{width}}{head}"
         for number, name in enumerate(names):
             cells = "".join(f"  {value:9.4f}" for value in self._measures_of(number).values())

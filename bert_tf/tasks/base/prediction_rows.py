@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,12 +18,27 @@ from bert_tf.tasks.base.declaration import (
     ServedTaskDeclaration,
 )
 
-if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskResults
-
-
 _PROBABILITY_DIGITS = 6
 _FLOAT32_DIGITS = 7
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskReport:
+    """Entries of metrics.json besides the metrics, a summary, and warnings of likely mistakes."""
+
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskResults:
+    """The results of a model on labeled rows."""
+
+    metrics: dict[str, float]  # by name in metrics.json
+    predictions: list[dict[str, Any]]  # of the usable rows of the file, in file order
+    report: TaskReport = dataclasses.field(default_factory=TaskReport)
+    predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # columns they are of
 
 
 def prediction_rows(
@@ -113,20 +128,14 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abstention:
-    """Removes predictions whose probability, as rows show it, is lower than `below`.
+    """Removes predictions whose probability, as rows show it, is lower than `below`."""
 
-    `fields` are the names of a prediction and of the probability that decides it.
-    """
-
-    fields: tuple[str, str]
+    fields: tuple[str, str]  # names of a prediction and of the probability that decides it
     below: float
 
     @classmethod
     def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
-        """Makes the abstention of `--abstain-below`; `model` is for the message.
-
-        Raises UsageError if no probability of the task could decide its predictions.
-        """
+        """Makes that of `--abstain-below`; UsageError if the task has no such probability."""
         for field in declaration.predictions:
             if field.decided_by is not None:
                 return cls(fields=(field.name, field.decided_by), below=below)
@@ -171,25 +180,17 @@ PROBABILITIES, RANKING = "predicted_probabilities", "predicted_ranking"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowProbabilities:
-    """Adds all probabilities of rows to their predictions.
-
-    Attributes:
-        labels: None if every row has its own.
-        top: how many of the likeliest; None for all, in the order of the labels.
-    """
+    """Adds all probabilities of rows to their predictions."""
 
     field: ProbabilitiesField
-    labels: tuple[str, ...] | None
-    top: int | None
+    labels: tuple[str, ...] | None  # None if every row has its own
+    top: int | None  # how many of the likeliest; None for all, in the order of the labels
 
     @classmethod
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Makes those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`.
-
-        Raises UsageError if the task has no such probabilities.
-        """
+        """Makes those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`."""
         if scores == BEST:
             return None
         if declared.probabilities is None:

@@ -46,13 +46,9 @@ class MatrixSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlotSection:
-    """Points in a plane; `table` has the same as numbers.
+    """Points in a plane, float [points]; `table` has the same as numbers.
 
-    Attributes:
-        x, y: float [points].
-        weights: float [points], proportional to the areas of the points; None for equal ones.
-        bounds: of both axes; None takes those of the points.
-        has_diagonal: whether a line shows where x equals y.
+    Areas of points are proportional to the weights.
     """
 
     title: str
@@ -61,8 +57,8 @@ class PlotSection:
     x: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
-    bounds: tuple[float, float] | None = None
-    has_diagonal: bool = False
+    bounds: tuple[float, float] | None = None  # of both axes; None takes those of the points
+    has_diagonal: bool = False  # whether a line shows where x equals y
     table: TableSection | None = None
     note: str = ""
 
@@ -215,11 +211,10 @@ def label_section(
     `details` has `labels` as of `LabelMeasures.details`; `more` columns have a cell for each.
     """
     added = more or {}
-    labels = details["labels"]
-    order = sorted(range(len(labels)), key=lambda i: -list(labels.values())[i]["support"])
-    names, measured = list(labels), list(labels.values())
+    names, measured = list(details["labels"]), list(details["labels"].values())
+    order = sorted(range(len(names)), key=lambda number: -measured[number]["support"])
     shown = sorted(order[:MOST_ROWS])
-    left = len(labels) - len(shown)
+    left = len(names) - len(shown)
     return TableSection(
         title="Labels",
         columns=(

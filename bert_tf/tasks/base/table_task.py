@@ -5,12 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
@@ -24,16 +25,15 @@ from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertClassifier
 from bert_tf.serving.graphs.table import TableModule
-from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.declaration import TableTaskConfig, TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import (
     TableHost,
     added_fields,
     fields_as_settings,
     fields_from_settings,
 )
-from bert_tf.tasks.base.prediction_rows import labeled_rows
-from bert_tf.tasks.base.table_options import TableTaskConfig
-from bert_tf.tasks.base.task import Task, TaskData, TaskReport, TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults, labeled_rows
+from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -54,14 +54,12 @@ class TableTask(Task):
     rows; `task.json` keeps it. One with an ordinary default may be missing there.
 
     Attributes:
-        title: heading of model cards.
         google_script, metric_types: see `TaskCard`.
         has_label_lists: whether a cell of the label column may hold a list, or nothing.
-        long_texts: how to read longer texts; the logits of windows are averaged.
     """
 
     declaration: ClassVar[TaskDeclaration]
-    title: ClassVar[str]
+    title: ClassVar[str]  # heading of model cards
     google_script: ClassVar[str | None] = None
     metric_types: ClassVar[Mapping[str, str]] = {}
     has_label_lists: ClassVar[bool] = False
@@ -70,7 +68,7 @@ class TableTask(Task):
     text_pair_column: str | None
     label_column: str
     max_seq_length: int
-    long_texts: str = HEAD
+    long_texts: str = HEAD  # how to read longer texts; the logits of windows are averaged
 
     # What a subclass declares.
 
@@ -89,13 +87,10 @@ class TableTask(Task):
 
     @abc.abstractmethod
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Predicts inside an exported graph: float32 [rows, num_logits] to tensors [rows, …].
-
-        Returns the declared predictions, and others only for callers of the exported model.
-        """
+        """Predicts inside an exported graph: float32 [rows, num_logits] to tensors [rows, …]."""
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """Predicts the same in NumPy, independent of `served_predictions`: each checks the other.
+        """Predicts the same in NumPy, independently: each checks the other.
 
         A task without a declared host predicts here.
         """
@@ -112,10 +107,7 @@ class TableTask(Task):
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Returns the task with `learned` fields set from usable training rows.
-
-        Raises InputError if nothing can be learned from them.
-        """
+        """Returns the task with `learned` fields set from usable training rows; or InputError."""
         return self
 
     def columns_of_labels(self) -> tuple[str, ...]:
@@ -157,20 +149,12 @@ class TableTask(Task):
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **added: Any) -> Self:
         """Makes the task of another library's weights; `added` are the fields of the subclass."""
-        defaults = cls.declaration.options
-        assert issubclass(defaults, TableTaskConfig)
-        longest = directory.config.max_position_embeddings
-        return cls(
-            text_column=defaults.text_column,
-            text_pair_column=defaults.text_pair_column,
-            label_column=TableTaskConfig.label_column,
-            max_seq_length=min(defaults.default_sequence_length, longest),
-            **added,
-        )
+        label = {"label_column": TableTaskConfig.label_column}
+        return cls(**{**cls.default_options(directory), **label, **added})
 
     @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
-        task = cls(**{**cls.options_of(config), "max_seq_length": config.sequence_length})
+        task = cls(**cls.options_of(config))
         table = task.read(
             config.train,
             console,
@@ -180,11 +164,6 @@ class TableTask(Task):
         )
         with reasons_first(table):
             return task.learn(table, console), table
-
-    @classmethod
-    def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
-        names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
-        return {name: getattr(config, name) for name in names}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -199,11 +178,12 @@ class TableTask(Task):
         )
 
     def settings(self) -> dict[str, Any]:
+        texts = self.text_column, self.text_pair_column
         return {
             "task": self.declaration.name,
             **fields_as_settings(added_fields(type(self), TableTask), self),
             "columns": {
-                **dict(zip(self.declaration.inputs, self._text_columns(), strict=False)),
+                **dict(zip(self.declaration.inputs, texts, strict=False)),
                 "label": self.label_column,
             },
             "max_seq_length": self.max_seq_length,
@@ -214,11 +194,8 @@ class TableTask(Task):
         return self.declaration.inputs[: 1 if self.text_pair_column is None else 2]
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        given = given_columns(
-            config,
-            (*self.inputs(), "label"),
-            lists=("label",) if self.has_label_lists else (),
-        )
+        lists = ("label",) if self.has_label_lists else ()
+        given = given_columns(config, (*self.inputs(), "label"), lists=lists)
         fields = dict(
             zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
             label="label_column",
@@ -239,7 +216,7 @@ class TableTask(Task):
         table = read_table(
             path,
             dialect=dialect,
-            text_columns=tuple(filter(None, self._text_columns())),
+            text_columns=self._text_columns(),
             value_columns=(*(() if self.has_label_lists else label), *more_columns),
             list_columns=label if self.has_label_lists else (),
             max_rows=max_rows,
@@ -250,15 +227,11 @@ class TableTask(Task):
     def read_unlabeled(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN
     ) -> Table:
-        columns = tuple(filter(None, self._text_columns()))
-        return read_table(path, dialect=dialect, text_columns=columns, console=console)
+        return read_table(path, dialect=dialect, text_columns=self._text_columns(), console=console)
 
     def texts(self, source: Table) -> dict[str, list[str]]:
-        columns = filter(None, self._text_columns())
-        return {
-            name: source.columns[column]
-            for name, column in zip(self.inputs(), columns, strict=True)
-        }
+        pairs = zip(self.inputs(), self._text_columns(), strict=True)
+        return {name: source.columns[column] for name, column in pairs}
 
     def groups(self, source: Table) -> RowGroups:
         keys = map("\0".join, zip(*self.texts(source).values(), strict=True))
@@ -298,6 +271,11 @@ class TableTask(Task):
             config, num_labels=self.num_logits, dtype=policy, name=self.declaration.name
         )
 
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        return outputs
+
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         return self.predictions(reduced["logits"])
 
@@ -313,9 +291,9 @@ class TableTask(Task):
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:
         return TableModule(self, model, tokenizer)
 
-    def host(self) -> TableHost:
+    def host(self) -> Any:
         if self.declaration.host is not None:
-            return cast("TableHost", super().host())
+            return super().host()
         return _HostOfTask(
             input_names=self.inputs(),
             max_seq_length=self.max_seq_length,
@@ -324,8 +302,7 @@ class TableTask(Task):
         )
 
     def card(self) -> TaskCard:
-        pair = self.text_pair_column
-        texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
+        texts = " and ".join(f"`{name}`" for name in self._text_columns())
         return TaskCard(
             title=self.title,
             facts=(
@@ -342,8 +319,34 @@ class TableTask(Task):
             google_script=self.google_script,
         )
 
-    def _text_columns(self) -> tuple[str, str | None]:
-        return self.text_column, self.text_pair_column
+    def _text_columns(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.text_column, self.text_pair_column)))
+
+
+class Student(TableTask):
+    """A task that can learn from the logits of a teacher of the same class."""
+
+    @property
+    def student(self) -> Self:
+        return self
+
+    @abc.abstractmethod
+    def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
+        """The teacher's logit for each of the task's, int [logits]; UsageError for other labels."""
+
+    @abc.abstractmethod
+    def soft_losses(
+        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
+    ) -> tf.Tensor:
+        """Computes the distance of both predictions, float32 [rows, logits] twice to [rows]."""
+
+
+def as_student(task: Task) -> Student:
+    """Returns the task as a student; raises UsageError if it cannot learn from a teacher."""
+    student: Student | None = task.student
+    if student is None:
+        raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
+    return student
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

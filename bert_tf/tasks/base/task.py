@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
@@ -33,12 +32,8 @@ from bert_tf.tasks.base.declaration import (
     TaskDeclaration,
     imported,
 )
-from bert_tf.tasks.base.host_task import (
-    HostRows,
-    HostTask,
-    fields_as_settings,
-    fields_from_settings,
-)
+from bert_tf.tasks.base.host_task import HostRows, fields_as_settings, fields_from_settings
+from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -69,32 +64,26 @@ class TaskData:
     """Labeled rows of a file, ready for a model.
 
     Attributes:
-        source: the rows as the task read them.
-        rows: model input; a long context has several rows here, a row with choices is one of
-            several sequences (`GroupedRows`).
-        targets: by name in a batch, an array whose first axis is that of `rows`.
-        weights: float32 [rows]; 0 leaves a row out of the loss.
+        rows: a long context has several rows here, a row with choices is one of several sequences
+            (`GroupedRows`).
         token_targets: by name in a batch, a value for each token of `rows`; in a batch [rows,
             length], 0 for padding.
-        owners: int64 [rows], the row of the file that each is a part of; None if each is one.
         averages_outputs: whether to average the reduced outputs of an owner's rows, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
-        details: whatever the task needs to turn outputs into predictions.
         compares_rows: whether the loss compares the rows of a batch, drawn at random then, since
             batches of similar lengths would never compare rows of different ones.
-        chance_loss: loss of the best prediction that ignores the texts, if known.
     """
 
-    source: Any
+    source: Any  # the rows as the task read them
     rows: EncodedRows
-    targets: dict[str, np.ndarray]
-    weights: np.ndarray
+    targets: dict[str, np.ndarray]  # by name in a batch, [rows, …]
+    weights: np.ndarray  # float32 [rows]; 0 leaves a row out of the loss
     token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    owners: np.ndarray | None = None
+    owners: np.ndarray | None = None  # int64 [rows], each one's row of the file; None if it is one
     averages_outputs: bool = False
-    details: Any = None
+    details: Any = None  # of the task, to turn outputs into predictions
     compares_rows: bool = False
-    chance_loss: float | None = None
+    chance_loss: float | None = None  # of the best prediction that ignores the texts, if known
 
     @property
     def host_rows(self) -> HostRows:
@@ -145,31 +134,6 @@ class TaskData:
         return batch
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskReport:
-    """Entries of metrics.json besides the metrics, a summary, and warnings of likely mistakes."""
-
-    details: dict[str, Any] = dataclasses.field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskResults:
-    """The results of a model on labeled rows.
-
-    Attributes:
-        metrics: by name in metrics.json.
-        predictions: one mapping a usable row of the file, in file order.
-        predicted: the columns they were made of, see `Task.predict`.
-    """
-
-    metrics: dict[str, float]
-    predictions: list[dict[str, Any]]
-    report: TaskReport = dataclasses.field(default_factory=TaskReport)
-    predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
 class ServedTask(abc.ABC):
     """A task as exported models need it: a head, texts in, predictions out.
 
@@ -197,22 +161,16 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
-        """Makes a Keras model with this task's head; its `build_weights` makes the variables.
-
-        `policy` is a Keras dtype policy (`mixed_bfloat16`, …).
-        """
+        """Makes a Keras model with this task's head, of a dtype policy (`mixed_bfloat16`, …)."""
 
     @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
-        """Makes the module to export: from texts, by the declared inputs, to the predictions.
+        """Makes the module to export, from texts to predictions, of a built float32 model."""
 
-        `model` is one of `build_model`, built, with its weights, float32.
-        """
-
-    def host(self) -> HostTask:
+    def host(self) -> Any:
+        """Makes the task's own `HostTask`."""
         assert self.declaration.host is not None
-        host: type[HostTask] = imported(self.declaration.host)
-        return host.from_settings(self.settings())
+        return imported(self.declaration.host).from_settings(self.settings())
 
     @abc.abstractmethod
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -256,10 +214,7 @@ class PretrainedTask(ServedTask):
     @classmethod
     @abc.abstractmethod
     def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """Makes the task of a pretrained model, by the task's section of `export`.
-
-        Raises UsageError if the model lacks the head.
-        """
+        """Makes the task by its section of `export`; UsageError if the model lacks the head."""
 
 
 class Task(ServedTask):
@@ -278,14 +233,24 @@ class Task(ServedTask):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """Makes the task of weights that another library fine-tuned, with default columns.
-
-        None if they are another task's, or lack information that this one needs.
-        """
+        """Makes the task of another library's weights, with defaults; None if they are no such."""
         return None
 
+    @classmethod
+    def default_options(cls, directory: ModelDirectory) -> dict[str, Any]:
+        """As `options_of`, the defaults for weights of another library."""
+        options, longest = cls.declaration.options, directory.config.max_position_embeddings
+        length = min(options.default_sequence_length, longest)
+        return {**_same_named(cls, options), "max_seq_length": length}
+
+    @classmethod
+    def options_of(cls, config: Any) -> dict[str, Any]:
+        """The fields that are options by the same name."""
+        return {**_same_named(cls, config), "max_seq_length": config.sequence_length}
+
     @property
-    def student(self) -> Student | None:
+    def student(self) -> Any:
+        """The task as a `Student`, if it can learn from a teacher, else None."""
         return None
 
     @abc.abstractmethod
@@ -340,12 +305,8 @@ class Task(ServedTask):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps the part of a batch's outputs, each [n, …], that `predict` needs.
-
-        `chosen` are the batch's rows, int [n]. Returns arrays [n, …] whose other axes do not
-        depend on the batch.
-        """
-        return outputs
+        """As `HostTask.reduce`, of a batch's rows, int [n]."""
+        return self.host().reduce(data.host_rows, chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """Fits on evaluation rows after every epoch: thresholds, ….
@@ -355,55 +316,21 @@ class Task(ServedTask):
         """
         return self
 
-    @abc.abstractmethod
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Predicts the rows of the file, from the reduced outputs of all rows in row order.
 
         Returns columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
+        return self.host().predict(data.host_rows, self.texts(data.source), reduced)
 
     @abc.abstractmethod
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
         """Compares predictions, from `predict` or an exported model, with the labels."""
 
 
-class Student(Task):
-    """A task that can learn from the logits of a teacher of the same class."""
-
-    @property
-    def student(self) -> Self:
-        return self
-
-    @abc.abstractmethod
-    def inputs(self) -> tuple[str, ...]:
-        """Returns the names of a row's texts."""
-
-    @abc.abstractmethod
-    def read_unlabeled(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
-        """Reads rows without labels, for `texts`."""
-
-    @abc.abstractmethod
-    def model_input(
-        self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
-    ) -> EncodedRows:
-        """Turns the texts of `texts` into rows of tokens."""
-
-    @abc.abstractmethod
-    def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
-        """The teacher's logit for each of the task's, int [logits]; UsageError for other labels."""
-
-    @abc.abstractmethod
-    def soft_losses(
-        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
-    ) -> tf.Tensor:
-        """Computes the distance of both predictions, float32 [rows, logits] twice to [rows]."""
-
-
-def as_student(task: Task) -> Student:
-    """Returns the task as a student; raises UsageError if it cannot learn from a teacher."""
-    if task.student is None:
-        raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
-    return task.student
+def _same_named(task: type[Task], options: Any) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(task)]  # type: ignore[arg-type]
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
 
 
 class FinetuningLoss:

@@ -17,8 +17,8 @@ from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.holdout import stratified_folds
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.base.prediction_rows import labeled_rows
-from bert_tf.tasks.base.task import RowsCheck, TaskReport, TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskResults, labeled_rows
+from bert_tf.tasks.base.task import RowsCheck
 from bert_tf.tasks.classification.metrics import LabelReport, classification_metrics
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -115,7 +115,7 @@ def _judged(
         "predicted_label": [task.labels[number] for number in likeliest],
         "predicted_score": found.max(axis=1),
     }
-    report = LabelReport(labels, likeliest, task.labels)
+    measures = LabelReport(labels, likeliest, task.labels)
     return LabelErrors(
         source=table,
         inputs=task.inputs(),
@@ -126,11 +126,7 @@ def _judged(
             predictions=labeled_rows(
                 task.declaration.predictions, rows.lines, task.gold(rows), predicted
             ),
-            report=TaskReport(
-                details=report.details(),
-                lines=tuple(report.lines()),
-                warnings=tuple(report.warnings()),
-            ),
+            report=measures.report(),
         ),
     )
 

@@ -25,7 +25,7 @@ from bert_tf.tasks.classification.options import CLASSIFICATION
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.base.task import TaskResults
+    from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.classification.task import ClassificationTask
 
 

@@ -16,31 +16,54 @@ from bert_tf.config.sections.finetuning import (
     sequence_length_option,
 )
 from bert_tf.tasks.base.declaration import (
+    LABEL_NAMES,
     LabelErrorsDeclaration,
     PredictionField,
     ProbabilitiesField,
+    SoftLabelConfig,
     TaskDeclaration,
+    likely_labeled_texts,
 )
-from bert_tf.tasks.base.table_options import LABEL_NAMES, SoftLabelConfig, likely_labeled_texts
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import TableSketch
 
-SEQUENCE_LENGTH = 128
 NONE, BALANCED = "none", "balanced"
 UNCALIBRATED, TEMPERATURE = "none", "temperature"
-METRICS = ("accuracy", "macro_f1", "matthews_correlation")
+
+
+def parse_class_weights(text: str) -> dict[str, float]:
+    """Parses `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
+
+    Raises ValueError for anything else.
+    """
+    if text in (NONE, BALANCED):
+        return {}
+    weights: dict[str, float] = {}
+    for pair in next(csv.reader([text])):
+        label, is_pair, number = pair.strip().rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = math.nan
+        if not is_pair or not (0 < weight < math.inf):
+            raise ValueError(
+                f"expected none, balanced or label=weight,… with weights above 0, got {pair!r}"
+            )
+        if label in weights:
+            raise ValueError(f"label {label!r} has two weights; give it one")
+        weights[label] = weight
+    return weights
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(SoftLabelConfig):
     """Fine-tunes a classifier of texts, or of pairs of texts."""
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "matthews_correlation")
 
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
-    best_metric: str | None = best_metric_option(*METRICS)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
+    best_metric: str | None = best_metric_option(*metrics)
     class_weights: str = option(
         "label weights in the loss: none, balanced (higher for rare labels), or label=weight,… "
         "(1 for other labels)",
@@ -86,6 +109,16 @@ class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
             yield "teacher: may have learned the labels that are looked at; leave it out"
 
 
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    return likely_labeled_texts(
+        table,
+        "a label",
+        names=LABEL_NAMES,
+        fits=lambda each: each.is_label,
+        rank=lambda each: each.distinct,
+    )
+
+
 CLASSIFICATION = TaskDeclaration(
     name="classification",
     summary="one of several labels for a text or a pair of texts",
@@ -103,7 +136,7 @@ CLASSIFICATION = TaskDeclaration(
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     host="bert_tf.tasks.classification.metrics:ClassificationHost",
     page="bert_tf.tasks.classification.metrics:sections",
-    columns="bert_tf.tasks.classification.options:likely_columns",
+    columns=likely_columns,
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,
         example=(
@@ -113,37 +146,3 @@ CLASSIFICATION = TaskDeclaration(
         implementation="bert_tf.tasks.classification.label_errors:find_label_errors",
     ),
 )
-
-
-def likely_columns(table: TableSketch) -> dict[str, Any]:
-    return likely_labeled_texts(
-        table,
-        "a label",
-        names=LABEL_NAMES,
-        fits=lambda each: each.is_label,
-        rank=lambda each: each.distinct,
-    )
-
-
-def parse_class_weights(text: str) -> dict[str, float]:
-    """Parses `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
-
-    Raises ValueError for anything else.
-    """
-    if text in (NONE, BALANCED):
-        return {}
-    weights: dict[str, float] = {}
-    for pair in next(csv.reader([text])):
-        label, is_pair, number = pair.strip().rpartition("=")
-        try:
-            weight = float(number)
-        except ValueError:
-            weight = math.nan
-        if not is_pair or not (0 < weight < math.inf):
-            raise ValueError(
-                f"expected none, balanced or label=weight,… with weights above 0, got {pair!r}"
-            )
-        if label in weights:
-            raise ValueError(f"label {label!r} has two weights; give it one")
-        weights[label] = weight
-    return weights

@@ -25,13 +25,8 @@ from bert_tf.tasks.base.labels import (
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
-    TaskData,
-    TaskReport,
-    cross_entropy,
-    weighted_hits,
-)
+from bert_tf.tasks.base.prediction_rows import TaskReport
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.classification.metrics import (
     CalibrationReport,
     LabelReport,
@@ -54,27 +49,19 @@ _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the co
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationTask(LabelTask):
-    """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
-
-    Attributes:
-        class_weights: the option.
-        label_weights: weight of each label in the loss; () for 1 each.
-        label_smoothing: fraction of a target to spread over all labels.
-        calibration: whether to fit a temperature on the evaluation rows.
-        temperature: divisor of logits.
-    """
+    """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B)."""
 
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
     title: ClassVar[str] = "Text classifier"
     google_script: ClassVar[str | None] = "run_classifier.py"
     metric_types: ClassVar[Mapping[str, str]] = {"macro_f1": "f1"}
 
-    class_weights: str = NONE
-    label_weights: tuple[float, ...] = ()
+    class_weights: str = NONE  # the option
+    label_weights: tuple[float, ...] = ()  # weight of each label in the loss; () for 1 each
     weight_column: str | None = None
-    label_smoothing: float = 0.0
-    calibration: str = UNCALIBRATED
-    temperature: float = 1.0
+    label_smoothing: float = 0.0  # fraction of a target to spread over all labels
+    calibration: str = UNCALIBRATED  # whether to fit a temperature on the evaluation rows
+    temperature: float = 1.0  # divisor of logits
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -268,11 +255,8 @@ def class_weights(
     """Returns the weight of each label; () if all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
-    weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1.
-
-    Raises:
-        InputError: `balanced`, and the rows of a label weigh 0 in all.
-        UsageError: a label is named that no row has.
+    weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1, and
+    InputError is raised if the rows of one weigh 0. UsageError: a label is named that no row has.
     """
     if asked == NONE:
         return ()

@@ -74,10 +74,7 @@ class FillMaskHost(HostTask):
         }
 
     def predict(
-        self,
-        rows: HostRows,
-        columns: Mapping[str, Sequence[Any]],
-        reduced: dict[str, np.ndarray],
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
         parts, owners, vocab = rows.details
         tokens = reduced["tokens"].tolist()

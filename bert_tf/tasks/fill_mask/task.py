@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
@@ -26,12 +25,17 @@ _HEAD = "cls.predictions.transform.dense.weight"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskColumns:
+    text: str = "text"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskTask(PretrainedTask):
-    """Fills masks in (Devlin et al. 2019, section 3.1, task 1)."""
+    """Fills masks (Devlin et al. 2019, section 3.1, task 1)."""
 
     declaration: ClassVar[PretrainedTaskDeclaration] = FILL_MASK
 
-    text_column: str
+    columns: MaskColumns
     max_seq_length: int
     top_k: int
 
@@ -49,26 +53,10 @@ class FillMaskTask(PretrainedTask):
                 f"{directory.config.vocab_size} entries; use at most that"
             )
         return cls(
-            text_column="text",
+            columns=MaskColumns(),
             max_seq_length=directory.config.max_position_embeddings,
             top_k=config.top_k,
         )
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        return cls(
-            text_column=settings["columns"]["text"],
-            max_seq_length=settings["max_seq_length"],
-            top_k=settings["top_k"],
-        )
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "task": self.declaration.name,
-            "columns": {"text": self.text_column},
-            "max_seq_length": self.max_seq_length,
-            "top_k": self.top_k,
-        }
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertMaskedLM:
         return BertMaskedLM(config, dtype=policy, name="fill_mask")
@@ -83,7 +71,7 @@ class FillMaskTask(PretrainedTask):
         return TaskCard(
             title="Masked language model",
             facts=(
-                f"reads the column `{self.text_column}`, in which `{MASK}` is what to predict",
+                f"reads the column `{self.columns.text}`, in which `{MASK}` is what to predict",
                 f"the {self.top_k} likeliest tokens for each mask, with probabilities over the "
                 "whole vocabulary; `##` begins a token that continues a word",
                 f"of a text longer than {self.max_seq_length} tokens, those around each mask are "

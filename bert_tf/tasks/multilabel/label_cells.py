@@ -37,17 +37,12 @@ _SEPARATORS = (",", ";", "|", "/", "#")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelForm:
-    """The way a table writes the labels of its rows.
-
-    Attributes:
-        columns: of zeros and ones, one per label; () if `column` has the labels.
-        names: of labels that are numbers or positions of zeros and ones; () if they are texts.
-    """
+    """The way a table writes the labels of its rows."""
 
     column: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # of zeros and ones, one per label; () if `column` has the labels
     separator: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of labels that are numbers or positions of zeros and ones; else ()
 
     def listed(self, table: Table) -> Table:
         """The table with a JSON list of labels in each cell of `column`, each label once.
@@ -119,7 +114,9 @@ class LabelForm:
                 faults[index] = _WIDTH, shortened(cells[index])
             elif width:
                 labels = [
-                    name for name, item in zip(self.names, listed, strict=False) if _is_one(item)
+                    name
+                    for name, item in zip(self.names, listed, strict=False)
+                    if _TRUTHS[item.lower()]
                 ]
             else:
                 labels = list(dict.fromkeys(listed))
@@ -232,10 +229,6 @@ def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
     has_repeated = any(len(set(listed)) < len(listed) for listed in filled)
     width = max(widths, key=widths.__getitem__, default=0)
     return width if width > 1 and (len(widths) == 1 or has_repeated) else 0
-
-
-def _is_one(item: str) -> bool:
-    return _TRUTHS[item.lower()]
 
 
 def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> tuple[str, str] | None:

@@ -24,7 +24,7 @@ from bert_tf.tasks.multilabel.options import MULTILABEL
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.base.task import TaskResults
+    from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.multilabel.task import MultiLabelTask
 
 

@@ -13,32 +13,35 @@ from bert_tf.config.sections.finetuning import (
     repeated_names,
     sequence_length_option,
 )
-from bert_tf.tasks.base.declaration import PredictionField, ProbabilitiesField, TaskDeclaration
-from bert_tf.tasks.base.table_options import SoftLabelConfig, likely_labeled_texts, likely_texts
+from bert_tf.tasks.base.declaration import (
+    PredictionField,
+    ProbabilitiesField,
+    SoftLabelConfig,
+    TaskDeclaration,
+    likely_labeled_texts,
+    likely_texts,
+)
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import TableSketch
 
-SEQUENCE_LENGTH = 128
 SEPARATOR = "|"
 GLOBAL, PER_LABEL, FIXED = "global", "per-label", "0.5"
-METRICS = (
-    "micro_f1",
-    "macro_f1",
-    "samples_f1",
-    "subset_accuracy",
-    "mean_average_precision",
-    "roc_auc",
-    "label_ranking_average_precision",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelConfig(SoftLabelConfig):
     """Fine-tunes a classifier that assigns any number of labels to a text or a pair of texts."""
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+    metrics: ClassVar[tuple[str, ...]] = (
+        "micro_f1",
+        "macro_f1",
+        "samples_f1",
+        "subset_accuracy",
+        "mean_average_precision",
+        "roc_auc",
+        "label_ranking_average_precision",
+    )
 
     label_column: tuple[str, ...] = option(  # type: ignore[assignment]
         "column of the labels: a list, or a string with separators; if repeated, one column of "
@@ -50,14 +53,14 @@ class MultiLabelConfig(SoftLabelConfig):
         (),
     )
     label_separator: str = option("separator of labels in a string", SEPARATOR)
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
     thresholds: str = option(
         "minimum probability of a predicted label: best F1 on the evaluation rows, for all "
         f"labels (global) or each (per-label); or {FIXED}",
         GLOBAL,
         choices=(GLOBAL, PER_LABEL, FIXED),
     )
-    best_metric: str | None = best_metric_option(*METRICS)
+    best_metric: str | None = best_metric_option(*metrics)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,27 +76,6 @@ class MultiLabelConfig(SoftLabelConfig):
             )
         for key, names in (("label_names", self.names), ("label_column", self.label_column)):
             yield from repeated_names(key, names)
-
-
-MULTILABEL = TaskDeclaration(
-    name="multilabel",
-    summary="any number of labels for a text or a pair of texts",
-    options=MultiLabelConfig,
-    example=(
-        "bert-pipeline finetune multilabel --train train.jsonl --eval dev.jsonl --init run "
-        "--output topics"
-    ),
-    inputs=("text", "text_pair"),
-    predictions=(
-        PredictionField("predicted_labels", "json"),
-        PredictionField("predicted_scores", "json"),
-    ),
-    probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
-    implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
-    host="bert_tf.tasks.multilabel.metrics:MultiLabelHost",
-    page="bert_tf.tasks.multilabel.metrics:sections",
-    columns="bert_tf.tasks.multilabel.options:likely_columns",
-)
 
 
 _NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
@@ -124,3 +106,24 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     if separator is not None:
         settings["label_separator"] = separator
     return settings
+
+
+MULTILABEL = TaskDeclaration(
+    name="multilabel",
+    summary="any number of labels for a text or a pair of texts",
+    options=MultiLabelConfig,
+    example=(
+        "bert-pipeline finetune multilabel --train train.jsonl --eval dev.jsonl --init run "
+        "--output topics"
+    ),
+    inputs=("text", "text_pair"),
+    predictions=(
+        PredictionField("predicted_labels", "json"),
+        PredictionField("predicted_scores", "json"),
+    ),
+    probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
+    implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
+    host="bert_tf.tasks.multilabel.metrics:MultiLabelHost",
+    page="bert_tf.tasks.multilabel.metrics:sections",
+    columns=likely_columns,
+)

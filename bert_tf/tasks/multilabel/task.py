@@ -17,7 +17,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import BertClassifier, ProblemType
-from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.declaration import TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set
 from bert_tf.tasks.base.label_task import LabelTask, softened_binary_divergence
 from bert_tf.tasks.base.labels import (
@@ -26,9 +26,8 @@ from bert_tf.tasks.base.labels import (
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.base.prediction_rows import json_values
-from bert_tf.tasks.base.table_options import TableTaskConfig
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.base.prediction_rows import TaskReport, json_values
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
     is_one_column_of_many,
@@ -44,13 +43,7 @@ from bert_tf.tasks.multilabel.metrics import (
     sigmoid,
     thresholds_by_label,
 )
-from bert_tf.tasks.multilabel.options import (
-    FIXED,
-    GLOBAL,
-    MULTILABEL,
-    SEPARATOR,
-    MultiLabelConfig,
-)
+from bert_tf.tasks.multilabel.options import FIXED, GLOBAL, MULTILABEL, SEPARATOR, MultiLabelConfig
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
@@ -60,16 +53,7 @@ _LEAST_FREQUENCY = 1e-4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelTask(LabelTask):
-    """A probability for each label, and the labels above a threshold.
-
-    Attributes:
-        label_frequencies: fraction of the training rows that have each label; () if unknown.
-        label_columns: of zeros and ones, named as labels; () if `label_column` has the labels.
-        label_names: of labels that files have as numbers; () if they are texts.
-        thresholds: how to choose `decision_thresholds`: `global`, `per-label` or `0.5`.
-        decision_thresholds: least probability of a label of the row: one for all labels, or one
-            each; () for 0.5.
-    """
+    """A probability for each label, and the labels above a threshold."""
 
     declaration: ClassVar[TaskDeclaration] = MULTILABEL
     title: ClassVar[str] = "Multi-label text classifier"
@@ -86,11 +70,11 @@ class MultiLabelTask(LabelTask):
     has_label_lists: ClassVar[bool] = True
 
     label_separator: str
-    thresholds: str
-    label_frequencies: tuple[float, ...] = ()
-    decision_thresholds: tuple[float, ...] = ()
-    label_columns: tuple[str, ...] = kept_if_set(())
-    label_names: tuple[str, ...] = kept_if_set(())
+    thresholds: str  # how to choose `decision_thresholds`: `global`, `per-label` or `0.5`
+    label_frequencies: tuple[float, ...] = ()  # fractions of the training rows; () if unknown
+    decision_thresholds: tuple[float, ...] = ()  # one for all labels, or one each; () for 0.5
+    label_columns: tuple[str, ...] = kept_if_set(())  # of zeros and ones, named as labels
+    label_names: tuple[str, ...] = kept_if_set(())  # of labels that files have as numbers
 
     @classmethod
     def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
@@ -134,8 +118,8 @@ class MultiLabelTask(LabelTask):
             held = f"no label but {labels[0]!r}" if labels else "no label"
             raise InputError(
                 f"{table.source}: column {self.label_column!r} holds {held}; at least two labels "
-                f"are needed; in a text they are separated by {self.label_separator!r}, or by what "
-                "--label-separator gives"
+                f"are needed; in a text {self.label_separator!r} separates them "
+                "(--label-separator)"
             )
         if is_one_column_of_many(sets):
             raise UsageError(
@@ -159,14 +143,14 @@ class MultiLabelTask(LabelTask):
             separator, rows, example = found
             console.warn(
                 f"{source}: {rows:,} of {quantity(labeled, 'row')} with labels have one such as "
-                f"{example!r}; if {separator!r} is between labels, give --label-separator "
+                f"{example!r}; if {separator!r} separates labels, give --label-separator "
                 f"'{separator}' (now {self.label_separator!r})"
             )
         elif all(len(one) <= 1 for one in sets):
             console.warn(
                 f"{source}: every row has exactly one label"
                 f"{'' if labeled == len(sets) else ', or none'}; if cells hold several, name "
-                f"what separates them by --label-separator (now {self.label_separator!r})"
+                f"their separator by --label-separator (now {self.label_separator!r})"
             )
 
     def trained_on(self, source: Table) -> Self:
@@ -244,12 +228,7 @@ class MultiLabelTask(LabelTask):
         }
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        measures = self._measures(*self._gold_and_predicted(table, predicted))
-        return TaskReport(
-            details=measures.details(),
-            lines=tuple(measures.lines()),
-            warnings=tuple(measures.warnings()),
-        )
+        return self._measures(*self._gold_and_predicted(table, predicted)).report()
 
     def card_facts(self) -> Iterator[str]:
         yield labels_on_card(self.labels)

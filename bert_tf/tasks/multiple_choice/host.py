@@ -27,7 +27,12 @@ class MultipleChoiceHost(HostTask):
         """The details are the row and number of each choice, int64."""
         choices = columns["choices"]
         places = np.array(
-            [(row, number) for row, texts in enumerate(choices) for number in _there(texts)],
+            [
+                (row, place)
+                for row, texts in enumerate(choices)
+                for place, text in enumerate(texts)
+                if text
+            ],
             np.int64,
         ).reshape(-1, 2)
         second = [choices[row][number] for row, number in places.tolist()]
@@ -43,10 +48,7 @@ class MultipleChoiceHost(HostTask):
         return HostRows(sequences=sequences, details=places)
 
     def predict(
-        self,
-        rows: HostRows,
-        columns: Mapping[str, Sequence[Any]],
-        reduced: dict[str, np.ndarray],
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
         choices = columns["choices"]
         row, number = rows.details.T
@@ -84,7 +86,3 @@ def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> 
         "predicted_score": probabilities.max(axis=1),
         "probabilities": probabilities,
     }
-
-
-def _there(texts: Sequence[str]) -> list[int]:
-    return [number for number, text in enumerate(texts) if text]

@@ -14,22 +14,20 @@ from bert_tf.config.sections.finetuning import (
     sequence_length_option,
 )
 from bert_tf.tasks.base.declaration import (
+    LABEL_NAMES,
     Fault,
     PredictionField,
     ProbabilitiesField,
     TaskDeclaration,
+    by_length,
+    faults_of_length,
+    holds_text,
 )
-from bert_tf.tasks.base.table_options import LABEL_NAMES, by_length
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+    from bert_tf.data.tables.sketches import TableSketch
 
-SEQUENCE_LENGTH = 128
-METRICS = ("accuracy", "mean_reciprocal_rank")
 MOST_CHOICES = 1000
-_LEAST_LENGTH = 5  # [CLS] a [SEP] b [SEP]
-
-
 _CONTEXT = ("context", "passage", "article", "premise", "sent1", "question")
 _QUESTION = ("question", "sent2")
 _CHOICES = ("choices", "options", "endings", "answers")
@@ -42,8 +40,7 @@ class MultipleChoiceConfig(FinetuneConfig):
 
     always_needed: ClassVar[tuple[str, ...]] = ("context_column", "label_column")
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "mean_reciprocal_rank")
 
     context_column: str = option("column of the context", "context")
     question_column: str | None = optional(
@@ -59,16 +56,12 @@ class MultipleChoiceConfig(FinetuneConfig):
         "auto",
         choices=("auto", "number", "text"),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
-    best_metric: str | None = best_metric_option(*METRICS)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
+    best_metric: str | None = best_metric_option(*metrics)
 
     def faults(self) -> Iterator[str]:
         yield from super().faults()
-        if self.sequence_length < _LEAST_LENGTH:
-            yield (
-                f"max_seq_length: {self.max_seq_length} leaves no token of a context and a choice "
-                f"beside [CLS] and [SEP]; use at least {_LEAST_LENGTH}"
-            )
+        yield from faults_of_length(self, 5, "a context and a choice")
 
 
 def choices_fault(values: Mapping[str, Any]) -> Fault | None:
@@ -90,30 +83,6 @@ def trial_choices(name: str, text: str) -> Any:
     return ["yes", f"no {text}", "maybe so", text or "never"][: 2 + len(text) % 3]
 
 
-MULTIPLE_CHOICE = TaskDeclaration(
-    name="multiple-choice",
-    summary="the correct one of several texts for a context",
-    options=MultipleChoiceConfig,
-    example=(
-        "bert-pipeline finetune multiple-choice --train questions.jsonl --eval dev.jsonl "
-        "--init bert --output chooser"
-    ),
-    inputs=("context", "question", "choices"),
-    predictions=(
-        PredictionField("predicted_choice", "place"),
-        PredictionField("predicted_text", "text"),
-        PredictionField("predicted_score", "probability"),
-    ),
-    probabilities=ProbabilitiesField(output="probabilities", noun="choice", list_input="choices"),
-    implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
-    host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
-    page="bert_tf.tasks.multiple_choice.task:sections",
-    columns="bert_tf.tasks.multiple_choice.options:likely_columns",
-    row_fault=choices_fault,
-    trial_value=trial_choices,
-)
-
-
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     choices = _choices(table)
     label = table.column(
@@ -126,10 +95,15 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     )
     taken = (*choices, label)
     context = table.column(
-        "context_column", "the context", names=_CONTEXT, fits=_is_text, rank=by_length, taken=taken
+        "context_column",
+        "the context",
+        names=_CONTEXT,
+        fits=holds_text,
+        rank=by_length,
+        taken=taken,
     )
     question = table.find(
-        "question_column", names=_QUESTION, fits=_is_text, rank=None, taken=(*taken, context)
+        "question_column", names=_QUESTION, fits=holds_text, rank=None, taken=(*taken, context)
     )
     settings = {"context_column": context, "choices_column": list(choices), "label_column": label}
     return settings | ({"question_column": question} if question else {})
@@ -152,5 +126,25 @@ def _choices(table: TableSketch) -> tuple[str, ...]:
     return (listed,)
 
 
-def _is_text(column: ColumnSketch) -> bool:
-    return column.kind == "text"
+MULTIPLE_CHOICE = TaskDeclaration(
+    name="multiple-choice",
+    summary="the correct one of several texts for a context",
+    options=MultipleChoiceConfig,
+    example=(
+        "bert-pipeline finetune multiple-choice --train questions.jsonl --eval dev.jsonl "
+        "--init bert --output chooser"
+    ),
+    inputs=("context", "question", "choices"),
+    predictions=(
+        PredictionField("predicted_choice", "place"),
+        PredictionField("predicted_text", "text"),
+        PredictionField("predicted_score", "probability"),
+    ),
+    probabilities=ProbabilitiesField(output="probabilities", noun="choice", list_input="choices"),
+    implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
+    host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
+    page="bert_tf.tasks.multiple_choice.task:sections",
+    columns=likely_columns,
+    row_fault=choices_fault,
+    trial_value=trial_choices,
+)

@@ -32,24 +32,16 @@ class ChoiceColumns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceRows:
-    """The usable rows of a file.
-
-    Attributes:
-        questions: None if rows have no questions.
-        choices: texts of each row, at least two.
-        right: int64 [rows], number of the right choice, from 0.
-        lines: the line each row starts on, counted from 1.
-        label_form: whether labels of the file are a `number` or a `text`.
-    """
+    """The usable rows of a file."""
 
     source: str
     contexts: list[str]
-    questions: list[str] | None
-    choices: list[list[str]]
-    right: np.ndarray
-    lines: list[int]
+    questions: list[str] | None  # None if rows have no questions
+    choices: list[list[str]]  # texts of each row, at least two
+    right: np.ndarray  # int64 [rows], number of the right choice, from 0
+    lines: list[int]  # the line each row starts on, counted from 1
     rejects: list[Reject]
-    label_form: str
+    label_form: str  # whether labels of the file are a `number` or a `text`
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -93,15 +85,10 @@ def read_choices(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> ChoiceRows:
-    """Reads labeled rows.
+    """Reads labeled rows; the `label_form` `auto` means numbers if all labels are whole numbers.
 
-    Args:
-        label_form: `number`, `text`, or `auto`: numbers if all labels are whole numbers.
-        max_rows: read only the first rows, rejected ones included (0: all).
-
-    Raises:
-        InputError: no row can be used, or they take more than `dialect.max_table_megabytes`.
-        UsageError: the file is missing or lacks a column.
+    `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
+    too much memory, UsageError if the file is missing or lacks a column.
     """
     questions = () if columns.question is None else (columns.question,)
     is_list = len(columns.choices) == 1
@@ -115,8 +102,12 @@ def read_choices(
         console=console,
     )
     rejects: list[Reject] = []
+    rows: list[_Row] = []
+    budget = TableBudget(path, dialect.max_table_megabytes)
     with keeping_rejects(rejects):
-        rows = _collected(path, columns, blocks, rejects, dialect, console)
+        for row in _usable_rows(path, columns, blocks, rejects, console):
+            budget.add(1, (row.context, row.question, row.label, *row.choices))
+            rows.append(row)
     if label_form == "auto":
         is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
         label_form = "number" if is_number else "text"
@@ -145,45 +136,32 @@ def read_choices(
     )
 
 
-def _collected(
+def _usable_rows(
     path: str,
     columns: ChoiceColumns,
     blocks: Iterable[TableBlock],
     rejects: list[Reject],
-    dialect: TableDialect,
     console: Console | None,
-) -> list[_Row]:
-    budget = TableBudget(path, dialect.max_table_megabytes)
-    rows = []
+) -> Iterator[_Row]:
     for number, block in enumerate(blocks):
         if number == 0 and console is not None:
             _warn_of_unread_question(path, columns, block, console)
         rejects += block.rejects
-        for found in _rows_of_block(block, path, columns):
-            if isinstance(found, Reject):
-                rejects.append(found)
-                continue
-            budget.add(1, (found.context, found.question, found.label, *found.choices))
-            rows.append(found)
-    return rows
-
-
-def _rows_of_block(block: TableBlock, path: str, columns: ChoiceColumns) -> Iterator[_Row | Reject]:
-    count = len(block.rows)
-    questions = [""] * count if columns.question is None else block.texts(columns.question)
-    for line, context, question, choices, label in zip(
-        block.lines,
-        block.texts(columns.context),
-        questions,
-        block.text_lists(columns.choices),
-        block.texts(columns.label),
-        strict=True,
-    ):
-        fault = choices_fault({"choices": choices})
-        if fault is not None:
-            yield Reject(path, line, *fault)
-        else:
-            yield _Row(line, context, question, choices or [], label)
+        count = len(block.rows)
+        questions = [""] * count if columns.question is None else block.texts(columns.question)
+        for line, context, question, choices, label in zip(
+            block.lines,
+            block.texts(columns.context),
+            questions,
+            block.text_lists(columns.choices),
+            block.texts(columns.label),
+            strict=True,
+        ):
+            fault = choices_fault({"choices": choices})
+            if fault is not None:
+                rejects.append(Reject(path, line, *fault))
+            else:
+                yield _Row(line, context, question, choices or [], label)
 
 
 def _numbered(row: _Row) -> int | Fault:

@@ -24,7 +24,7 @@ from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
-from bert_tf.tasks.base.prediction_rows import labeled_rows
+from bert_tf.tasks.base.prediction_rows import TaskResults, labeled_rows
 from bert_tf.tasks.base.report_sections import (
     MatrixSection,
     Section,
@@ -33,14 +33,7 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
-    Task,
-    TaskData,
-    TaskResults,
-    cross_entropy,
-    weighted_hits,
-)
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.multiple_choice.host import choice_predictions
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
 from bert_tf.tasks.multiple_choice.rows import ChoiceColumns, ChoiceRows, read_choices
@@ -51,15 +44,12 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceTask(Task):
-    """Compares scores of the choices of a row, whose number may differ by row.
-
-    `label_form` is `number` or `text`, or `auto` until the training rows are read.
-    """
+    """Compares scores of the choices of a row, whose number may differ by row."""
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
 
     columns: ChoiceColumns
-    label_form: str
+    label_form: str  # `number` or `text`
     max_seq_length: int
 
     @classmethod
@@ -84,13 +74,9 @@ class MultipleChoiceTask(Task):
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         if architecture(directory) != BertMultipleChoice.huggingface_class:
             return None
-        longest = directory.config.max_position_embeddings
         columns = named_columns(ChoiceColumns, MultipleChoiceConfig)
-        return cls(
-            columns=columns,
-            label_form="number",
-            max_seq_length=min(MultipleChoiceConfig.default_sequence_length, longest),
-        )
+        more = {"columns": columns, "label_form": "number"}
+        return cls(**{**cls.default_options(directory), **more})
 
     def inputs(self) -> tuple[str, ...]:
         question = () if self.columns.question is None else ("question",)

@@ -9,38 +9,174 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bert_tf.data.rows.windows import Windows
-from bert_tf.data.text.host_wordpiece import HostTokenizer, TokenizedTexts
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.base.errors import UsageError
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.windows import (
+    Windows,
+    answer_tokens,
+    context_windows,
+    window_rows,
+    window_targets,
+)
+from bert_tf.data.tables.rejects import Reject, nothing_usable
+from bert_tf.data.text.host_wordpiece import CharacterTokenizer, HostTokenizer, TokenizedTexts
 from bert_tf.serving.signatures import NO_SPAN_ODDS, SENTENCE_END, AnswerLengths, AnswerRules
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
-from bert_tf.tasks.question_answering.windows import QuestionRows, encode_questions
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.question_answering.rows import Questions
+
+
+_LEAST_ROOM = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionRows:
+    """Questions over contexts, ready for a model."""
+
+    rows: EncodedRows  # one per window
+    windows: Windows
+    question_lengths: np.ndarray  # int64 [questions], tokens of each question
+    texts: Sequence[str]  # each context once
+    contexts: TokenizedTexts  # tokens of these, with their characters
+    context_index: np.ndarray  # int64 [questions], the context of each question
+
+    @property
+    def context_begins(self) -> np.ndarray:
+        """Where in its row each window's part of the context begins, int64 [windows]."""
+        return self.question_lengths[self.windows.question] + 2
+
+
+def encode_questions(
+    tokenizer: CharacterTokenizer,
+    questions: Sequence[str],
+    contexts: Sequence[str],
+    context_index: np.ndarray,
+    lengths: AnswerLengths,
+) -> QuestionRows:
+    """Tokenizes questions and contexts, each once, and cuts the contexts into windows."""
+    whole = tokenizer.tokenize_with_characters(questions)
+    asked = _first_tokens(whole, lengths.max_query_length)
+    read = tokenizer.tokenize_with_characters(contexts)
+    context_index = np.asarray(context_index, np.int64)
+    windows = context_windows(
+        read.lengths[context_index],
+        asked.lengths,
+        max_seq_length=lengths.max_seq_length,
+        doc_stride=lengths.doc_stride,
+    )
+    rows = window_rows(
+        windows,
+        asked,
+        read,
+        context_index,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+    )
+    lost_tokens = np.zeros(len(windows), np.int64)
+    first_windows = np.searchsorted(windows.question, np.arange(len(asked.lengths)))
+    lost_tokens[first_windows] = whole.lengths - asked.lengths
+    return QuestionRows(
+        rows=dataclasses.replace(rows, lost_tokens=lost_tokens),
+        windows=windows,
+        question_lengths=asked.lengths,
+        texts=contexts,
+        contexts=read,
+        context_index=context_index,
+    )
+
+
+def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
+    """Rejects rows that leave less than eight tokens for the context beside a long question."""
+    least = max_query_length + 3 + _LEAST_ROOM
+    if max_seq_length < least:
+        raise UsageError(
+            f"max_seq_length {max_seq_length} leaves no room for a context beside a question of "
+            f"max_query_length {max_query_length}; use at least {least} or shorter questions"
+        )
+
+
+def _first_tokens(tokens: TokenizedTexts, most: int) -> TokenizedTexts:
+    lengths = np.minimum(tokens.lengths, most)
+    kept = flat_ranges(tokens.offsets[:-1], lengths)
+    return TokenizedTexts(
+        ids=tokens.ids[kept],
+        offsets=offsets_of(lengths),
+        first_characters=tokens.first_characters[kept],
+        last_characters=tokens.last_characters[kept],
+    )
+
+
+def question_targets(
+    source: Questions, encoded: QuestionRows
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the tokens of the first answer of each question.
+
+    Returns their start and end in each row, int32 [windows], [CLS] if a window does not hold them;
+    and bool [questions], whether the tokens, or their absence, are known; never in files without
+    positions.
+    """
+    firsts, lasts = answer_tokens(
+        encoded.contexts, encoded.context_index, *_answer_characters(source)
+    )
+    has_answer = np.array([bool(listed) for listed in source.answers])
+    is_located = ~has_answer | (firsts >= 0)
+    if has_answer.any() and not is_located[has_answer].any():
+        is_located[:] = False
+    starts, ends = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
+    return starts, ends, is_located
+
+
+def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
+    has_token = is_located | np.array([not listed for listed in source.answers])
+    blank = [
+        Reject(
+            source.source,
+            source.lines[index],
+            "answer holds nothing the tokenizer keeps",
+            f"question {source.ids[index]!r}: {source.answers[index][0].text!r}",
+        )
+        for index in np.flatnonzero(~has_token)
+    ]
+    kept = np.flatnonzero(has_token)
+    if not len(kept):
+        raise nothing_usable(source.source, [*source.rejects, *blank], noun="question")
+    return source.selected(kept, [*source.rejects, *blank])
+
+
+def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
+    """Position of the first answer of each question; 0 and 0 if there is none, or elsewhere."""
+    places = np.zeros((2, len(source)), np.int64)
+    for index, (listed, context) in enumerate(
+        zip(source.answers, source.context_index, strict=True)
+    ):
+        if listed:
+            text, start = listed[0]
+            if start >= 0 and source.contexts[context].startswith(text, start):
+                places[:, index] = start, start + len(text)
+    starts, ends = places
+    return starts, ends
+
 
 _SENTENCE_END = re.compile(SENTENCE_END)
-
-
 _PROBABILITY_DIGITS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanCandidates:
-    """Scored spans of contexts, the best first within a question.
+    """Scored spans of contexts, the best first within a question."""
 
-    Attributes:
-        question: int64 [n], ascending.
-        first, last: int64 [n], tokens of the context, both inclusive.
-        score: float32 [n], start logit plus end logit.
-    """
-
-    question: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    score: np.ndarray
+    question: np.ndarray  # int64 [n], ascending
+    first: np.ndarray  # int64 [n], token of the context
+    last: np.ndarray  # inclusive
+    score: np.ndarray  # float32 [n], start logit plus end logit
 
 
 def window_spans(
@@ -121,19 +257,12 @@ def choose_answers(
     context_index: np.ndarray,
     rules: AnswerRules,
 ) -> dict[str, Any]:
-    """Picks a span for each question, or none.
+    """Picks a span for each question, or none; the outputs are those of `QuestionAnswerer`.
 
     The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). There
     is no answer if the model may leave questions unanswered and the null odds exceed the threshold,
     or if a context has no span at all. The ranking is by score, except that the picked span is the
     first of the spans; no answer is part of it if it competes.
-
-    Returns:
-        Of each question, `predicted_answer`: an exact slice of its context, "" for no answer;
-        `predicted_start`, `predicted_end`: int32, its characters, -1 for no answer;
-        `predicted_score`: its probability among the candidates; `predicted_null_odds`: null score
-        minus best span's score, `NO_SPAN_ODDS` without a span; `predicted_nbest`: the ranked
-        candidates, each with `text`, `start`, `end` (None for no answer), `probability`.
     """
     number = len(null)
     question, score = candidates.question, candidates.score.astype(np.float64)
@@ -217,15 +346,11 @@ def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.n
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionAnsweringHost(HostTask):
+class QuestionAnsweringHost(HostTask, AnswerLengths):
     """See `QuestionAnsweringTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = QUESTION_ANSWERING
 
-    doc_stride: int
-    max_query_length: int
-    max_answer_length: int
-    n_best_size: int
     may_be_unanswerable: bool
     null_score_diff_threshold: float
     sentence_margin: float = 0.0
@@ -238,21 +363,11 @@ class QuestionAnsweringHost(HostTask):
             sentence_margin=self.sentence_margin,
         )
 
-    @property
-    def lengths(self) -> AnswerLengths:
-        return AnswerLengths(
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.doc_stride,
-            max_query_length=self.max_query_length,
-            max_answer_length=self.max_answer_length,
-            n_best_size=self.n_best_size,
-        )
-
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         numbers: dict[str, int] = {}  # a context of several questions is tokenized once
         index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
         questions = encode_questions(
-            tokenizer, columns["question"], list(numbers), np.array(index, np.int64), self.lengths
+            tokenizer, columns["question"], list(numbers), np.array(index, np.int64), self
         )
         return HostRows(sequences=questions.rows, details=questions)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import TaskResults, prediction_rows
 from bert_tf.tasks.base.report_sections import (
     Section,
     TableSection,
@@ -27,7 +27,6 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
 if TYPE_CHECKING:
@@ -105,20 +104,13 @@ def percentage(values: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanScores:
-    """The best span of each question, all [questions].
+    """The best span of each question, all [questions]."""
 
-    Attributes:
-        is_text: whether there is such a span.
-        exact_match, f1: float64, of that span, 0 to 1.
-        null_odds: float64, null score minus best span's score.
-        has_answer: by the gold answers.
-    """
-
-    is_text: np.ndarray
-    exact_match: np.ndarray
-    f1: np.ndarray
-    null_odds: np.ndarray
-    has_answer: np.ndarray
+    is_text: np.ndarray  # whether there is such a span
+    exact_match: np.ndarray  # float64, of that span, 0 to 1
+    f1: np.ndarray  # the same
+    null_odds: np.ndarray  # float64, null score minus best span's score
+    has_answer: np.ndarray  # by the gold answers
 
     @classmethod
     def of(cls, predicted: Mapping[str, Any], golds: Sequence[Sequence[str]]) -> Self:

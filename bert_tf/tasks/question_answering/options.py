@@ -18,15 +18,10 @@ from bert_tf.config.sections.finetuning import (
     best_metric_option,
     sequence_length_option,
 )
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.base.table_options import by_length
+from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, by_length
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
-
-SEQUENCE_LENGTH = 384
-METRICS = ("f1", "exact_match")
-
 
 _QUESTION = ("question", "query")
 _CONTEXT = ("context", "passage", "paragraph", "document", "text")
@@ -40,8 +35,8 @@ class QuestionAnsweringConfig(FinetuneConfig):
 
     always_needed: ClassVar[tuple[str, ...]] = ("question_column", "context_column")
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
+    default_sequence_length: ClassVar[int] = 384
 
     train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet", reads="table")
     question_column: str = option("column of the question", "question")
@@ -50,7 +45,7 @@ class QuestionAnsweringConfig(FinetuneConfig):
     answer_start_column: str = option(
         "column of the character offset of the answer in the context", "answer_start"
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(384)
     doc_stride: PositiveInt = option(
         "stride in tokens between windows of a long context; at most the tokens of a window", 128
     )
@@ -70,31 +65,7 @@ class QuestionAnsweringConfig(FinetuneConfig):
         "is lower by at most this (0: never)",
         3.0,
     )
-    best_metric: str | None = best_metric_option(*METRICS)
-
-
-QUESTION_ANSWERING = TaskDeclaration(
-    name="qa",
-    summary="answers to questions, as spans of a context",
-    options=QuestionAnsweringConfig,
-    example=(
-        "bert-pipeline finetune qa --train train-v1.1.json --eval dev-v1.1.json --init minilm "
-        "--output qa"
-    ),
-    inputs=("question", "context"),
-    predictions=(
-        PredictionField("predicted_answer", "text"),
-        PredictionField("predicted_start", "place"),
-        PredictionField("predicted_end", "place"),
-        PredictionField("predicted_score", "probability"),
-        PredictionField("predicted_null_odds", "value", is_extra=True),
-        PredictionField("predicted_nbest", "json", is_extra=True),
-    ),
-    implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
-    host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
-    page="bert_tf.tasks.question_answering.metrics:sections",
-    columns="bert_tf.tasks.question_answering.options:likely_columns",
-)
+    best_metric: str | None = best_metric_option(*metrics)
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
@@ -122,7 +93,11 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     if any(each.name == answer and _holds_structs(each) for each in table.columns):
         return columns
     start = table.find(
-        "answer_start_column", names=_START, fits=_holds_values, rank=None, taken=(answer,)
+        "answer_start_column",
+        names=_START,
+        fits=lambda each: each.kind != "object",
+        rank=None,
+        taken=(answer,),
     )
     if start is None:
         raise table.missing("answer_start_column", "the answer's first character")
@@ -134,5 +109,25 @@ def _holds_structs(column: ColumnSketch) -> bool:
     return column.kind == "object" or column.example.strip("'\"").startswith("{")
 
 
-def _holds_values(column: ColumnSketch) -> bool:
-    return column.kind != "object"
+QUESTION_ANSWERING = TaskDeclaration(
+    name="qa",
+    summary="answers to questions, as spans of a context",
+    options=QuestionAnsweringConfig,
+    example=(
+        "bert-pipeline finetune qa --train train-v1.1.json --eval dev-v1.1.json --init minilm "
+        "--output qa"
+    ),
+    inputs=("question", "context"),
+    predictions=(
+        PredictionField("predicted_answer", "text"),
+        PredictionField("predicted_start", "place"),
+        PredictionField("predicted_end", "place"),
+        PredictionField("predicted_score", "probability"),
+        PredictionField("predicted_null_odds", "value", is_extra=True),
+        PredictionField("predicted_nbest", "json", is_extra=True),
+    ),
+    implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
+    host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
+    page="bert_tf.tasks.question_answering.metrics:sections",
+    columns=likely_columns,
+)

@@ -47,23 +47,15 @@ class QuestionColumns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Questions:
-    """Usable questions of a file.
-
-    Attributes:
-        ids: SQuAD's ids, or the lines of a table.
-        lines: the line each question begins on, counted from 1.
-        contexts: every context once.
-        context_index: int64 [questions], the context of each question.
-        answers: of each question, none for a question without an answer.
-    """
+    """Usable questions of a file."""
 
     source: str
-    ids: list[str]
-    lines: list[int]
+    ids: list[str]  # SQuAD's ids, or the lines of a table
+    lines: list[int]  # the line each question begins on, counted from 1
     questions: list[str]
-    contexts: list[str]
-    context_index: np.ndarray
-    answers: list[tuple[Answer, ...]]
+    contexts: list[str]  # every context once
+    context_index: np.ndarray  # int64 [questions], the context of each question
+    answers: list[tuple[Answer, ...]]  # of each question, none for a question without an answer
     rejects: list[Reject]
 
     @property
@@ -108,17 +100,10 @@ def read_questions(
     """Reads SQuAD JSON (a `.json` file with a `data` list) or a table.
 
     In a table a question without an answer has an empty answer; JSON lines may hold lists of
-    answers and of starts.
-
-    Args:
-        check_offsets: reject questions whose answer is not at the given position, as training
-            must; measuring needs only the text.
-        max_rows: read only the first questions, rejected ones included (0: all).
-
-    Raises:
-        InputError: the file is damaged, no question can be used, or they take more memory than
-            `dialect.max_table_megabytes`.
-        UsageError: the file is missing or lacks a column.
+    answers and of starts. `check_offsets` rejects questions whose answer is not at the given
+    position, as training must; measuring needs only the text. `max_rows` counts rejected questions
+    (0: all). Raises InputError if no question can be used or they take too much memory, UsageError
+    if the file is missing or lacks a column.
     """
     names_questions = is_squad_json(path)
     if names_questions:

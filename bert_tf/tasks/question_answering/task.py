@@ -20,32 +20,22 @@ from bert_tf.models.heads import BertQuestionAnswerer
 from bert_tf.serving.graphs.question_answering import QuestionAnswerer, span_logits
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
-from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
-    Task,
-    TaskData,
-    TaskResults,
-    cross_entropy,
-    weighted_hits,
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.question_answering.host import (
+    check_question_lengths,
+    encode_questions,
+    located_questions,
+    question_targets,
 )
-from bert_tf.tasks.question_answering.host import QuestionAnsweringHost
 from bert_tf.tasks.question_answering.metrics import (
     can_tune,
     how_tuned,
     question_results,
     tuned_threshold,
 )
-from bert_tf.tasks.question_answering.options import (
-    QUESTION_ANSWERING,
-    QuestionAnsweringConfig,
-)
+from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING, QuestionAnsweringConfig
 from bert_tf.tasks.question_answering.rows import QuestionColumns, Questions, read_questions
-from bert_tf.tasks.question_answering.windows import (
-    check_question_lengths,
-    encode_questions,
-    located_questions,
-    question_targets,
-)
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
@@ -55,13 +45,8 @@ from bert_tf.weights.model_directory import ModelDirectory
 class QuestionAnsweringTask(Task):
     """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
-    Attributes:
-        max_seq_length, doc_stride, max_query_length, max_answer_length: in tokens.
-        n_best_size: spans that compete for an answer.
-        null_score_diff_threshold, sentence_margin: see `AnswerRules`.
-        may_be_unanswerable: whether training questions have no answer; only then may the model
-            leave one unanswered.
-        tune_null_threshold: whether to take the best threshold on the evaluation rows.
+    Lengths are in tokens. Only a model whose training questions may have no answer leaves questions
+    unanswered; see `AnswerRules`.
     """
 
     declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
@@ -71,10 +56,10 @@ class QuestionAnsweringTask(Task):
     doc_stride: int
     max_query_length: int
     max_answer_length: int
-    n_best_size: int
+    n_best_size: int  # spans that compete for an answer
     null_score_diff_threshold: float
     may_be_unanswerable: bool
-    tune_null_threshold: bool = False
+    tune_null_threshold: bool = False  # whether to take the best threshold on the evaluation rows
     sentence_margin: float = 0.0
 
     @classmethod
@@ -91,39 +76,30 @@ class QuestionAnsweringTask(Task):
             max_rows=config.max_train_rows,
             console=console,
         )
-        task = cls(
-            columns=columns,
-            max_seq_length=config.sequence_length,
-            doc_stride=config.doc_stride,
-            max_query_length=config.max_query_length,
-            max_answer_length=config.max_answer_length,
-            n_best_size=config.n_best_size,
-            null_score_diff_threshold=config.null_score_diff_threshold or 0.0,
-            may_be_unanswerable=not all(questions.answers),
-            tune_null_threshold=config.null_score_diff_threshold is None,
-            sentence_margin=config.sentence_margin,
-        )
-        return task, questions
+        threshold = config.null_score_diff_threshold
+        more = {
+            "columns": columns,
+            "null_score_diff_threshold": threshold or 0.0,
+            "may_be_unanswerable": not all(questions.answers),
+            "tune_null_threshold": threshold is None,
+        }
+        return cls(**{**cls.options_of(config), **more}), questions
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """The task of another library's model, which always answers: weights do not say more."""
         if architecture(directory) != BertQuestionAnswerer.huggingface_class:
             return None
-        defaults = QuestionAnsweringConfig
-        longest = directory.config.max_position_embeddings
-        length = min(defaults.default_sequence_length, longest)
-        return cls(
-            columns=named_columns(QuestionColumns, defaults),
-            max_seq_length=length,
-            doc_stride=min(defaults.doc_stride, length // 4),
-            max_query_length=min(defaults.max_query_length, length // 4),
-            max_answer_length=defaults.max_answer_length,
-            n_best_size=defaults.n_best_size,
-            null_score_diff_threshold=0.0,
-            may_be_unanswerable=False,
-            sentence_margin=defaults.sentence_margin,
-        )
+        options = cls.default_options(directory)
+        most = options["max_seq_length"] // 4
+        more = {
+            "columns": named_columns(QuestionColumns, QuestionAnsweringConfig),
+            "doc_stride": min(options["doc_stride"], most),
+            "max_query_length": min(options["max_query_length"], most),
+            "null_score_diff_threshold": 0.0,
+            "may_be_unanswerable": False,
+        }
+        return cls(**{**options, **more})
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         given = given_columns(config, ("question", "context", "answer"))
@@ -159,11 +135,7 @@ class QuestionAnsweringTask(Task):
         loss. Without any position of an answer, it leaves out all.
         """
         encoded = encode_questions(
-            tokenizer,
-            source.questions,
-            source.contexts,
-            source.context_index,
-            self.host().lengths,
+            tokenizer, source.questions, source.contexts, source.context_index, self.host()
         )
         starts, ends, is_located = question_targets(source, encoded)
         if training and not is_located.all():
@@ -180,10 +152,7 @@ class QuestionAnsweringTask(Task):
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> QuestionAnswerer:
         host = self.host()
-        return QuestionAnswerer(model, tokenizer, host.lengths, host.rules)
-
-    def host(self) -> QuestionAnsweringHost:
-        return QuestionAnsweringHost.from_settings(self.settings())
+        return QuestionAnswerer(model, tokenizer, host, host.rules)
 
     def reference_outputs(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
@@ -241,19 +210,11 @@ class QuestionAnsweringTask(Task):
             metrics={"span_accuracy": weighted_hits(both, weights)},
         )
 
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        return self.host().reduce(data.host_rows, chosen, outputs)
-
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         if not (self.tune_null_threshold and can_tune(data.source)):
             return self
         threshold = tuned_threshold(data.source, self.predict(data, reduced))
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
-
-    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        return self.host().predict(data.host_rows, {}, reduced)
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None

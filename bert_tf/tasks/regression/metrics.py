@@ -26,7 +26,7 @@ from bert_tf.tasks.regression.options import REGRESSION
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.base.task import TaskResults
+    from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.regression.task import RegressionTask
 
 

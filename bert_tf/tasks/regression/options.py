@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.config.section import NonNegativeInt, option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.base.table_options import DistillationConfig, likely_labeled_texts
+from bert_tf.tasks.base.declaration import (
+    DistillationConfig,
+    PredictionField,
+    TaskDeclaration,
+    likely_labeled_texts,
+)
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import TableSketch
 
-SEQUENCE_LENGTH = 128
-METRICS = ("pearson", "spearman", "r2")
 STANDARD, NONE = "standard", "none"
 
 
@@ -22,18 +24,30 @@ STANDARD, NONE = "standard", "none"
 class RegressionConfig(DistillationConfig):
     """Fine-tunes a model that predicts a number for a text, or for a pair of texts."""
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+    metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "r2")
 
     label_column: str = option("column of the number", "label")
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
     target_scaling: str = option(
         "standard: train on targets with mean 0 and standard deviation 1 (predictions have the "
         "original scale); none: train on unscaled targets",
         STANDARD,
         choices=(STANDARD, NONE),
     )
-    best_metric: str | None = best_metric_option(*METRICS)
+    best_metric: str | None = best_metric_option(*metrics)
+
+
+NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    return likely_labeled_texts(
+        table,
+        "a number to predict",
+        names=NUMBER_NAMES,
+        fits=lambda each: each.is_quantity,
+        rank=lambda each: -each.distinct,
+    )
 
 
 REGRESSION = TaskDeclaration(
@@ -49,18 +63,5 @@ REGRESSION = TaskDeclaration(
     implementation="bert_tf.tasks.regression.task:RegressionTask",
     host="bert_tf.tasks.regression.metrics:RegressionHost",
     page="bert_tf.tasks.regression.metrics:sections",
-    columns="bert_tf.tasks.regression.options:likely_columns",
+    columns=likely_columns,
 )
-
-
-NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")
-
-
-def likely_columns(table: TableSketch) -> dict[str, Any]:
-    return likely_labeled_texts(
-        table,
-        "a number to predict",
-        names=NUMBER_NAMES,
-        fits=lambda each: each.is_quantity,
-        rank=lambda each: -each.distinct,
-    )

@@ -16,8 +16,8 @@ from bert_tf.models.heads import BertRegressor, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import reject_other_labels
-from bert_tf.tasks.base.table_task import TableTask
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Student
+from bert_tf.tasks.base.table_task import Student
+from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
     regression_metrics,
@@ -30,7 +30,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressionTask(TableTask, Student):
+class RegressionTask(Student):
     """A number per row, by mean squared error (STS-B of GLUE, Wang et al. 2019).
 
     The loss subtracts `target_mean` and divides by `target_scale`.

@@ -21,18 +21,18 @@ from bert_tf.data.rows.encoded_rows import (
     epoch_batches,
     padded_length,
 )
-from bert_tf.tasks.base.task import Task, TaskData, TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch
+
+_ACTION = "evaluating"
 
 
 class ForwardPass:
     """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
-    Args:
-        compute: from a batch of `TaskData.batch` to tensors.
-        rows: number of rows in the file.
-        batch_tokens: tokens per batch, padding included.
-        max_rows: rows of the biggest batch; None for no limit.
+    `compute` turns a batch of `TaskData.batch` into tensors; `rows` counts those of the file.
+    Batches have up to `batch_tokens`, padding included, and up to `max_rows`, if given.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ForwardPass:
         max_seq_length: int,
         pad_id: int,
         batch_tokens: int,
-        max_rows: int | None,
+        max_rows: int | None = None,
         console: Console,
         action: str,
     ):
@@ -61,17 +61,11 @@ class ForwardPass:
             multiple=LENGTH_MULTIPLE,
             max_rows=max_rows,
         )
-        example = self._batch(np.zeros(1, np.int64))
-        self._compute = tf.function(
-            compute,
-            autograph=False,
-            input_signature=[
-                {
-                    name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
-                    for name, values in example.items()
-                }
-            ],
-        )
+        signature = {
+            name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
+            for name, values in self._batch(np.zeros(1, np.int64)).items()
+        }
+        self._compute = tf.function(compute, autograph=False, input_signature=[signature])
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Yields the rows of a batch, int [n], and the result of `compute`."""
@@ -111,9 +105,6 @@ def forward_progress(action: str, done: int, total: int) -> Advance:
     return Advance(f"{action}: {done:,} of {quantity(total, 'row')}", done / max(total, 1))
 
 
-_ACTION = "evaluating"
-
-
 class Evaluator:
     """Measures a model on one data set; made once, called after every epoch.
 
@@ -128,7 +119,7 @@ class Evaluator:
         *,
         pad_id: int,
         batch_tokens: int,
-        max_rows: int | None,
+        max_rows: int | None = None,
         console: Console,
     ):
         self._task = task
@@ -225,12 +216,11 @@ class FinetuningInputs:
 
     def batches(self, first_step: int) -> tf.data.Dataset:
         """Yields endless batches from a step on: int32 [rows, length] and targets."""
-        example = self._batch(np.zeros(1, np.int64))
         signature = {
             name: tf.TensorSpec(
                 (self._rows, *(None for _ in values.shape[1:])), tf.as_dtype(values.dtype)
             )
-            for name, values in example.items()
+            for name, values in self._batch(np.zeros(1, np.int64)).items()
         }
         return tf.data.Dataset.from_generator(
             functools.partial(self._generate, first_step), output_signature=signature

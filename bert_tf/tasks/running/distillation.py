@@ -19,15 +19,12 @@ from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.task import FinetuningLoss, Student, TaskData, as_student
+from bert_tf.tasks.base.table_task import Student, as_student
+from bert_tf.tasks.base.task import FinetuningLoss, TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import ForwardPass, forward_progress
 from bert_tf.training.protocols import Batch, LossParts
-from bert_tf.weights.model_directory import (
-    ModelDirectory,
-    load_all_weights,
-    read_model_directory,
-)
+from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory
 
 TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
 _BATCH_TOKENS = 4096
@@ -35,18 +32,13 @@ _BATCH_TOKENS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class SoftLabels:
-    """Adds a teacher's logits to training rows; keeps them in `folder` for a run that resumes.
-
-    Attributes:
-        policy: Keras dtype policy that the teacher computes in.
-        writes: False for workers other than the chief.
-    """
+    """Adds a teacher's logits to training rows; keeps them in `folder` for a run that resumes."""
 
     teaching: Teaching
     folder: Path
     _: dataclasses.KW_ONLY
-    policy: str
-    writes: bool
+    policy: str  # Keras dtype policy that the teacher computes in
+    writes: bool  # False for workers other than the chief
     console: Console
 
     def added(
@@ -56,10 +48,7 @@ class SoftLabels:
         unlabeled: Table | None,
         tokenizer: WordPieceTokenizer,
     ) -> TaskData:
-        """Returns the rows of a student with logits, and rows without labels after them.
-
-        Raises UsageError if the teacher has another task, other labels or other inputs.
-        """
+        """Adds logits to the rows of a student, and rows without labels after them."""
         path = self.teaching.teacher
         directory = read_model_directory(path)
         teacher = _teacher_task(directory, task, path)
@@ -84,16 +73,44 @@ class SoftLabels:
         kept, note = self.folder / "logits.safetensors", self.folder / "logits.json"
         key = _key_of(directory.path, texts, self.policy)
         if finished_sha256(note, kept, made_from=key) is not None:
-            logits: np.ndarray = load_file(kept)["logits"]
-            return logits
-        logits = _computed_logits(
-            directory, teacher, texts, policy=self.policy, console=self.console
-        )
+            return load_file(kept)["logits"]
+        logits = self._computed(directory, teacher, texts)
         if self.writes:
             with replacing_file(kept) as aside:
                 save_file({"logits": logits}, aside)
             note_finished(note, kept, made_from=key)
         return logits
+
+    def _computed(
+        self, directory: ModelDirectory, teacher: Student, texts: dict[str, list[str]]
+    ) -> np.ndarray:
+        tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+        model = teacher.build_model(directory.config, policy=self.policy)
+        model.build_weights()
+        load_all_weights(model, directory)
+        rows = teacher.model_input(tokenizer, texts)
+        data = TaskData(
+            source=None,
+            rows=rows,
+            targets={},
+            weights=np.ones(len(rows), np.float32),
+            owners=rows.owners,
+            averages_outputs=True,
+        )
+        num_rows = len(next(iter(texts.values())))
+        forward = ForwardPass(
+            lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],
+            data,
+            rows=num_rows,
+            max_seq_length=teacher.max_seq_length,
+            pad_id=tokenizer.pad_id,
+            batch_tokens=_BATCH_TOKENS,
+            console=self.console,
+            action="teacher",
+        )
+        reduced = forward.in_row_order([{"logits": logits.numpy()} for _, logits in forward])
+        self.console.end_progress(forward_progress("teacher", num_rows, num_rows))
+        return data.averaged(reduced)[1]["logits"]
 
 
 class DistillationLoss(FinetuningLoss):
@@ -136,9 +153,8 @@ class DistillationLoss(FinetuningLoss):
 
 
 def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Student:
-    name = task.declaration.name
-    if declared_task(directory.task, path).name != name:
-        other = declared_task(directory.task, path).name
+    name, other = task.declaration.name, declared_task(directory.task, path).name
+    if other != name:
         raise UsageError(
             f"--teacher {path}: was fine-tuned for {other}; a teacher for {name} must be too"
         )
@@ -169,45 +185,6 @@ def _followed_by(
         weights=np.concatenate([train.weights, np.zeros(len(added), np.float32)]),
         owners=owners,
     )
-
-
-def _computed_logits(
-    directory: ModelDirectory,
-    teacher: Student,
-    texts: dict[str, list[str]],
-    *,
-    policy: str,
-    console: Console,
-) -> np.ndarray:
-    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
-    model = teacher.build_model(directory.config, policy=policy)
-    model.build_weights()
-    load_all_weights(model, directory)
-    rows = teacher.model_input(tokenizer, texts)
-    data = TaskData(
-        source=None,
-        rows=rows,
-        targets={},
-        weights=np.ones(len(rows), np.float32),
-        owners=rows.owners,
-        averages_outputs=True,
-    )
-    num_rows = len(next(iter(texts.values())))
-    forward = ForwardPass(
-        lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],
-        data,
-        rows=num_rows,
-        max_seq_length=teacher.max_seq_length,
-        pad_id=tokenizer.pad_id,
-        batch_tokens=_BATCH_TOKENS,
-        max_rows=None,
-        console=console,
-        action="teacher",
-    )
-    reduced = forward.in_row_order([{"logits": logits.numpy()} for _, logits in forward])
-    console.end_progress(forward_progress("teacher", num_rows, num_rows))
-    averaged: np.ndarray = data.averaged(reduced)[1]["logits"]
-    return averaged
 
 
 def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:

@@ -13,14 +13,8 @@ from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.task import (
-    LabeledRows,
-    RowsCheck,
-    Task,
-    TaskData,
-    TaskResults,
-    accept_any_rows,
-)
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import Evaluator, evaluation_progress
 from bert_tf.tasks.running.finetuning_rows import Truncation
@@ -50,19 +44,16 @@ def evaluate(
     task = task_from_settings(directory.task, config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
-    evaluator = _evaluator(directory, task, source, config.batch_tokens, console)
-    results = evaluator.run()
+    results = _evaluator(directory, task, source, config.batch_tokens, console).run()
     console.end_progress(evaluation_progress(len(source), len(source)))
     return task, source, results
 
 
-def predict_rows(
-    path: str, source: LabeledRows, console: Console, *, batch_tokens: int = _BATCH_TOKENS
-) -> dict[str, Any]:
+def predict_rows(path: str, source: LabeledRows, console: Console) -> dict[str, Any]:
     """Predicts labeled rows by the model of a run or model directory; raises as `evaluate`."""
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
-    predicted = _evaluator(directory, task, source, batch_tokens, console).predict()
+    predicted = _evaluator(directory, task, source, _BATCH_TOKENS, console).predict()
     console.end_progress(evaluation_progress(len(source), len(source)))
     return predicted
 
@@ -75,22 +66,16 @@ def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, Tas
     """
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
-    fitted, results = _float32_evaluator(
-        directory, task, data, _BATCH_TOKENS, console
-    ).fit_and_run()
-    rows = len(data.source)
-    console.end_progress(evaluation_progress(rows, rows))
+    evaluator = _float32_evaluator(directory, task, data, _BATCH_TOKENS, console)
+    fitted, results = evaluator.fit_and_run()
+    console.end_progress(evaluation_progress(len(data.source), len(data.source)))
     if fitted.settings() != directory.task:
         write_task(directory.path, fitted.settings())
     return fitted, results
 
 
 def _evaluator(
-    directory: ModelDirectory,
-    task: Task,
-    source: LabeledRows,
-    batch_tokens: int,
-    console: Console,
+    directory: ModelDirectory, task: Task, source: LabeledRows, batch_tokens: int, console: Console
 ) -> Evaluator:
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     data = task.encode(source, tokenizer, training=False)
@@ -110,7 +95,6 @@ def _float32_evaluator(
         data,
         pad_id=directory.vocab.index("[PAD]"),
         batch_tokens=batch_tokens,
-        max_rows=None,
         console=console,
     )
 
@@ -118,11 +102,8 @@ def _float32_evaluator(
 class EpochEvaluation:
     """Measures the evaluation rows after every epoch, and keeps the best model.
 
-    Args:
-        init: has the vocabulary, which is also written next to the checkpoints.
-        evaluator: None without evaluation rows; the last model is the best then.
-        writes: False for workers that are not the chief.
-        restore: puts back the parts that the model was built without.
+    Without an evaluator the last model is the best. `restore` puts back the parts that the model
+    was built without. Only the chief `writes`.
     """
 
     def __init__(
@@ -167,12 +148,9 @@ _PROBABILITY_DIGITS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DoubtedRow:
-    """A row whose label is likely wrong, by models that have not seen the row.
+    """A row whose label is likely wrong, by models that have not seen the row."""
 
-    `line` is where it starts in the file, counted from 1.
-    """
-
-    line: int
+    line: int  # where it starts in the file, counted from 1
     label: str
     label_probability: float
     suggested_label: str
@@ -182,19 +160,13 @@ class DoubtedRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """The result of a search for wrong labels.
-
-    Attributes:
-        doubted: the most doubtful row first.
-        unchecked: usable rows whose label no model could learn, since no other row has it.
-        results: of the checked rows, each by a model that has not seen it.
-    """
+    """The result of a search for wrong labels."""
 
     source: LabeledRows
     inputs: tuple[str, ...]
-    doubted: list[DoubtedRow]
-    unchecked: int
-    results: TaskResults
+    doubted: list[DoubtedRow]  # the most doubtful row first
+    unchecked: int  # usable rows whose label no model could learn, since no other row has it
+    results: TaskResults  # of the checked rows, each by a model that has not seen it
 
 
 def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:
@@ -204,13 +176,9 @@ def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*names, *inputs])
         for row in rows:
-            cells = [getattr(row, name) for name in names]
-            writer.writerow(
-                [
-                    *(
-                        round(cell, _PROBABILITY_DIGITS) if isinstance(cell, float) else cell
-                        for cell in cells
-                    ),
-                    *(row.texts[name] for name in inputs),
-                ]
-            )
+            cells = (getattr(row, name) for name in names)
+            shown = [
+                round(cell, _PROBABILITY_DIGITS) if isinstance(cell, float) else cell
+                for cell in cells
+            ]
+            writer.writerow([*shown, *(row.texts[name] for name in inputs)])

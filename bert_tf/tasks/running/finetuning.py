@@ -15,18 +15,11 @@ from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.tasks.base.task import (
-    FinetuningLoss,
-    RowsCheck,
-    Task,
-    TaskData,
-    TaskResults,
-    accept_any_rows,
-    as_student,
-)
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.table_task import as_student
+from bert_tf.tasks.base.task import FinetuningLoss, RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
@@ -44,11 +37,7 @@ from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
-from bert_tf.weights.model_directory import (
-    ModelDirectory,
-    load_weights,
-    read_model_directory,
-)
+from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_model_directory
 from bert_tf.weights.resizing import VocabularySubset
 
 EVALUATION_TOKENS = 4096
@@ -57,25 +46,19 @@ _LENGTH_MULTIPLE_OF_TENSOR_CORES = 8  # products in 16 bits are fastest in such 
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningResult:
+class FinetuningResult(FinetuningRows):
     """The outcome of a fine-tuning.
 
     Attributes:
-        held_out: whether the evaluation rows are from the training file.
         best: step and metrics of the model in `best/`; without evaluation only the last step.
-        unlabeled: rows without labels that it learned from a teacher.
         results: see `evaluation.measure_best`; None without evaluation rows, and in workers other
             than the chief.
     """
 
     task: Task
-    train: TaskData
-    evaluation: TaskData | None
-    held_out: bool
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
-    unlabeled: Table | None
     results: TaskResults | None
 
 
@@ -86,10 +69,8 @@ def finetune(
 
     An interrupted run resumes from its newest checkpoint. `check` may reject rows.
 
-    Raises:
-        InputError: the rows cannot be used, or training diverged.
-        UsageError: a file or column is missing; the rows are longer than the model allows.
-        StoppedEarly: a stop was asked for; a checkpoint has been saved.
+    Raises InputError if rows cannot be used or training diverged, UsageError if a file or column is
+    missing or rows are longer than the model allows, StoppedEarly on request, after a checkpoint.
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     arithmetic = settle_arithmetic(
@@ -108,6 +89,8 @@ def finetune(
         soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
         rows = dataclasses.replace(read, train=soft)
         loss = DistillationLoss(student, config.teaching)
+        # The distance to the teacher is part of the training loss.
+        read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
     subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
@@ -124,14 +107,9 @@ def finetune(
     )
     _warn_of_few_steps(config, inputs, len(rows.train.rows), console)
     keep_arithmetic(config, arithmetic)
+    evaluator = _evaluator(config, task, model, rows.evaluation, pad_id, console)
     evaluate = EpochEvaluation(
-        config,
-        model,
-        task,
-        init=init,
-        evaluator=_evaluator(config, task, model, rows.evaluation, pad_id, console),
-        writes=writes,
-        restore=subset.whole,
+        config, model, task, init=init, evaluator=evaluator, writes=writes, restore=subset.whole
     )
     training = TrainingLoop(
         model=model,
@@ -145,16 +123,21 @@ def finetune(
         console=console,
         evaluate=evaluate,
     ).run()
-    results = None
+    best, results = training.notes["best"], None
     if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read.evaluation, console)
-    if rows.train.chance_loss is None:  # a teacher's distance is part of the training loss
-        read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
-    return _result(config, task, read, training, results, steps_per_epoch=inputs.steps_per_epoch)
-
-
-def _layers(number: int) -> str:
-    return "the first layer" if number == 1 else f"the first {number} layers"
+        best = {"step": best["step"], **results.metrics}
+    best_model = BestModel.of_notes(
+        best, metric=config.selection_metric, steps_per_epoch=inputs.steps_per_epoch
+    )
+    return FinetuningResult(
+        **vars(read),
+        task=task,
+        training=training,
+        best=best,
+        best_model=best_model,
+        results=results,
+    )
 
 
 def build_model(
@@ -174,37 +157,12 @@ def build_model(
         fresh = load_weights(model, init)
     if config.freeze_layers:
         model.encoder.freeze(config.freeze_layers)
-        console.info(f"not trained: the embeddings and {_layers(config.freeze_layers)}")
+        number = config.freeze_layers
+        layers = "the first layer" if number == 1 else f"the first {number} layers"
+        console.info(f"not trained: the embeddings and {layers}")
     if fresh:
         console.info(f"new weights: {', '.join(fresh)}")
     return model
-
-
-def _result(
-    config: FinetuneConfig,
-    task: Task,
-    rows: FinetuningRows,
-    training: TrainingResult,
-    results: TaskResults | None,
-    *,
-    steps_per_epoch: int,
-) -> FinetuningResult:
-    best = training.notes["best"]
-    if results is not None:
-        best = {"step": best["step"], **results.metrics}
-    return FinetuningResult(
-        task=task,
-        train=rows.train,
-        evaluation=rows.evaluation,
-        held_out=rows.held_out,
-        training=training,
-        best=best,
-        best_model=BestModel.of_notes(
-            best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
-        ),
-        unlabeled=rows.unlabeled,
-        results=results,
-    )
 
 
 def make_inputs(

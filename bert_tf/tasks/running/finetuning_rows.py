@@ -18,7 +18,8 @@ from bert_tf.data.tables.rejects import Reject, reasons_first
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import MANY_CUT
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows, as_student
+from bert_tf.tasks.base.table_task import as_student
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows
 from bert_tf.tasks.registry import task_class
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import VocabularySubset
@@ -145,10 +146,9 @@ def _warn_of_leaks(
     leaked = sorted({number % len(evaluation) for number in seen})
     if leaked:
         console.warn(
-            f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} have the "
-            f"texts of a row of {train.source}, but for case and blanks, the first at line "
-            f"{evaluation.lines[leaked[0]]}: metrics are too good by what is memorized; remove "
-            "them from one of the files"
+            f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} repeat "
+            f"the texts of a row of {train.source}, up to case and spacing, the first at line "
+            f"{evaluation.lines[leaked[0]]}: metrics are too good; remove them from one file"
         )
 
 
@@ -172,7 +172,7 @@ def _held_out(
     )
     if config.is_series or config.best_metric or config.early_stop_evals:
         check([source])  # the reason may be that most rows are rejected
-        raise InputError(f"{few}; give --eval FILE, or leave out what evaluation is needed for")
+        raise InputError(f"{few}; give --eval FILE, or leave out the options that need evaluation")
     console.warn(f"{few}; the model is trained on all and not evaluated (give --eval FILE)")
     return None
 

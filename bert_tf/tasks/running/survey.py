@@ -15,12 +15,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.batches import FinetuningInputs
-from bert_tf.tasks.running.finetuning import (
-    batch_rows,
-    build_model,
-    built_optimizer,
-    make_inputs,
-)
+from bert_tf.tasks.running.finetuning import batch_rows, build_model, built_optimizer, make_inputs
 from bert_tf.tasks.running.finetuning_rows import Truncation, repeated_texts
 from bert_tf.training.arithmetic import Arithmetic, settle_arithmetic
 from bert_tf.training.distribution import distributed_iterator, make_strategy
@@ -34,48 +29,32 @@ _LEAST_STEPS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSurvey:
-    """The content of a file of labeled rows.
+    """The content of a file of labeled rows."""
 
-    Attributes:
-        rows: number of usable ones.
-        duplicates: rows whose texts occur in an earlier row.
-        conflicting: texts that have several labels.
-        details: lines of the task about its rows.
-        lengths: tokens of a sample's sequences, [CLS] and [SEP] included, int64 [sequences].
-        in_windows: whether a row may have several sequences.
-        cut: the loss by the model's longest sequence, in words; None without any.
-    """
-
-    rows: int
+    rows: int  # number of usable ones
     rejects: list[Reject]
-    duplicates: int
-    conflicting: int
-    details: tuple[str, ...]
-    lengths: np.ndarray
-    in_windows: bool
+    duplicates: int  # rows whose texts occur in an earlier row
+    conflicting: int  # texts that have several labels
+    details: tuple[str, ...]  # lines of the task about its rows
+    lengths: np.ndarray  # int64 [sequences], of a sample, [CLS] and [SEP] included
+    in_windows: bool  # whether a row may have several sequences
     sequences_per_row: float
-    cut: str | None
+    cut: str | None  # the loss by the model's longest sequence, in words; None without any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MeasuredSteps:
-    """Training steps as they run on this machine.
+    """Training steps as they run on this machine."""
 
-    Attributes:
-        seconds: of a step, the mean of the `count` timed ones.
-        start_seconds: to encode the rows, build the model and trace the first step.
-        tokens_per_second: padding not counted.
-    """
-
-    seconds: float
-    start_seconds: float
-    tokens_per_second: float
+    seconds: float  # of a step, the mean of the `count` timed ones
+    start_seconds: float  # to encode the rows, build the model and trace the first step
+    tokens_per_second: float  # padding not counted
     count: int
     precision: str
 
 
 class Surveyor:
-    """Looks at the training file of a config with the model that it starts from.
+    """Surveys the training file of a config with the model that it starts from.
 
     Make it before TensorFlow runs anything, since it settles how TensorFlow uses the cores. Keys of
     the config other than columns may be proposed later.
@@ -95,10 +74,7 @@ class Surveyor:
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 
     def look(self, config: FinetuneConfig) -> RowSurvey:
-        """Reads the file, and encodes a sample with the config's length.
-
-        Raises InputError or UsageError if it cannot be used.
-        """
+        """Reads the file, and encodes a sample with the config's length."""
         task, source, data = self._read(config)
         duplicates, conflicting = repeated_texts(task, source)
         truncation = Truncation.of(data)

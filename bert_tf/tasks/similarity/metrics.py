@@ -7,21 +7,108 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
 
-from bert_tf.data.tables.tables import Table
+from bert_tf.config.sections.finetuning import HEAD
+from bert_tf.data.rows.host_rows import pack_host_texts
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.serving.signatures import EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.base.labels import pearson, spearman
-from bert_tf.tasks.base.prediction_rows import labeled_rows, prediction_rows
+from bert_tf.tasks.base.prediction_rows import (
+    TaskReport,
+    TaskResults,
+    labeled_rows,
+    prediction_rows,
+)
 from bert_tf.tasks.base.report_sections import PlotSection, Section, spread_points
-from bert_tf.tasks.base.task import TaskReport, TaskResults
-from bert_tf.tasks.similarity.host import normalized, similarities_of
 from bert_tf.tasks.similarity.options import SIMILARITY
 
 if TYPE_CHECKING:
+    from bert_tf.data.tables.tables import Table
     from bert_tf.tasks.similarity.task import SimilarityTask
+
+
+_SMALLEST_NORM = 1e-12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityHost(HostTask):
+    """See `SimilarityModule` for the predictions, and `EmbeddingRecipe` for the fields."""
+
+    declaration: ClassVar[ServedTaskDeclaration] = SIMILARITY
+
+    pooling: str
+    normalize: bool
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        # The first texts of all rows, then the second ones.
+        texts = [text for name in self.input_names for text in columns[name]]
+        sequences = pack_host_texts(
+            tokenizer.tokenize(texts),
+            method=HEAD,
+            max_seq_length=self.max_seq_length,
+            tokenizer=tokenizer,
+        )
+        return HostRows(sequences=sequences)
+
+    def reduce(
+        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        states = outputs["sequence_output"]
+        vectors = pooled_tokens(states, rows.sequences.lengths[chosen], self.pooling)
+        if self.normalize:
+            vectors = normalized(vectors)
+        return {"vectors": vectors}
+
+    def predict(
+        self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
+    ) -> dict[str, Any]:
+        first, second = np.split(reduced["vectors"], 2)
+        lost_tokens = rows.sequences.lost_tokens
+        assert lost_tokens is not None
+        return {
+            **pair_predictions(first, second),
+            LOST_TOKENS: lost_tokens.reshape(2, -1).sum(axis=0).astype(np.int32),
+        }
+
+
+def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.ndarray:
+    """`pool_tokens` in NumPy, float32 [texts, length, hidden] to [texts, hidden]."""
+    if pooling == "cls":
+        return states[:, 0]
+    is_token = (np.arange(states.shape[1]) < lengths[:, None])[:, :, None]
+    if pooling == "max":
+        return states.max(axis=1, where=is_token, initial=-np.inf)
+    total: np.ndarray = states.sum(axis=1, where=is_token)
+    return total / lengths[:, None].astype(np.float32)
+
+
+def pair_predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Vectors [rows, hidden] and their cosines, as an exported model names them."""
+    return {
+        EMBEDDING: first,
+        PAIR_EMBEDDING: second,
+        "predicted_similarity": similarities_of(first, second),
+    }
+
+
+def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
+    return np.einsum(
+        "...h,...h->...",
+        normalized(first.astype(np.float64)),
+        normalized(second.astype(np.float64)),
+    )
+
+
+def normalized(vectors: np.ndarray) -> np.ndarray:
+    """Vectors [..., hidden] divided by their Euclidean norm, which is at least 1e-12."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(norms, _SMALLEST_NORM)
 
 
 _TOP = 10
@@ -32,21 +119,20 @@ _BLOCK_SCORES = 1 << 24  # similarities that are held at once
 class Retrieval:
     """How well anchors find their positives among all positives and negatives.
 
-    Attributes:
-        metrics: `mrr@10`, `recall@1`, `recall@10`, means over distinct anchors
-            (`InformationRetrievalEvaluator`).
-        ranks: int64 [rows], of each row's positive; texts as similar to the anchor rank before it.
-        losses: float64 [rows], cross-entropy of each row's positive among all texts that do not
-            match the anchor.
+    `metrics` are means over distinct anchors (`InformationRetrievalEvaluator`).
     """
 
-    metrics: dict[str, float]
-    ranks: np.ndarray
-    losses: np.ndarray
+    metrics: dict[str, float]  # `mrr@10`, `recall@1`, `recall@10`
+    ranks: np.ndarray  # int64 [rows], of each row's positive, after texts as similar to the anchor
+    losses: (
+        np.ndarray
+    )  # float64 [rows], cross-entropy of the positive among texts that do not match
 
 
 def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:
     """Compares every anchor with every distinct positive and negative; see `ranking_logits`."""
+    from scipy.special import logsumexp  # engines load this file for its predictions
+
     unit = normalized(embeddings)
     anchor_ids, firsts, anchor_of_row = np.unique(
         text_ids[:, 0], return_index=True, return_inverse=True
@@ -102,6 +188,8 @@ def score_metrics(scores: np.ndarray, similarities: np.ndarray) -> dict[str, flo
 
 def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> float:
     """The CoSENT loss of all rows as one batch, in n log n steps."""
+    from scipy.special import logsumexp
+
     order = np.argsort(scores, kind="stable")
     scores, terms = scores[order], scale * similarities[order].astype(np.float64)
     # Of each place, log of the sum of exp(-term) from there on.

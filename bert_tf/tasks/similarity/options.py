@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from bert_tf.config.section import Bounds, NonNegativeInt, option, optional
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.config.sections.scoring import normalize_option, pooling_option
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.base.table_options import by_length
+from bert_tf.tasks.base.declaration import (
+    PredictionField,
+    TaskDeclaration,
+    by_length,
+    faults_of_length,
+    holds_text,
+)
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+    from bert_tf.data.tables.sketches import TableSketch
 
-SEQUENCE_LENGTH = 128
 RANKING, TRIPLET, COSENT = "multiple-negatives-ranking", "triplet", "cosent"
 EUCLIDEAN, COSINE = "euclidean", "cosine"
 SCALE, TRIPLET_MARGIN = 20.0, 5.0
@@ -25,9 +29,6 @@ TRIPLET_METRICS = ("triplet_accuracy", *RETRIEVAL_METRICS)
 SCORE_METRICS = ("spearman", "pearson")
 _COLUMNS = {RANKING: ("anchor", "positive"), TRIPLET: ("anchor", "positive")}
 _SCORED_COLUMNS = ("text", "text_pair")
-_LEAST_LENGTH = 3  # [CLS] a [SEP]
-
-
 _FIRST = (
     *("anchor", "query", "question", "text", "sentence1", "premise", "question1", "text_a"),
     *("text1", "sentence_a", "#1 string"),
@@ -45,7 +46,6 @@ class SimilarityConfig(FinetuneConfig):
     """Fine-tunes a model whose embeddings of similar texts are close."""
 
     metrics: ClassVar[tuple[str, ...]] = (*SCORE_METRICS, *TRIPLET_METRICS)
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     loss: str = option(
         f"loss, named as in sentence-transformers: {RANKING} (rows of an anchor and a matching "
@@ -83,7 +83,7 @@ class SimilarityConfig(FinetuneConfig):
         f"distance between vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
         choices=(EUCLIDEAN, COSINE),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
     best_metric: str | None = optional(
         "metric on the evaluation rows that selects the epoch saved in best/: "
         f"{', '.join(SCORE_METRICS)} for scored pairs, {', '.join(RETRIEVAL_METRICS)} for others, "
@@ -127,11 +127,7 @@ class SimilarityConfig(FinetuneConfig):
             yield from self._faults_of_batches()
 
     def _faults_of_options(self) -> Iterator[str]:
-        if self.sequence_length < _LEAST_LENGTH:
-            yield (
-                f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
-                f"[SEP]; use at least {_LEAST_LENGTH}"
-            )
+        yield from faults_of_length(self, 3)
         if self.best_metric in self.metrics and self.best_metric not in self.own_metrics:
             yield (
                 f"best_metric: {self.best_metric} is not measured on such rows; choose one of "
@@ -170,28 +166,14 @@ class SimilarityConfig(FinetuneConfig):
             )
 
 
-SIMILARITY = TaskDeclaration(
-    name="similarity",
-    summary="embeddings of texts, and the similarity of two texts",
-    options=SimilarityConfig,
-    example=(
-        "bert-pipeline finetune similarity --train pairs.csv --eval dev.csv --init bert "
-        "--output encoder"
-    ),
-    inputs=("text", "text_pair"),
-    predictions=(PredictionField("predicted_similarity", "value"),),
-    implementation="bert_tf.tasks.similarity.task:SimilarityTask",
-    host="bert_tf.tasks.similarity.host:SimilarityHost",
-    page="bert_tf.tasks.similarity.metrics:sections",
-    columns="bert_tf.tasks.similarity.options:likely_columns",
-)
-
-
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     """Texts with a number are scored pairs, those with one called negative triplets."""
     loss = table.given.get("loss")
-    first = _text(table, "text_column", "the first text", _FIRST, ())
-    second = _text(table, "text_pair_column", "the second text", _SECOND, (first,))
+    is_text: dict[str, Any] = {"fits": holds_text, "rank": by_length}
+    first = table.column("text_column", "the first text", names=_FIRST, **is_text)
+    second = table.column(
+        "text_pair_column", "the second text", names=_SECOND, taken=(first,), **is_text
+    )
     score = None
     if loss in (None, COSENT):
         score = table.find(
@@ -207,7 +189,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     if score is not None:
         return {"loss": COSENT, **settings, "label_column": score}
     negative = table.find(
-        "negative_column", names=_NEGATIVE, fits=_is_any_text, rank=None, taken=(first, second)
+        "negative_column", names=_NEGATIVE, fits=holds_text, rank=None, taken=(first, second)
     )
     if negative is not None:
         settings["negative_column"] = [negative]
@@ -216,11 +198,18 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     return {"loss": loss or RANKING, **settings}
 
 
-def _text(
-    table: TableSketch, key: str, what: str, names: tuple[str, ...], taken: tuple[str, ...]
-) -> str:
-    return table.column(key, what, names=names, fits=_is_any_text, rank=by_length, taken=taken)
-
-
-def _is_any_text(column: ColumnSketch) -> bool:
-    return column.kind == "text"
+SIMILARITY = TaskDeclaration(
+    name="similarity",
+    summary="embeddings of texts, and the similarity of two texts",
+    options=SimilarityConfig,
+    example=(
+        "bert-pipeline finetune similarity --train pairs.csv --eval dev.csv --init bert "
+        "--output encoder"
+    ),
+    inputs=("text", "text_pair"),
+    predictions=(PredictionField("predicted_similarity", "value"),),
+    implementation="bert_tf.tasks.similarity.task:SimilarityTask",
+    host="bert_tf.tasks.similarity.metrics:SimilarityHost",
+    page="bert_tf.tasks.similarity.metrics:sections",
+    columns=likely_columns,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,22 +28,15 @@ from bert_tf.serving.graphs.similarity import SimilarityModule
 from bert_tf.serving.signatures import EMBEDDING, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import reject_other_labels
-from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
-    Task,
-    TaskData,
-    TaskResults,
-    cross_entropy,
-    weighted_hits,
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.similarity.losses import cosent_loss, cosines, ranking_logits, triplet_distances
+from bert_tf.tasks.similarity.metrics import (
+    matched_results,
+    pair_predictions,
+    scored_results,
+    similarities_of,
 )
-from bert_tf.tasks.similarity.host import pair_predictions, similarities_of
-from bert_tf.tasks.similarity.losses import (
-    cosent_loss,
-    cosines,
-    ranking_logits,
-    triplet_distances,
-)
-from bert_tf.tasks.similarity.metrics import matched_results, scored_results
 from bert_tf.tasks.similarity.options import (
     COSENT,
     EUCLIDEAN,
@@ -59,63 +52,12 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
 
 _JUDGMENTS = (
-    *(
-        "score",
-        "similarity",
-        "label",
-        "similarity_score",
-        "labels",
-        "gold_label",
-        "is_duplicate",
-        "duplicate",
-        "match",
-        "is_match",
-    ),
-    *("relevance", "quality", "paraphrase", "is_paraphrase", "target", "class", "y"),
+    *("score", "similarity", "label", "similarity_score", "labels", "gold_label"),
+    *("is_duplicate", "duplicate", "match", "is_match", "relevance", "quality", "paraphrase"),
+    *("is_paraphrase", "target", "class", "y"),
 )
 _BITS = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
 _FIRST_ROWS = 4096
-
-
-def encode_rows(
-    tokenizer: WordPieceTokenizer, columns: Sequence[Sequence[str]], *, max_seq_length: int
-) -> GroupedRows:
-    texts = [text for row in zip(*columns, strict=True) for text in row]
-    encoded = encode_texts(tokenizer, texts, None, max_seq_length=max_seq_length)
-    return GroupedRows.of(encoded, np.full(len(texts) // len(columns), len(columns), np.int64))
-
-
-def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """A number for each text, the same for equal ones: int32 [rows, columns]."""
-    numbers: dict[str, int] = {}
-    found = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
-    return np.array(found, np.int32).T.copy()
-
-
-def check_all_match(
-    path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
-) -> None:
-    """Raises UsageError if pairs are labeled 0 and 1, and the loss would take all as matches.
-
-    Warns of other unused columns that look like scores or labels.
-    """
-    rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
-    for block in itertools.islice(rows, 1):
-        for name in block.columns:
-            if name.lower() not in _JUDGMENTS or name in used:
-                continue
-            values = {value.lower() for value in block.texts(name)} - {""}
-            unused = f"{path}: column {name!r} is not used: loss {loss} takes every row as a match"
-            if len(values) > 1 and values <= _BITS:
-                raise UsageError(
-                    f"{unused}, those with 0 too; give --loss {COSENT} --label-column {name}, "
-                    "which learns from such numbers, or take out the column and the rows that do "
-                    "not match"
-                )
-            if len(values) > 1:
-                console.warn(f"{unused}; --loss {COSENT} learns from a column of numbers")
-
-
 _POOLED = {
     "mean": "the mean of all tokens, [CLS] and [SEP] included",
     "cls": "the vector of [CLS]",
@@ -124,22 +66,25 @@ _POOLED = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarityTask(Task):
-    """Sentence embeddings from pairs, triplets or scored pairs.
+class SimilarityColumns:
+    text: str  # the anchor, or the first of a scored pair
+    text_pair: str  # its positive, or the second
+    negative: tuple[str, ...]  # texts that do not match the anchor
+    label: str | None  # the score
 
-    Attributes:
-        text_columns: of the two texts of a row: anchor and positive, or a scored pair.
-        negative_columns: of texts that do not match the anchor.
-        label_column: of the scores.
-        pooling, normalize: see `EmbeddingRecipe`.
-    """
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text, self.text_pair, *self.negative)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityTask(Task):
+    """Sentence embeddings from pairs, triplets or scored pairs; see `EmbeddingRecipe`."""
 
     declaration: ClassVar[TaskDeclaration] = SIMILARITY
 
+    columns: SimilarityColumns
     loss: str
-    text_columns: tuple[str, str]
-    negative_columns: tuple[str, ...]
-    label_column: str | None
     scale: float
     triplet_margin: float
     triplet_distance: str
@@ -160,18 +105,21 @@ class SimilarityTask(Task):
                 f"{config.init}: its prompts and lower-casing of texts (sentence-transformers) are "
                 "not used in training, and the trained model has none"
             )
-        task = cls(
-            loss=config.loss,
-            text_columns=config.text_columns,
-            negative_columns=config.negative_columns,
-            label_column=(config.label_column or SCORE) if config.loss == COSENT else None,
-            scale=config.scale or SCALE,
-            triplet_margin=config.triplet_margin or TRIPLET_MARGIN,
-            triplet_distance=config.triplet_distance or EUCLIDEAN,
-            pooling=recipe.pooling,
-            normalize=recipe.normalize,
-            max_seq_length=length,
-        )
+        text, text_pair = config.text_columns
+        more = {
+            "columns": SimilarityColumns(
+                text=text,
+                text_pair=text_pair,
+                negative=config.negative_columns,
+                label=(config.label_column or SCORE) if config.loss == COSENT else None,
+            ),
+            "scale": config.scale or SCALE,
+            "triplet_margin": config.triplet_margin or TRIPLET_MARGIN,
+            "triplet_distance": config.triplet_distance or EUCLIDEAN,
+            "pooling": recipe.pooling,
+            "normalize": recipe.normalize,
+        }
+        task = cls(**{**cls.options_of(config), **more})
         table = task.read(
             config.train,
             console,
@@ -180,41 +128,16 @@ class SimilarityTask(Task):
         )
         return task, table
 
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        columns = settings["columns"]
-        names = {field.name for field in dataclasses.fields(cls)}
-        return cls(
-            text_columns=(columns["text"], columns["text_pair"]),
-            negative_columns=tuple(columns["negative"]),
-            label_column=columns["label"],
-            **{name: value for name, value in settings.items() if name in names},
-        )
-
-    def settings(self) -> dict[str, Any]:
-        values = dataclasses.asdict(self)
-        text, text_pair = values.pop("text_columns")
-        columns = {
-            "text": text,
-            "text_pair": text_pair,
-            "negative": list(values.pop("negative_columns")),
-            "label": values.pop("label_column"),
-        }
-        return {"task": self.declaration.name, "columns": columns, **values}
+    @property
+    def label_column(self) -> str | None:
+        return self.columns.label
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        negative = ("negative",) if self.negative_columns else ()
+        negative = ("negative",) if self.columns.negative else ()
         label = () if self.label_column is None else ("label",)
-        given = given_columns(
-            config, (*self.declaration.inputs, *negative, *label), lists=("negative",)
-        )
-        first, second = self.text_columns
-        return dataclasses.replace(
-            self,
-            text_columns=(given.get("text", first), given.get("text_pair", second)),
-            negative_columns=given.get("negative", self.negative_columns),
-            label_column=given.get("label", self.label_column),
-        )
+        names = (*self.declaration.inputs, *negative, *label)
+        given = given_columns(config, names, lists=("negative",))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
@@ -223,7 +146,7 @@ class SimilarityTask(Task):
 
         Raises UsageError if pairs are labeled and the loss takes all as matches.
         """
-        texts = (*self.text_columns, *self.negative_columns)
+        texts = self.columns.texts
         if self.label_column is None:
             check_all_match(path, self.loss, texts, dialect, console)
         table = read_table(
@@ -268,13 +191,16 @@ class SimilarityTask(Task):
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        columns = self._columns(source)
         if self.label_column is None:
-            targets = {"text_ids": text_ids(self._columns(source))}
+            targets = {"text_ids": text_ids(columns)}
         else:
             targets = {"score": self._scores(source).astype(np.float32)}
+        texts = [text for row in zip(*columns, strict=True) for text in row]
+        rows = encode_texts(tokenizer, texts, None, max_seq_length=self.max_seq_length)
         return TaskData(
             source=source,
-            rows=self._rows(tokenizer, self._columns(source)),
+            rows=GroupedRows.of(rows, np.full(len(source), len(columns), np.int64)),
             targets=targets,
             weights=np.ones(len(source), np.float32),
             compares_rows=self.loss != TRIPLET,
@@ -320,6 +246,11 @@ class SimilarityTask(Task):
             metrics={"accuracy": weighted_hits(hits, weights)},
         )
 
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        return outputs
+
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         vectors = reduced["embeddings"]
         others = vectors.shape[1] - 1
@@ -354,14 +285,15 @@ class SimilarityTask(Task):
         return model.encoder.encode_inputs(batch, training=False, dropout_key=None)
 
     def card(self) -> TaskCard:
-        first, second = self.text_columns
-        negatives = "".join(f", `{name}` (negative)" for name in self.negative_columns)
+        columns = self.columns
+        negatives = "".join(f", `{name}` (negative)" for name in columns.negative)
         names = ("anchor", "positive") if self.label_column is None else ("text", "text")
         score = "" if self.label_column is None else f" and `{self.label_column}` (score)"
         return TaskCard(
             title="Sentence embedding model",
             facts=(
-                f"trained on the columns `{first}` ({names[0]}), `{second}` ({names[1]})"
+                f"trained on the columns `{columns.text}` ({names[0]}), `{columns.text_pair}` "
+                f"({names[1]})"
                 f"{negatives}{score}",
                 f"loss: {self.loss} ({self._loss_settings()}), as sentence-transformers defines it",
                 f"vectors: {_POOLED[self.pooling]}"
@@ -385,23 +317,47 @@ class SimilarityTask(Task):
         return f"scale {self.scale:g}"
 
     def _triplet_loss(self, vectors: np.ndarray) -> float:
-        wide = vectors.astype(np.float64)
+        anchors, *others = vectors.astype(np.float64).transpose(1, 0, 2)
         if self.triplet_distance == EUCLIDEAN:
-            positive, negative = (
-                np.linalg.norm(wide[:, 0] - wide[:, other], axis=-1) for other in (1, 2)
-            )
+            positive, negative = (np.linalg.norm(anchors - each, axis=-1) for each in others[:2])
         else:
-            positive, negative = (
-                1 - similarities_of(wide[:, 0], wide[:, other]) for other in (1, 2)
-            )
+            positive, negative = (1 - similarities_of(anchors, each) for each in others[:2])
         return float(np.maximum(positive - negative + self.triplet_margin, 0).mean())
 
     def _columns(self, table: Table) -> list[list[str]]:
-        return [table.columns[name] for name in (*self.text_columns, *self.negative_columns)]
+        return [table.columns[name] for name in self.columns.texts]
 
     def _scores(self, table: Table) -> np.ndarray:
         assert self.label_column is not None
         return np.array([float(label) for label in table.columns[self.label_column]], np.float64)
 
-    def _rows(self, tokenizer: WordPieceTokenizer, columns: list[list[str]]) -> GroupedRows:
-        return encode_rows(tokenizer, columns, max_seq_length=self.max_seq_length)
+
+def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
+    """A number for each text, the same for equal ones: int32 [rows, columns]."""
+    numbers: dict[str, int] = {}
+    found = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
+    return np.array(found, np.int32).T.copy()
+
+
+def check_all_match(
+    path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
+) -> None:
+    """Raises UsageError if pairs are labeled 0 and 1, and the loss would take all as matches.
+
+    Warns of other unused columns that look like scores or labels.
+    """
+    rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
+    for block in itertools.islice(rows, 1):
+        for name in block.columns:
+            if name.lower() not in _JUDGMENTS or name in used:
+                continue
+            values = {value.lower() for value in block.texts(name)} - {""}
+            unused = f"{path}: column {name!r} is not used: loss {loss} takes every row as a match"
+            if len(values) > 1 and values <= _BITS:
+                raise UsageError(
+                    f"{unused}, also those with 0; give --loss {COSENT} --label-column {name}, "
+                    "which learns from such numbers, or remove the column and the rows that do "
+                    "not match"
+                )
+            if len(values) > 1:
+                console.warn(f"{unused}; --loss {COSENT} learns from a column of numbers")

@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.rows.windows import cut_windows
 from bert_tf.data.text.host_wordpiece import CharacterTokenizer, HostTokenizer, TokenizedTexts
 from bert_tf.data.text.vocab_file import CONTINUATION
@@ -33,16 +34,11 @@ NO_WORD = -1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextWords:
-    """The words of texts, end to end.
+    """The words of texts, end to end."""
 
-    Attributes:
-        offsets: int64 [texts + 1], where the words of a text begin and end.
-        starts, ends: int64 [words], characters of the text, the end exclusive.
-    """
-
-    offsets: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
+    offsets: np.ndarray  # int64 [texts + 1], where the words of a text begin and end
+    starts: np.ndarray  # int64 [words], characters of the text
+    ends: np.ndarray  # exclusive
 
     @property
     def owners(self) -> np.ndarray:
@@ -52,18 +48,13 @@ class TextWords:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordRows:
-    """Texts ready for a model.
+    """Texts ready for a model."""
 
-    Attributes:
-        rows: one per window, of `texts`, int64 [windows], ascending.
-        windows, positions: int64 [words], row of each word, and its first token there.
-    """
-
-    rows: EncodedRows
-    texts: np.ndarray
+    rows: EncodedRows  # one per window
+    texts: np.ndarray  # int64 [windows], the text of each, ascending
     words: TextWords
-    windows: np.ndarray
-    positions: np.ndarray
+    windows: np.ndarray  # int64 [words], the row of each word
+    positions: np.ndarray  # of its first token in the row
 
 
 def encode_words(
@@ -120,9 +111,7 @@ def _rows(
     tokenizer: CharacterTokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
     offsets = offsets_of(lengths + _SPECIALS)
-    ids = np.full(offsets[-1], tokenizer.sep_id, np.int32)
-    ids[offsets[:-1]] = tokenizer.cls_id
-    ids[flat_ranges(offsets[:-1] + 1, lengths)] = tokens.ids[flat_ranges(starts, lengths)]
+    ids = between_specials(tokens.ids[flat_ranges(starts, lengths)], offsets, tokenizer)
     return EncodedRows(ids=ids, offsets=offsets, second_starts=np.diff(offsets).astype(np.int32))
 
 
@@ -281,12 +270,8 @@ def prediction_columns(
     """Writes entities, tags and the mean probability of each text.
 
     `tags` and `probabilities` are those of each of BERT's `words`.
-
-    Returns:
-        `predicted_entities`: of each text a list of objects with `start` and `end` (characters),
-        `label`, `text` and `score`, the mean probability of the tags of its words.
-        `predicted_tags`: of each text a list of objects with `start`, `end` and `tag`.
-        `mean_score`: float32 [texts], the mean probability of its tags; 0 without words.
+    Entities have `start` and `end` (characters), `label`, `text` and `score`, the mean probability
+    of the tags of their words; tags have `start`, `end` and `tag`. Scores are 0 without words.
     """
     numbers: dict[str, int] = {}
     spans = entity_spans(code_tags(tags, scheme, numbers), words.offsets)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.tasks.base.labels import shown_label
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.labels import LabelMeasures, quotient
+from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults, prediction_rows
 from bert_tf.tasks.base.report_sections import (
     MOST_ROWS,
     Section,
@@ -22,7 +22,6 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.base.task import TaskReport, TaskResults
 from bert_tf.tasks.tagging.host import gold_tags, predicted_words, span_rows
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING
 from bert_tf.tasks.tagging.schemes import OUTSIDE, Spans, code_tags, entity_spans, strict_spans
@@ -30,10 +29,6 @@ from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 
 if TYPE_CHECKING:
     from bert_tf.tasks.tagging.task import TaggingTask
-
-
-_MEASURES = ("precision", "recall", "f1")
-_SHOWN_LABELS = 20
 
 
 class TaggingScores:
@@ -48,7 +43,7 @@ class TaggingScores:
         numbers: dict[str, int] = {}
         codes = code_tags(gold, scheme, numbers), code_tags(predicted, scheme, numbers)
         self._names = list(numbers)
-        self._right, self._predicted, self._gold = _counts(
+        self._counts = _counts(
             entity_spans(codes[0], offsets), entity_spans(codes[1], offsets), len(numbers)
         )
         self._strict_f1: float | None = None
@@ -58,7 +53,7 @@ class TaggingScores:
                 strict_spans(codes[1], offsets, scheme),
                 len(numbers),
             )
-            self._strict_f1 = float(_measures(*(counts.sum() for counts in strict))[2])
+            self._strict_f1 = _measures(*(counts.sum() for counts in strict))["f1"]
         hits = np.fromiter(map(str.__eq__, gold, predicted), bool, len(gold))
         self._accuracy = float(hits.mean()) if len(gold) else 0.0
 
@@ -67,42 +62,22 @@ class TaggingScores:
         `macro_f1`, the mean of the types' F1; `accuracy`, the fraction of words with the right
         tag; with a scheme `strict_f1`, of the entities that seqeval's strict mode finds.
         """
-        counts = (self._right, self._predicted, self._gold)
-        precision, recall, f1 = (float(value) for value in _measures(*(c.sum() for c in counts)))
-        f1_of_kinds = _measures(*counts)[2][self._predicted + self._gold > 0]
+        _, predicted, gold = self._counts
+        f1 = quotient(2 * self._counts[0], predicted + gold)[predicted + gold > 0]
         metrics = {
-            "f1": f1,
-            "precision": precision,
-            "recall": recall,
-            "macro_f1": float(f1_of_kinds.mean()) if len(f1_of_kinds) else 0.0,
+            **_measures(*(counts.sum() for counts in self._counts)),
+            "macro_f1": float(f1.mean()) if len(f1) else 0.0,
             "accuracy": self._accuracy,
         }
         return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
 
     def report(self) -> TaskReport:
-        measured = dict(
-            zip(_MEASURES, _measures(self._right, self._predicted, self._gold), strict=True)
-        )
-        tables: dict[str, dict[str, Any]] = {
-            name: {
-                **{measure: float(values[number]) for measure, values in measured.items()},
-                "support": int(self._gold[number]),
-            }
-            for name, number in sorted((name, number) for number, name in enumerate(self._names))
-        }
-        shown = tables if len(tables) <= _SHOWN_LABELS else {}
-        return TaskReport(details={"labels": tables}, lines=tuple(_table(shown)))
-
-
-def _table(labels: dict[str, dict[str, Any]]) -> Iterator[str]:
-    names = {label: shown_label(label) for label in labels}
-    width = max(map(len, ("label", *names.values())))
-    if labels:
-        head = "".join(f"  {name:>9}" for name in (*_MEASURES, "support"))
-        yield f"  {'label':{width}}{head}"
-    for label, name in names.items():
-        cells = "".join(f"  {labels[label][measure]:9.4f}" for measure in _MEASURES)
-        yield f"  {name:{width}}{cells}  {labels[label]['support']:>9,}"
+        order = np.array(sorted(range(len(self._names)), key=self._names.__getitem__), np.int64)
+        right, predicted, gold = (counts[order] for counts in self._counts)
+        names = [self._names[number] for number in order]
+        measures = LabelMeasures(right, predicted, gold, rows=0, labels=names, counted="support")
+        details = {"labels": measures.details()["labels"]}
+        return TaskReport(details=details, lines=tuple(measures.lines()))
 
 
 def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]:
@@ -121,11 +96,12 @@ def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]
     )
 
 
-def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> tuple[np.ndarray, ...]:
-    precision = right / np.maximum(predicted, 1)
-    recall = right / np.maximum(gold, 1)
-    f1 = 2 * right / np.maximum(predicted + gold, 1)
-    return precision, recall, f1
+def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+    return {
+        "f1": float(quotient(2 * right, predicted + gold)),
+        "precision": float(quotient(right, predicted)),
+        "recall": float(quotient(right, gold)),
+    }
 
 
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:

@@ -14,32 +14,31 @@ from bert_tf.config.sections.finetuning import (
     repeated_names,
     sequence_length_option,
 )
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, WordsDeclaration
+from bert_tf.tasks.base.declaration import (
+    PredictionField,
+    TaskDeclaration,
+    WordsDeclaration,
+    faults_of_length,
+)
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
-SEQUENCE_LENGTH = 128
-METRICS = ("f1", "macro_f1", "accuracy")
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = ("bio", "bilou", "iobes")
-_LEAST_SEQUENCE = 3  # a token beside [CLS] and [SEP]
-
-
 _TOKENS = ("tokens", "words", "token", "word")
 _TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "pos", "label")
 _TEXT = ("text", "sentence")
 ENTITIES = ("entities", "spans", "annotations", "ents")
-LISTED_ENTITIES = ("label", "labels")
+LISTED_ENTITIES = ("label", "labels")  # of doccano and Label Studio; elsewhere tags of words
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingConfig(FinetuneConfig):
     """Fine-tunes a model that tags words: named entities, parts of speech, …."""
 
-    metrics: ClassVar[tuple[str, ...]] = METRICS
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "macro_f1", "accuracy")
     headline_metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall")
-    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV", reads="table")
     text_column: str = option(
@@ -67,11 +66,11 @@ class TaggingConfig(FinetuneConfig):
         AUTO,
         choices=(AUTO, *SCHEMES, PLAIN),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(SEQUENCE_LENGTH)
+    max_seq_length: NonNegativeInt = sequence_length_option(128)
     window_stride: PositiveInt = option(
         "stride in tokens between windows of a long text; at most the tokens of a window", 64
     )
-    best_metric: str | None = best_metric_option(*METRICS)
+    best_metric: str | None = best_metric_option(*metrics)
 
     @property
     def needed_columns(self) -> dict[str, str]:
@@ -86,11 +85,32 @@ class TaggingConfig(FinetuneConfig):
     def faults(self) -> Iterator[str]:
         yield from super().faults()
         yield from repeated_names("tag_names", self.names)
-        if self.sequence_length < _LEAST_SEQUENCE:
-            yield (
-                f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
-                f"[SEP]; use at least {_LEAST_SEQUENCE}"
-            )
+        yield from faults_of_length(self, 3)
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    tokens = table.find("tokens_column", names=_TOKENS, fits=_any, rank=None)
+    entities = table.find("entities_column", names=ENTITIES, fits=_any, rank=None)
+    if entities is None and tokens is None:
+        entities = table.find(
+            "entities_column",
+            names=LISTED_ENTITIES,
+            fits=lambda each: each.kind == "list",
+            rank=None,
+        )
+    text = table.find("text_column", names=_TEXT, fits=_any, rank=None, taken=(entities,))
+    if entities is not None and text is not None:
+        return {"text_column": text, "entities_column": entities}
+    if tokens is None:
+        raise table.missing("tokens_column", "a list of words")
+    tags = table.find("tag_column", names=_TAGS, fits=_any, rank=None, taken=(tokens,))
+    if tags is None:
+        raise table.missing("tag_column", "a list of tags")
+    return {"tokens_column": tokens, "tag_column": tags}
+
+
+def _any(column: ColumnSketch) -> bool:
+    return column.kind != "empty"
 
 
 TAGGING = TaskDeclaration(
@@ -109,7 +129,7 @@ TAGGING = TaskDeclaration(
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
     host="bert_tf.tasks.tagging.host:TaggingHost",
     page="bert_tf.tasks.tagging.metrics:sections",
-    columns="bert_tf.tasks.tagging.options:likely_columns",
+    columns=likely_columns,
     words=WordsDeclaration(
         input="text",
         column="tokens",
@@ -117,30 +137,3 @@ TAGGING = TaskDeclaration(
         implementation="bert_tf.tasks.tagging.host:tags_of_words",
     ),
 )
-
-
-"""Entities of doccano and Label Studio; elsewhere tags of words."""
-
-
-def likely_columns(table: TableSketch) -> dict[str, Any]:
-    tokens = table.find("tokens_column", names=_TOKENS, fits=_any, rank=None)
-    entities = table.find("entities_column", names=ENTITIES, fits=_any, rank=None)
-    if entities is None and tokens is None:
-        entities = table.find("entities_column", names=LISTED_ENTITIES, fits=_is_list, rank=None)
-    text = table.find("text_column", names=_TEXT, fits=_any, rank=None, taken=(entities,))
-    if entities is not None and text is not None:
-        return {"text_column": text, "entities_column": entities}
-    if tokens is None:
-        raise table.missing("tokens_column", "a list of words")
-    tags = table.find("tag_column", names=_TAGS, fits=_any, rank=None, taken=(tokens,))
-    if tags is None:
-        raise table.missing("tag_column", "a list of tags")
-    return {"tokens_column": tokens, "tag_column": tags}
-
-
-def _is_list(column: ColumnSketch) -> bool:
-    return column.kind == "list"
-
-
-def _any(column: ColumnSketch) -> bool:
-    return column.kind != "empty"

@@ -72,24 +72,20 @@ class TagColumns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedText:
-    """A row: a text with marks, which are its words or its entities.
+    """A row: a text with marks.
 
-    Attributes:
-        line: of the file, counted from 1.
-        has_words: whether the marks are all words of the text, joined by a space, with a tag each;
-            otherwise they are labeled entities, in order, that share no character.
-        starts, ends, tags, lines: of each mark, the end exclusive.
-        fault: why the row cannot be used, the reason and the detail.
+    The marks are all words of the text, joined by a space, with a tag each; or labeled entities, in
+    order, that share no character.
     """
 
-    line: int
+    line: int  # of the file, counted from 1
     text: str = ""
-    has_words: bool = True
+    has_words: bool = True  # whether the marks are words
     starts: list[int] = dataclasses.field(default_factory=list)
-    ends: list[int] = dataclasses.field(default_factory=list)
+    ends: list[int] = dataclasses.field(default_factory=list)  # exclusive
     tags: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
-    fault: tuple[str, str] | None = None
+    fault: tuple[str, str] | None = None  # why the row cannot be used, the reason and the detail
 
 
 def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
@@ -228,15 +224,15 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
         return form
     if sentence is None:
         raise UsageError(
-            f"{path}: most rows hold a single word in {form.tokens!r}, and would be sentences of "
-            "their own; name the column that says which sentence it is of, --sentence-column NAME, "
-            "or end the file's name in .conll if blank lines are between sentences"
+            f"{path}: most rows hold a single word in {form.tokens!r}; name the column of the "
+            "sentence by --sentence-column NAME, or end the file's name in .conll if blank lines "
+            "separate sentences"
         )
     check_columns(path, block.header, block.columns, (sentence,))
     if _sentences(block.rows, sentence) > max(_MOST_SENTENCES * len(block.rows), 2):
         raise UsageError(
-            f"{path}: column {sentence!r} is another in nearly every row, so that each word would "
-            "be a sentence; name the column of sentences by --sentence-column"
+            f"{path}: column {sentence!r} differs in nearly every row, so each word would be a "
+            "sentence; name the column of sentences by --sentence-column"
         )
     return dataclasses.replace(form, sentence=sentence)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.base.arrays import flat_ranges
 from bert_tf.tasks.tagging.options import PLAIN, SCHEMES
 
 OUTSIDE = "O"
@@ -155,7 +156,7 @@ def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -
     prefixes = np.zeros(words, np.int64)
     kinds = np.zeros(words, np.int64)
     lengths = spans.last - spans.first
-    covered = np.repeat(spans.first, lengths) + _counted(lengths)
+    covered = flat_ranges(spans.first, lengths)
     prefixes[covered] = INSIDE
     kinds[covered] = np.repeat(spans.kinds, lengths)
     prefixes[spans.first] = BEGIN
@@ -179,11 +180,6 @@ def _sequence_starts(offsets: np.ndarray) -> np.ndarray:
     starts = np.zeros(words + 1, bool)
     starts[offsets[:-1]] = True
     return starts[:words]
-
-
-def _counted(lengths: np.ndarray) -> np.ndarray:
-    """0, 1, … within each of some ranges that lie end to end."""
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 class _Form(NamedTuple):

@@ -42,20 +42,15 @@ _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedTexts:
-    """The usable rows of a file, their marks, words if `has_words`, end to end; see `TaggedText`.
-
-    Attributes:
-        offsets: int64 [rows + 1], where the marks of a row begin and end.
-        starts, ends: int64 [marks], characters in the row's text.
-    """
+    """The usable rows of a file; their marks, words if `has_words`, are end to end."""
 
     source: str
     texts: list[str]
     lines: list[int]
     has_words: bool
-    offsets: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
+    offsets: np.ndarray  # int64 [rows + 1], where the marks of a row begin and end
+    starts: np.ndarray  # int64 [marks], characters in the row's text
+    ends: np.ndarray  # exclusive
     tags: list[str]
     mark_lines: list[int]
     rejects: list[Reject]
@@ -106,13 +101,8 @@ def read_tagged_texts(
 ) -> TaggedTexts:
     """Reads a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
 
-    Args:
-        max_rows: read only the first rows, rejected ones included (0: all).
-
-    Raises:
-        InputError: the file is damaged, no row can be used, or they take more memory than
-            `dialect.max_table_megabytes`.
-        UsageError: the file is missing or lacks a column.
+    `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
+    too much memory, UsageError if the file is missing or lacks a column.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     usable: list[TaggedText] = []
@@ -169,8 +159,8 @@ def usual_tags(
     elif scheme != PLAIN and are_numbers(tags - {OUTSIDE}) and not tags.issubset(known):
         numbers = sorted(tags - {OUTSIDE}, key=float)
         raise UsageError(
-            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, and not "
-            "what they stand for; "
+            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, without "
+            "names; "
             + (
                 "the model was trained on names: write them in place of the numbers, or fine-tune "
                 "with --tag-names, which it keeps"
@@ -206,8 +196,8 @@ def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> 
     if recognized_scheme(collections.Counter(texts.tags)) != PLAIN:
         first = texts.tags[0]
         console.warn(
-            f"{texts.source}: entities have labels such as {first!r}, which begin as the tags of "
-            "words do; they are taken for types: label whole entities without the prefix"
+            f"{texts.source}: entities have labels such as {first!r}, which look like tags of "
+            "words; they are read as types: label whole entities without the prefix"
         )
 
 
@@ -353,7 +343,7 @@ def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
         console.warn(
             f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(rows):,} begin "
             f"or end inside of a word, first at line {texts.mark_lines[first]} ({found!r}); "
-            "whole words are taken"
+            "whole words are used"
         )
 
 

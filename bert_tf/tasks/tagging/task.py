@@ -24,9 +24,10 @@ from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set, named_columns
-from bert_tf.tasks.base.labels import LabelRows, label_table, suspicious_labels
-from bert_tf.tasks.base.task import Task, TaskData, TaskResults, cross_entropy, weighted_hits
-from bert_tf.tasks.tagging.host import TaggingHost, gold_labels, gold_tags
+from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.tagging.host import gold_labels, gold_tags
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.rows import TagColumns
@@ -55,28 +56,20 @@ from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 
 _MANY_LABELS, _MOST_LABELS_PER_ENTITY = 100, 0.05  # more of both are reason to doubt the column
-_LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingTask(Task):
-    """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
-
-    Attributes:
-        scheme: how tags mark entities, `plain` if they do not.
-        labels: tags in the order of the logits.
-        max_seq_length, window_stride: tokens of a row, and between two windows.
-        tag_names: of tags that files have as numbers; () if they are texts.
-    """
+    """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token."""
 
     declaration: ClassVar[TaskDeclaration] = TAGGING
 
     columns: TagColumns
-    scheme: str
-    labels: tuple[str, ...]
+    scheme: str  # how tags mark entities, `plain` if they do not
+    labels: tuple[str, ...]  # tags in the order of the logits
     max_seq_length: int
-    window_stride: int
-    tag_names: tuple[str, ...] = kept_if_set(())
+    window_stride: int  # tokens between two windows
+    tag_names: tuple[str, ...] = kept_if_set(())  # of tags that files have as numbers
 
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
@@ -112,14 +105,12 @@ class TaggingTask(Task):
         if architecture(directory) != BertTokenClassifier.huggingface_class:
             return None
         labels = tuple(classifier_labels(directory))
-        longest = directory.config.max_position_embeddings
-        return cls(
-            columns=named_columns(TagColumns, TaggingConfig, tags=TaggingConfig.tag_column),
-            scheme=recognized_scheme(dict.fromkeys(labels, 1)),
-            labels=labels,
-            max_seq_length=min(TaggingConfig.default_sequence_length, longest),
-            window_stride=TaggingConfig.window_stride,
-        )
+        more = {
+            "columns": named_columns(TagColumns, TaggingConfig, tags=TaggingConfig.tag_column),
+            "scheme": recognized_scheme(dict.fromkeys(labels, 1)),
+            "labels": labels,
+        }
+        return cls(**{**cls.default_options(directory), **more})
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         given = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
@@ -194,12 +185,10 @@ class TaggingTask(Task):
         )
 
     def card(self) -> TaskCard:
-        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
-        more = len(self.labels) - _LABELS_ON_CARD
         return TaskCard(
             title="Tagger of words",
             facts=(
-                f"tags ({self.scheme}): {listed}" + (f" and {more:,} more" if more > 0 else ""),
+                labels_on_card(self.labels, f"tags ({self.scheme})"),
                 f"reads texts from the column `{self.columns.text}`; its words are what blanks and "
                 "punctuation separate, and the first token of a word decides its tag",
                 f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
@@ -230,17 +219,6 @@ class TaggingTask(Task):
             metrics={"accuracy": weighted_hits(right, weights)},
         )
 
-    def host(self) -> TaggingHost:
-        return TaggingHost.from_settings(self.settings())
-
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        return self.host().reduce(data.host_rows, chosen, outputs)
-
-    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        return self.host().predict(data.host_rows, self.texts(data.source), reduced)
-
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         return tagging_results(source, predicted, self.scheme)
 
@@ -256,12 +234,7 @@ def _entropy(counts: np.ndarray) -> float | None:
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
     parts = [tag_parts(label, scheme) or TagParts(OUT, "") for label in labels]
     return [
-        EntityTag(
-            label,
-            kind,
-            opens=prefix in (BEGIN, SINGLE),
-            closes=prefix in (OUT, END, SINGLE),
-        )
+        EntityTag(label, kind, opens=prefix in (BEGIN, SINGLE), closes=prefix in (OUT, END, SINGLE))
         for label, (prefix, kind) in zip(labels, parts, strict=True)
     ]
 

@@ -12,7 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import attention_maps
 from bert_tf.models.heads import BertClassifier, BertMaskedLM
-from bert_tf.tasks.fill_mask.task import FillMaskTask
+from bert_tf.tasks.fill_mask.task import FillMaskTask, MaskColumns
 from bert_tf.weights.model_directory import (
     load_all_weights,
     read_model_directory,
@@ -51,7 +51,7 @@ def reader(model, tmp_path_factory):
 
 def expected(model, text):
     """Probabilities of the vocabulary at each mask, as the export of fill-mask is checked with."""
-    task = FillMaskTask(text_column="text", max_seq_length=9, top_k=len(VOCAB))
+    task = FillMaskTask(columns=MaskColumns(), max_seq_length=9, top_k=len(VOCAB))
     tokenizer = WordPieceTokenizer(VOCAB, lowercase=True)
     (masks,) = task.host_predictions(model, tokenizer, {"text": [text]})["predicted_tokens"]
     scores = [{each["token"]: each["score"] for each in candidates} for candidates in masks]

@@ -73,8 +73,7 @@ def test_labels_that_look_like_missing_values_are_named(label):
 def test_a_class_of_one_row_is_named_with_its_line():
     (line,) = suspicious_labels(rows_of("x", "x", "y", "y", "once"))
     assert (
-        line
-        == "a.csv: 'once' (1 row, line 6) is the only row of its label, too few to learn it from"
+        line == "a.csv: 'once' (1 row, line 6) is the only row of its label, too few to learn from"
     )
 
 

@@ -4,8 +4,7 @@ import pytest
 from toy_regression import REGRESSION
 
 from bert_tf.base.errors import UsageError
-from bert_tf.tasks.base.prediction_rows import Abstention
-from bert_tf.tasks.base.task import TaskResults
+from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults
 from bert_tf.tasks.registry import TASKS
 
 ROWS = [

@@ -118,7 +118,7 @@ def test_what_is_likely_a_mistake_is_worth_a_warning(read_training):
     stream = io.StringIO()
     read_training([("a", ["x,y"]), ("b", ["x"]), ("c", ["x"])], stream=stream)
     shown = stream.getvalue()
-    assert "if ',' is between labels, give --label-separator ','" in shown
+    assert "if ',' separates labels, give --label-separator ','" in shown
     assert "'x,y' (1 row, line 1) is the only row of its label" in shown
     stream = io.StringIO()
     read_training([*ROWS, *ROWS], stream=stream)
@@ -237,7 +237,7 @@ def test_a_separator_that_is_likely_another_is_named(read_training):
     stream = io.StringIO()
     read_training([("a", ["x"]), ("b", ["x,y"]), ("c", ["y"]), ("d", [])], stream=stream)
     assert (
-        "1 of 3 rows with labels have one such as 'x,y'; if ',' is between labels, give "
+        "1 of 3 rows with labels have one such as 'x,y'; if ',' separates labels, give "
         "--label-separator ',' (now '|')"
     ) in stream.getvalue()
     read_training([("a", ["x"]), ("b", ["y"]), ("c", [])], stream=stream)

@@ -95,10 +95,10 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
 ):
     teacher = str(shutil.copytree(teacher, tmp_path / "teacher"))
     asked = []
-    compute = distillation._computed_logits
+    compute = distillation.SoftLabels._computed
     monkeypatch.setattr(
-        distillation,
-        "_computed_logits",
+        distillation.SoftLabels,
+        "_computed",
         lambda *args, **values: asked.append(1) or compute(*args, **values),
     )
     student = config("student", teacher=teacher, epochs=1)

@@ -125,8 +125,8 @@ def test_rows_that_leak_and_texts_with_two_labels_are_warned_about(read, tmp_pat
         "text,label\nred sun,bad\n" + "".join(f"{a.upper()} ,{b}\n" for a, b in ROWS[:9])
     )
     _, log = read([*ROWS, (ROWS[1][0], "bad"), (ROWS[0][0], "good")], eval=str(path))
-    assert "eval.csv: 9 of 10 rows have the texts of a row of" in log
-    assert "but for case and blanks, the first at line 3: metrics are too good" in log
+    assert "eval.csv: 9 of 10 rows repeat the texts of a row of" in log
+    assert "up to case and spacing, the first at line 3: metrics are too good" in log
     assert "train.csv: 1 text with several labels in its 102 rows, the first at line 3" in log
     _, log = read(ROWS)
     assert "warning" not in log

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.base.task import TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.registry import page_function
 from bert_tf.tasks.similarity.metrics import scored_results
 

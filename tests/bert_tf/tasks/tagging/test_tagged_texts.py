@@ -288,8 +288,8 @@ def test_sentences_of_rows_of_a_word_are_those_of_conll(tmp_path):
 @pytest.mark.parametrize(
     ("header", "sentence", "message"),
     [
-        ("doc,tokens,tags", None, r"single word in 'tokens', .* --sentence-column NAME.*\.conll"),
-        ("sentence_id,tokens,tags", None, "'sentence_id' is another in nearly every row"),
+        ("doc,tokens,tags", None, r"single word in 'tokens'; .* --sentence-column NAME.*\.conll"),
+        ("sentence_id,tokens,tags", None, "'sentence_id' differs in nearly every row"),
         ("a,tokens,tags", "b", "no column 'b'"),
     ],
 )

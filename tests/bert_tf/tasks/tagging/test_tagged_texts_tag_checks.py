@@ -194,7 +194,7 @@ def test_numbers_for_a_model_of_names_are_refused_with_what_helps(tmp_path):
 def test_types_that_look_like_tags_of_words_are_warned_of(entities):
     log = io.StringIO()
     usual_tags(entities("B-x"), "auto", [], Console(log))
-    assert "labels such as 'B-x', which begin as the tags of words do" in log.getvalue()
+    assert "labels such as 'B-x', which look like tags of words" in log.getvalue()
     usual_tags(entities("x"), "auto", [], Console(log := io.StringIO()))
     assert log.getvalue() == ""
 

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.serving.signatures import AnswerLengths
-from bert_tf.tasks.question_answering.windows import (
+from bert_tf.tasks.question_answering.host import (
     check_question_lengths,
     encode_questions,
 )
