@@ -18,6 +18,7 @@ import numpy as np
 
 LONGEST_PICKLE_BYTES = 4 << 20  # BERT large takes 60 kB
 _MOST_DIMENSIONS = 32
+_OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 _CUT = "the description of its tensors is cut short or damaged"
 _STORAGE_TYPES = {
     "DoubleStorage": np.dtype(np.float64),
@@ -65,7 +66,7 @@ def read_pickle(content: bytes) -> Any:
     while (code := stream.read(1)) != b".":
         if not code:
             raise PickleError(_CUT)
-        opcode = pickletools.code2op.get(code.decode("latin-1"))
+        opcode = _OPCODES.get(code.decode("latin-1"))
         action = _ACTIONS.get(opcode.name) if opcode else None
         if opcode is None or action is None:
             raise PickleError(f"opcode {code!r}, which no state dict has")
@@ -148,8 +149,8 @@ class _Reader:
         values, self._stack = self._stack, self._marked.pop()
         return values
 
-    def push_tuple(self, size: int) -> None:
-        self.push(tuple(reversed([self.pop() for _ in range(size)])))
+    def pop_many(self, size: int) -> list[Any]:
+        return [self.pop() for _ in range(size)][::-1]
 
     def put(self, place: int) -> None:
         value = self.pop()
@@ -173,7 +174,7 @@ class _Reader:
         reference = self.pop()
         if type(reference) is not tuple or len(reference) < 3:
             raise PickleError("a reference to no storage")
-        kind, dtype, key, *_ = reference
+        kind, dtype, key = reference[:3]
         if kind != "storage" or not isinstance(dtype, np.dtype) or not isinstance(key, str):
             raise PickleError("a reference to no storage")
         self.push(Storage(dtype, key))
@@ -216,22 +217,22 @@ _ACTIONS: dict[str, Callable[[_Reader, Any], None]] = {
     "NEWTRUE": lambda reader, _: reader.push(True),
     "NEWFALSE": lambda reader, _: reader.push(False),
     "EMPTY_TUPLE": lambda reader, _: reader.push(()),
-    "TUPLE1": lambda reader, _: reader.push_tuple(1),
-    "TUPLE2": lambda reader, _: reader.push_tuple(2),
-    "TUPLE3": lambda reader, _: reader.push_tuple(3),
+    "TUPLE1": lambda reader, _: reader.push(tuple(reader.pop_many(1))),
+    "TUPLE2": lambda reader, _: reader.push(tuple(reader.pop_many(2))),
+    "TUPLE3": lambda reader, _: reader.push(tuple(reader.pop_many(3))),
     "TUPLE": lambda reader, _: reader.push(tuple(reader.pop_to_mark())),
     "EMPTY_LIST": lambda reader, _: reader.push([]),
     "EMPTY_DICT": lambda reader, _: reader.push({}),
     "MARK": _Reader.mark,
     "APPEND": lambda reader, _: reader.append([reader.pop()]),
     "APPENDS": lambda reader, _: reader.append(reader.pop_to_mark()),
-    "SETITEM": lambda reader, _: reader.set_items([reader.pop(), reader.pop()][::-1]),
+    "SETITEM": lambda reader, _: reader.set_items(reader.pop_many(2)),
     "SETITEMS": lambda reader, _: reader.set_items(reader.pop_to_mark()),
     **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Reader.put),
     "MEMOIZE": lambda reader, _: reader.put(len(reader.memo)),
     **dict.fromkeys(("BINGET", "LONG_BINGET"), _Reader.get),
     "GLOBAL": lambda reader, names: reader.push_global(*names),
-    "STACK_GLOBAL": lambda reader, _: reader.push_global(*[reader.pop(), reader.pop()][::-1]),
+    "STACK_GLOBAL": lambda reader, _: reader.push_global(*reader.pop_many(2)),
     "BINPERSID": _Reader.storage,
     "REDUCE": _Reader.reduce,
     "BUILD": _Reader.build,

@@ -233,7 +233,8 @@ def plan_packing(
         _check_same_lengths(block, max_seq_length, max_predictions)
     lengths, targets = np.concatenate([block.measures for block in blocks]).T
     shape = choose_packed_shape(lengths, targets, max_seq_length=max_seq_length)
-    block_rows = [assign_rows(*block.measures.T, shape)[1] for block in blocks]
+    parts = (block.measures.T for block in blocks)
+    block_rows = [assign_rows(tokens, targets, shape)[1] for tokens, targets in parts]
     return PackingPlan(
         shape=shape,
         block_rows=np.array(block_rows, np.int64),
