@@ -136,7 +136,7 @@ def test_what_a_preset_lacks_is_reported(name, changes, said, tmp_path):
 
 
 def test_other_activations_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="hidden_act is 'relu'; KerasHub's BERT has GELU alone"):
+    with pytest.raises(UsageError, match="hidden_act is 'relu'; KerasHub's BERT only has GELU"):
         write("encoder", tmp_path / "preset", hidden_act="relu")
     assert not (tmp_path / "preset").exists()
 
