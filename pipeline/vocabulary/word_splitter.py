@@ -100,32 +100,49 @@ class WordSplitter:
 @numba.njit(cache=True, nogil=True)
 def _split(data, offsets, rules, max_word_length, letters, bounds, state):
     """Continues from `state` until the sentences end or the output is nearly full."""
-    ascii_actions, ascii_letters = rules.ascii_actions, rules.ascii_letters
+    actions, mapping_of, mapping_offsets, mapped, ascii_actions, ascii_letters = rules
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
     while sentence < len(offsets) - 1:
         stop = offsets[sentence + 1]
         while position < stop and written < full:
             byte = data[position]
-            if byte >= 0x80:
-                width, (written, words, characters, too_long) = _take_wide(
-                    data, position, rules, max_word_length, letters, bounds,
-                    (written, words, characters, too_long),
-                )  # fmt: skip
-                position += width
+            if byte < 0x80:  # most of most text: worth a short way
+                action = ascii_actions[byte]
+                if action == WORD:
+                    if characters < max_word_length:
+                        letters[written] = ascii_letters[byte]
+                        written += 1
+                    characters += 1
+                elif action != DROPPED:
+                    written, words, characters, too_long = _end_word(
+                        max_word_length, bounds, (written, words, characters, too_long)
+                    )
+                    if action == ALONE:
+                        letters[written] = byte
+                        written += 1
+                        words += 1
+                        bounds[words] = written
+                position += 1
                 continue
-            action = ascii_actions[byte]
-            if action == WORD:  # most of most text: worth a short way
-                if characters < max_word_length:
-                    letters[written] = ascii_letters[byte]
-                    written += 1
-                characters += 1
+            code_point, width = decode(data, position)
+            action = actions[code_point]
+            if action == MAPPED:
+                mapping = mapping_of[code_point]
+                inner = np.int64(mapping_offsets[mapping])
+                while inner < mapping_offsets[mapping + 1]:
+                    code_point, inner_width = decode(mapped, inner)
+                    written, words, characters, too_long = _take(
+                        mapped, inner, inner_width, actions[code_point], max_word_length, letters,
+                        bounds, (written, words, characters, too_long),
+                    )  # fmt: skip
+                    inner += inner_width
             elif action != DROPPED:
                 written, words, characters, too_long = _take(
-                    data, position, 1, action, max_word_length, letters, bounds,
-                    (written, words, characters, too_long),
+                    data, position, width, action, max_word_length, letters,
+                    bounds, (written, words, characters, too_long),
                 )  # fmt: skip
-            position += 1
+            position += width
         if position < stop:
             break
         written, words, characters, too_long = _end_word(
@@ -153,37 +170,19 @@ def _end_word(max_word_length, bounds, progress):
 @numba.njit(cache=True, inline="always")
 def _take(source, position, width, action, max_word_length, letters, bounds, progress):
     """Writes a code point as a part of the word or, after that word's end, as one by itself."""
-    if action != WORD:
-        progress = _end_word(max_word_length, bounds, progress)
-    written, words, characters, too_long = progress
-    if action != BORDER and characters < max_word_length:
-        for byte in range(width):
-            letters[written + byte] = source[position + byte]
-        written += width
     if action == WORD:
+        written, words, characters, too_long = progress
+        if characters < max_word_length:
+            for byte in range(width):
+                letters[written + byte] = source[position + byte]
+            written += width
         characters += 1
-    elif action != BORDER:
-        words += 1
-        bounds[words] = written
+    else:
+        written, words, characters, too_long = _end_word(max_word_length, bounds, progress)
+        if action != BORDER:
+            for byte in range(width):
+                letters[written + byte] = source[position + byte]
+            written += width
+            words += 1
+            bounds[words] = written
     return written, words, characters, too_long
-
-
-@numba.njit(cache=True)
-def _take_wide(data, position, rules, max_word_length, letters, bounds, progress):
-    """Takes a code point beyond ASCII, or those it is mapped to; also returns its width."""
-    code_point, width = decode(data, position)
-    action = rules.actions[code_point]
-    if action == MAPPED:
-        mapping = rules.mapping_of[code_point]
-        inner = np.int64(rules.offsets[mapping])
-        while inner < rules.offsets[mapping + 1]:
-            code_point, inner_width = decode(rules.mapped, inner)
-            inner_action = rules.actions[code_point]
-            progress = _take(
-                rules.mapped, inner, inner_width, inner_action, max_word_length, letters, bounds,
-                progress,
-            )  # fmt: skip
-            inner += inner_width
-    elif action != DROPPED:
-        progress = _take(data, position, width, action, max_word_length, letters, bounds, progress)
-    return width, progress
