@@ -42,8 +42,9 @@ class Rule:
         return f"{self.name}={self.threshold:g}"
 
     def with_threshold(self, threshold: float) -> Rule:
-        key = "maximum" if self.minimum is None else "minimum"
-        return dataclasses.replace(self, **{key: threshold})
+        if self.minimum is None:
+            return dataclasses.replace(self, maximum=threshold)
+        return dataclasses.replace(self, minimum=threshold)
 
     def drops(self, values: np.ndarray) -> np.ndarray:
         return values > self.threshold if self.minimum is None else values < self.threshold
