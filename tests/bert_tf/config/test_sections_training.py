@@ -52,7 +52,7 @@ def test_phases_survive_as_plain_values():
             {},
             "--data is missing: directory of TFRecords made by preprocess (or set train.phases)",
         ),
-        ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has data of its own"),
+        ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has its own data"),
         ({"phases": [SHORT]}, "the fractions add up to 0.9; they must add up to 1"),
         ({"phases": [SHORT, {"data": "b", "steps": 3}]}, "give all of them steps or all of them"),
         ({"phases": [SHORT, {"data": "b"}]}, "item 2: phases.steps: give either steps or fraction"),

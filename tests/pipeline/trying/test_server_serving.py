@@ -162,7 +162,9 @@ def test_a_folder_of_huggingface_with_a_head_is_tried():
 def test_a_pretrained_model_is_refused_with_what_to_do():
     model = str(ROOT / "tests" / "golden" / "fill_mask")
     with (
-        pytest.raises(UsageError, match="is not fine-tuned for a task; try what bert-pipeline fin"),
+        pytest.raises(
+            UsageError, match="is not fine-tuned for a task; try the output of bert-pipeline fin"
+        ),
         opened_model(model, Console(io.StringIO())),
     ):
         pass
