@@ -134,7 +134,7 @@ def _given(values: dict[str, Any]) -> list[str]:
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
     """How `preprocess` reads a corpus with these flags."""
-    flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header")}
+    flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header", "curation")}
     flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
     return resolve(PreprocessConfig, assignments=of_corpus["assignments"], flags=flags)
 

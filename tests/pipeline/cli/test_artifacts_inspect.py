@@ -39,3 +39,12 @@ def test_a_corpus_is_read_as_preprocess_would(run, tmp_path, name, content, flag
     )
     assert (code, err) == (0, f"{page}: open it in a browser\n")
     assert "café" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_curation_would_drop(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a { b"}\n{"text": "c"}\n')
+    page = tmp_path / "page.html"
+    flags = ["--html", str(page), "--curation", "c4_max_braces"]
+    assert run(["inspect", str(tmp_path / "a.jsonl"), *flags])[0] == 0
+    assert "curation: c4_max_braces=0" in page.read_text()
