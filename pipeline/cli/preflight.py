@@ -70,10 +70,10 @@ def check_request(
         section.check_installed()
     if isinstance(config, ScoreConfig) and "://" not in config.model:
         check_is_exported(exported_folder(config.model))
-    if isinstance(config, CorpusSection) and config.curation:
-        from pipeline.corpus.curation.registry import choose_rules  # Numba, which takes a second
+    if isinstance(config, CorpusSection) and (config.curation or config.languages):
+        from pipeline.corpus.curation.registry import rules_of  # Numba, which takes a second
 
-        choose_rules(config.curation)
+        rules_of(config)
     if isinstance(config, RowSection):
         _check_columns(config)
     _check_output(config, overwrite=overwrite)

@@ -13,7 +13,7 @@ from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.curation.measures import MeasuredText
-from pipeline.corpus.curation.registry import choose_rules
+from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
 from pipeline.corpus.lines import (
@@ -71,7 +71,7 @@ class DocumentRules:
     def from_config(cls, config: CorpusSection) -> DocumentRules:
         """Reads the rules; raises UsageError for a missing sentence splitter or unknown rules."""
         return cls(
-            curation=choose_rules(config.curation),
+            curation=rules_of(config),
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
             limits=DocumentLimits(

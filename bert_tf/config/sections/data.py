@@ -107,6 +107,14 @@ class CorpusSection(RowSection):
         "gopher_repetition), c4 and fineweb, or single rules, with =THRESHOLD or =off",
         default=(),
     )
+    languages: tuple[str, ...] = option(
+        "languages of documents and long lines to keep: codes (en,de), also unknown for documents "
+        "below language_threshold; needs py3langid",
+        default=(),
+    )
+    language_threshold: Fraction = option(
+        "minimum probability of a document's or line's language", 0.5
+    )
     sentence_splitter: str = advanced(
         "sentence splitter for paragraphs: none (one sentence per line), rules (any "
         "language), sentencex (Wikimedia's library, for sentence_language)",
@@ -140,6 +148,8 @@ class CorpusSection(RowSection):
 
     def check_installed(self) -> None:
         check_splitter_installed(self.sentence_splitter)
+        if self.languages:
+            check_packages("languages", ["py3langid"], extra="languages")
 
 
 def check_splitter_installed(name: str) -> None:

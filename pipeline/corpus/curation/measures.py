@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import count_characters, fnv1a
 from pipeline.corpus.characters import decode
+from pipeline.corpus.curation.language import Languages, identify
 from pipeline.corpus.curation.words import Words, find_words
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.lines import CleanLines, compose
@@ -120,6 +121,16 @@ class MeasuredText:
         """int64 [documents + 1], offsets into the words."""
         lines = np.searchsorted(self.documents, np.arange(self.num_documents + 1))
         return self.words.line_offsets[lines]
+
+    @cached_property
+    def document_languages(self) -> Languages:
+        texts = np.searchsorted(self.documents, np.arange(self.num_documents + 1))
+        return identify(self.data, self.starts, self.stops, self.feeds, texts)
+
+    def languages_of_lines(self, lines: np.ndarray) -> Languages:
+        """Of some lines, bool [lines]."""
+        starts, stops = self.starts[lines], self.stops[lines]
+        return identify(self.data, starts, stops, self.feeds[lines], np.arange(len(starts) + 1))
 
     def shown(self, first: int, last: int, *, most_bytes: int) -> str:
         """The beginning of the lines from the first to before the last."""

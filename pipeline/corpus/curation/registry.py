@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.corpus.curation.language import known_languages
 from pipeline.corpus.curation.rule import Rule
 from pipeline.corpus.curation.rules import (
     c4_documents,
@@ -22,6 +24,7 @@ from pipeline.corpus.curation.rules import (
     word_count,
     word_length,
 )
+from pipeline.corpus.curation.rules.languages import UNKNOWN, for_english, language_rules
 
 # In the order of FineWeb, whatever the order in a config: a document is counted under the first
 # rule that drops it, and C4 looks for some of its words in lines that its other rules leave.
@@ -80,6 +83,24 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
             raise UsageError(_unknown(name, [*sorted(groups), *names]))
     chosen = of_groups | single
     return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
+
+
+def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
+    """Those of `languages`, then those of `curation`; raises UsageError for unknown names."""
+    rules = choose_rules(config.curation)
+    if not config.languages:
+        return rules
+    languages = tuple(code.strip() for code in ",".join(config.languages).split(","))
+    known = [UNKNOWN, *known_languages()]
+    for code in languages:
+        if code not in known:
+            near = difflib.get_close_matches(code, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise UsageError(f"languages: no language {code!r}; {hint}")
+    rules = tuple(
+        for_english(rule) if rule.name == stop_words.RULE.name else rule for rule in rules
+    )
+    return (*language_rules(languages, config.language_threshold), *rules)
 
 
 def _read(rule: Rule, value: str) -> Rule | None:

@@ -1,0 +1,61 @@
+"""Keeps documents and long lines in wanted languages; `unknown` is a language of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from pipeline.corpus.curation.language import Languages
+from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.curation.rule import Rule
+
+UNKNOWN = "unknown"
+_ENGLISH = "en"
+_LONG = 300  # characters of a line that is judged by itself; shorter ones are unsure
+_PAPER = "Lui and Baldwin 2012 (aclanthology.org/P12-3005)"
+
+
+def certainty(text: MeasuredText) -> np.ndarray:
+    return text.document_languages.probabilities
+
+
+def is_wanted(text: MeasuredText, *, languages: tuple[str, ...], threshold: float) -> np.ndarray:
+    """NaN where the language is not certain."""
+    return _are_wanted(text.document_languages, languages, threshold)
+
+
+def is_wanted_line(
+    text: MeasuredText, *, languages: tuple[str, ...], threshold: float
+) -> np.ndarray:
+    """NaN also for short lines."""
+    long = text.line_characters >= _LONG
+    values = np.full(len(long), np.nan)
+    values[long] = _are_wanted(text.languages_of_lines(long), languages, threshold)
+    return values
+
+
+def _are_wanted(found: Languages, languages: tuple[str, ...], threshold: float) -> np.ndarray:
+    is_known = found.probabilities >= threshold
+    return np.where(is_known, np.isin(found.codes, languages), np.nan)
+
+
+def of_english(text: MeasuredText, *, rule: Rule) -> np.ndarray:
+    """The measurement of a rule for English; NaN for documents of other languages."""
+    return np.where(text.document_languages.codes == _ENGLISH, rule.measure(text), np.nan)
+
+
+def for_english(rule: Rule) -> Rule:
+    return dataclasses.replace(rule, measure=partial(of_english, rule=rule))
+
+
+def language_rules(languages: tuple[str, ...], threshold: float) -> tuple[Rule, ...]:
+    wanted = partial(is_wanted, languages=languages, threshold=threshold)
+    lines = partial(is_wanted_line, languages=languages, threshold=threshold)
+    unknown = Rule("unknown_language", certainty, paper=_PAPER, minimum=threshold)
+    return (
+        *(() if UNKNOWN in languages else (unknown,)),
+        Rule("other_language", wanted, paper=_PAPER, minimum=1),
+        Rule("other_language_line", lines, paper=_PAPER, minimum=1, of_lines=True),
+    )
