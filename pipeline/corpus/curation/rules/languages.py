@@ -12,7 +12,6 @@ from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.rule import Rule
 
 UNKNOWN = "unknown"
-_ENGLISH = "en"
 _LONG = 300  # characters of a line that is judged by itself; shorter ones are unsure
 _PAPER = "Lui and Baldwin 2012 (aclanthology.org/P12-3005)"
 
@@ -43,7 +42,7 @@ def _are_wanted(found: Languages, languages: tuple[str, ...], threshold: float) 
 
 def of_english(text: MeasuredText, *, rule: Rule) -> np.ndarray:
     """The measurement of a rule for English; NaN for documents of other languages."""
-    return np.where(text.document_languages.codes == _ENGLISH, rule.measure(text), np.nan)
+    return np.where(text.document_languages.codes == "en", rule.measure(text), np.nan)
 
 
 def for_english(rule: Rule) -> Rule:
