@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 # curation, those included that its room made others longer by.
 BUDGETS = {
     "bert_tf/base": (1300, 11),
-    "bert_tf/config": (2895, 24),
+    "bert_tf/config": (2905, 24),
     "bert_tf/data": (7300, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
     "bert_tf/cpu": (2700, 17),
@@ -27,7 +27,7 @@ BUDGETS = {
     "pipeline/beam": (1930, 14),
     "pipeline/outputs": (1775, 9),
     "pipeline/corpus": (4980, 30),
-    "pipeline/corpus/curation": (1142, 26),
+    "pipeline/corpus/curation": (1250, 26),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),

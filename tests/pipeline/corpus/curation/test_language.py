@@ -104,7 +104,7 @@ def test_stop_words_are_asked_for_in_english_only():
 @pytest.mark.slow  # loads the model
 @pytest.mark.parametrize(
     ("code", "message"),
-    [("unknwn", "no language 'unknwn'; did you mean 'unknown'?"), ("", "no language ''; known: ")],
+    [("unknow", "no language 'unknow'; did you mean 'unknown'?"), ("", "no language ''; known: ")],
 )
 def test_unknown_codes_are_refused(code, message):
     with pytest.raises(UsageError, match=re.escape(message)):
