@@ -129,7 +129,25 @@ def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
         dropped_lines = add_reason(lines.dropped_lines, BOILERPLATE_LINE, int(found.sum()))
         clean = lines.clean.without(found)
         lines = dataclasses.replace(lines, clean=clean, dropped_lines=dropped_lines)
+    if rules.curation and rules.splitter is not None and raw.layout != SENTENCE_LINES:
+        return _with_joined_lines(lines)
     return lines
+
+
+def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
+    """Joins hard-wrapped lines, which rules of lines judge as paragraphs; blank lines stay."""
+    clean = lines.clean
+    starts, stops, _ = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
+    first_lines = np.searchsorted(clean.offsets, starts)
+    lengths = clean.lengths
+    kept = lengths == 0
+    kept[first_lines] = True
+    lengths[first_lines] = stops - starts
+    return dataclasses.replace(
+        lines,
+        clean=clean.take(clean.offsets[:-1][kept], lengths[kept], clean.fault_positions[kept]),
+        line_documents=lines.line_documents[kept],
+    )
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:

@@ -46,18 +46,17 @@ class CleanLines:
         return np.diff(self.offsets) - 1
 
     def select(self, lines: np.ndarray) -> CleanLines:
-        return self._take(
-            self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines]
-        )
+        return self.take(self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines])
 
     def without(self, lines: np.ndarray) -> CleanLines:
         """Empties the lines of a mask, bool [lines]."""
         if not lines.any():
             return self
         starts = np.where(lines, self.offsets[1:] - 1, self.offsets[:-1])
-        return self._take(starts, np.where(lines, 0, self.lengths), self.fault_positions)
+        return self.take(starts, np.where(lines, 0, self.lengths), self.fault_positions)
 
-    def _take(self, starts: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
+    def take(self, starts: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
+        """Lines of parts of the data, each of which a space follows."""
         data = take_ranges(self.data, starts, lengths + 1)
         return CleanLines(data, offsets_of(lengths + 1), faults, self.may_need_composition)
 

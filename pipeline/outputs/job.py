@@ -374,12 +374,15 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
 
     thread = threading.Thread(target=keep_on, daemon=True)
     thread.start()
+    is_done = False
     try:
         yield elapsed
+        is_done = True
     finally:
         ended.set()
         thread.join()
-        keep()
+        if not is_done:
+            keep()
     path.unlink(missing_ok=True)
 
 

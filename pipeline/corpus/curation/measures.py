@@ -23,7 +23,7 @@ _LOWER_CASE = 32  # the bit that tells ASCII letters' cases apart
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MeasuredText:
-    """Documents of lines, none of them blank; a document's text is its lines after their feeds.
+    """Documents of lines, none of them blank; its text: each line, preceded by its line feeds.
 
     Measurements are computed when the first rule asks. Those of documents are float64 [documents].
     """
@@ -39,7 +39,7 @@ class MeasuredText:
     def of_lines(
         cls, clean: CleanLines, line_documents: np.ndarray, num_documents: int
     ) -> tuple[MeasuredText, np.ndarray]:
-        """Leaves blank lines out; returns the numbers of the others, int64 [lines], too."""
+        """Leaves out blank lines; also returns the numbers of the others, int64 [lines]."""
         lines = np.flatnonzero(clean.lengths)
         data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1
         if clean.may_need_composition:

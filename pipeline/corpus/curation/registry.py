@@ -78,7 +78,9 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
         elif name in groups and not equals:
             of_groups |= {rule.name: rule for rule in RULES if name in rule.groups}
         elif name in groups:
-            raise UsageError(f"curation: {name} is a group of rules; set the threshold of a rule")
+            raise UsageError(
+                f"curation: {name} is a group of rules; leave it out, or set the threshold of a rule"
+            )
         else:
             raise UsageError(_unknown(name, [*sorted(groups), *names]))
     chosen = of_groups | single
@@ -113,7 +115,7 @@ def _read(rule: Rule, value: str) -> Rule | None:
     if not 0 <= threshold <= rule.highest:
         raise UsageError(
             f"curation: {rule.name}={value}: expected a number from 0 to {rule.highest:,g}, or "
-            f"{_OFF}; {rule.threshold:,g} is published"
+            f"{_OFF}; the default is {rule.threshold:,g}"
         )
     return rule.with_threshold(threshold)
 

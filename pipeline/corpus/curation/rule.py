@@ -27,7 +27,7 @@ class Rule:
     _: dataclasses.KW_ONLY
     paper: str
     groups: tuple[str, ...] = ()  # names in the config that turn on several rules
-    minimum: float | None = None  # either of both, as published
+    minimum: float | None = None  # exactly one of the two is given
     maximum: float | None = None
     highest: float = 1.0  # thresholds are from 0 to this
     of_lines: bool = False
@@ -59,7 +59,7 @@ fineweb = partial(Rule, paper="Penedo et al. 2024 (arXiv:2406.17557), 3.6", grou
 
 @dataclasses.dataclass(frozen=True)
 class Curated:
-    """Lines without documents that go, others that go empty; counts by the name of the rule."""
+    """Lines of the remaining documents, dropped ones empty; counts by rule."""
 
     clean: CleanLines
     line_documents: np.ndarray  # int64 [lines]

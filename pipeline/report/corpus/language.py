@@ -69,7 +69,7 @@ class UnderstoodCorpus:
     """How a corpus will be read: a line for the user, layouts by path, facts for the manifest."""
 
     line: str
-    warnings: list[str]  # of text that is no prose
+    warnings: list[str]  # about text that is not prose
     layouts: Mapping[str, str]
     facts: dict[str, Any]
 
@@ -93,7 +93,7 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
             if len(language_sample) < 2 * _LANGUAGE_BYTES:
                 text = "\n".join(block.sentences.to_pylist())
                 language_sample += text
-                cells[block.source] = cells.get(block.source, b"") + text.encode()
+                cells[block.source] = cells.get(block.source, b"") + text.encode() + b"\n"
     language = language_of(language_sample)
     number = None if dumps else round(documents)
     shown = None
@@ -109,7 +109,7 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         "documents_about": number,
     }
     plain = {path: head for path, head in heads.items() if look.layouts[path] != "wikiextractor"}
-    warnings = signs_of_other_formats(plain, cells, f"{config.section_name}.format")
+    warnings = signs_of_other_formats(plain, cells, config)
     return UnderstoodCorpus(line=line, warnings=warnings, layouts=look.layouts, facts=facts)
 
 

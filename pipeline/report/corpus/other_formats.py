@@ -1,4 +1,4 @@
-"""Signs that plain text is something else: rows of a table, markup, subtitles, mail."""
+"""Signs that text is not prose: rows of a table, markup, subtitles, mail."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ from collections.abc import Iterator, Mapping
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.config.sections.data import CorpusSection
 
 _FEWEST_LINES = 5  # with a sign
 _MOST_LINES = 10_000  # looked at per file
 _SAME_SHAPE = 0.9  # of the lines have as many fields
 _MOST_WORDS = 4  # columns of CoNLL with blanks; those with more have tabs
+_MOST_TAGS = 0.2  # of the lines have another tag
+_MOST_ROWS = 0.7  # of the lines have at least the fields of the first
 _SHOWN_BYTES = 30
+_JSON_ADVICE = (
+    "JSON objects; give the file the ending .jsonl, or --set SECTION.format=jsonl (text, if it is)"
+)
+_TABLE_ADVICE = "fields of a table ({}); give it the ending .csv, or --set SECTION.format=csv"
+_TABS_ADVICE = (
+    "{}, like a table; name its columns in a first line and give --text-column and "
+    "--set SECTION.format=tsv, or keep only the text (cut -f)"
+)
+_TAGS_ADVICE = "{}, like a word and its tags; make a line of each sentence first"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +34,7 @@ class _Sign:
     pattern: re.Pattern[bytes]  # searched in each line
     least: float  # fraction of the lines that have it
     advice: str  # a format of an example
+    is_markup: bool = False  # which the cleaning step `html` takes out
 
 
 # The names of columns, one of them as texts and their numbers are called.
@@ -40,12 +53,16 @@ _SIGNS = (
     _Sign(
         re.compile(rb"</?[A-Za-z][^<>@\n]{0,200}>"),
         0.05,
-        "tags such as {}, which become words; take the markup out first",
+        "tags such as {}, which become words; take markup out with --set "
+        "SECTION.cleaning=[html,controls,whitespace,nfc]",
+        is_markup=True,
     ),
     _Sign(
         re.compile(rb"&(?:amp|lt|gt|quot|apos|nbsp|#x?[0-9A-Fa-f]{2,6});"),
         0.02,
-        "HTML entities such as {}; unescape them first",
+        "HTML entities such as {}; unescape them with --set "
+        "SECTION.cleaning=[html,controls,whitespace,nfc]",
+        is_markup=True,
     ),
     _Sign(
         re.compile(rb"\\[nt](?=[A-Z\\\"'\s]|$)"),
@@ -60,8 +77,8 @@ _SIGNS = (
     _Sign(
         re.compile(rb"^\s?=+ [^=].* =+\s*$"),
         0.02,
-        "headings of WikiText such as '{}', which do not divide documents; in a text file, "
-        "sed -E 's/^ = [^=]+ = *$/<|endoftext|>/' does",
+        "headings of WikiText such as '{}'; where they do not divide documents, "
+        "sed -E 's/^ ?= [^=]+ = *$/<|endoftext|>/' makes borders of the titles",
     ),
     _Sign(
         # UTF-8 that was read as Windows-1252: curly quotes and dashes, accented letters.
@@ -74,32 +91,26 @@ _SIGNS = (
 
 
 def signs_of_other_formats(
-    heads: Mapping[str, bytes], cells: Mapping[str, bytes], format_key: str
+    heads: Mapping[str, bytes], cells: Mapping[str, bytes], config: CorpusSection
 ) -> list[str]:
-    """Warns of text that is no prose.
+    """Warns about text that is not prose.
 
     Args:
       heads: The beginnings of text files, by path.
       cells: Text of tables, by path.
-      format_key: The config key that says how files are read.
 
     Raises:
-      UsageError: A text file holds JSON objects.
+      UsageError: A text file holds JSON objects, and the config does not say that it is text.
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
+    shown = [sign for sign in _SIGNS if not (sign.is_markup and "html" in config.cleaning)]
     for path, text in (*heads.items(), *cells.items()):
         lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
         if not lines:
             continue
-        signs = [(sign.advice, *_share(sign.pattern, lines), sign.least) for sign in _SIGNS]
+        signs = [(sign.advice, *_share(sign.pattern, lines), sign.least) for sign in shown]
         if path in heads:
-            share, _ = _share(_JSON, lines)
-            if share >= _SAME_SHAPE:
-                raise UsageError(
-                    f"{path}: {share:.0%} of the lines are JSON objects; give it the ending "
-                    f".jsonl, or --set {format_key}=jsonl"
-                )
-            signs += _shapes(lines, format_key)
+            signs += _shapes(lines)
         for advice, share, example, least in signs:
             if share >= least:
                 found.setdefault(advice, []).append((path, share, example))
@@ -107,28 +118,28 @@ def signs_of_other_formats(
     for advice, places in found.items():
         path, share, example = max(places, key=lambda place: place[1])
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
-        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {advice.format(example)}")
+        text = advice.format(example).replace("SECTION", config.section_name)
+        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {text}")
+        if advice == _JSON_ADVICE and config.format == "auto":
+            raise UsageError(warnings[-1])
     return warnings
 
 
-def _shapes(lines: list[bytes], format_key: str) -> Iterator[tuple[str, float, str, float]]:
+def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
+    yield _JSON_ADVICE, *_share(_JSON, lines), _SAME_SHAPE
     if header := _HEADER.match(lines[0]):
-        columns = header[0].strip().decode()
-        advice = f"rows of a table ({{}}); give it the ending .csv, or --set {format_key}=csv"
-        yield advice, 1.0, columns, 0.0
+        fields = lines[0].count(header[1])
+        rows = sum(line.count(header[1]) >= fields for line in lines) / len(lines)
+        yield _TABLE_ADVICE, rows, header[0].strip().decode(), _MOST_ROWS
     if len(lines) < _FEWEST_LINES:
         return
     tabs, share = _most_frequent([line.count(b"\t") for line in lines])
     words, same_words = _most_frequent([len(line.split()) for line in lines])
+    last_words = len({line.split()[-1] for line in lines})
     if tabs and share >= _SAME_SHAPE:
-        advice = (
-            "{}, like a table; name its columns in a first line and give --text-column and "
-            f"--set {format_key}=tsv, or keep only the text (cut -f)"
-        )
-        yield advice, share, quantity(tabs, "tab"), _SAME_SHAPE
-    elif 1 < words <= _MOST_WORDS:
-        advice = "{}, like a word and its tags; make a line of each sentence first"
-        yield advice, same_words, quantity(words, "word"), _SAME_SHAPE
+        yield _TABS_ADVICE, share, quantity(tabs, "tab"), _SAME_SHAPE
+    elif 1 < words <= _MOST_WORDS and last_words <= _MOST_TAGS * len(lines):
+        yield _TAGS_ADVICE, same_words, quantity(words, "word"), _SAME_SHAPE
 
 
 def _most_frequent(numbers: list[int]) -> tuple[int, float]:
@@ -141,5 +152,5 @@ def _share(pattern: re.Pattern[bytes], lines: list[bytes]) -> tuple[float, str]:
     matches = [match for line in lines if (match := pattern.search(line))]
     if len(matches) < min(_FEWEST_LINES, len(lines)):
         return 0.0, ""
-    example = matches[0][0][:_SHOWN_BYTES].decode("utf-8", "replace").strip()
+    example = matches[0][0][:_SHOWN_BYTES].decode("utf-8", "ignore").strip()
     return len(matches) / len(lines), example

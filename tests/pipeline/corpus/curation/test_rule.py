@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import textwrap
 
 import numpy as np
 import pytest
@@ -55,6 +56,26 @@ def test_lines_go_and_are_counted_in_documents_that_stay():
     assert documents_of(block) == [["Three words here", "More words of it"]]
     assert block.dropped == {"c4_max_braces": 1, "empty document": 1}
     assert block.dropped_lines == {"c4_min_line_words": 1, "c4_max_javascript": 1}
+
+
+def test_hard_wrapped_lines_are_judged_as_paragraphs():
+    paragraphs = [
+        "It was late in the evening when the last of the boats came home, and nobody was left on "
+        "the quay to count them or to help them with the ropes and the nets of the men who had no "
+        f"{word} to go back."
+        for word in ("wish", "need", "time")
+    ]
+    wrapped = "\n\n".join(textwrap.fill(paragraph, 64) for paragraph in paragraphs)
+    assert wrapped.splitlines()[3] == "back."
+    config = PreprocessConfig(input=("x",), curation=("c4_min_line_words", "fineweb"))
+    raw = RawBlock(source="x", index=0, texts=Texts.of_rows([wrapped.encode()], [1]))
+    block = make_block(raw, DocumentRules.from_config(config))
+    assert block.dropped_lines == {}
+    assert documents_of(block) == [paragraphs]
+    config = PreprocessConfig(input=("x",), curation=("c4_max_word_length=4",))
+    assert make_block(raw, DocumentRules.from_config(config)).dropped_lines == {
+        "c4_max_word_length": 3
+    }
 
 
 def test_a_rule_sees_what_earlier_ones_leave():

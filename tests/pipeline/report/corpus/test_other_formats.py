@@ -1,6 +1,7 @@
 import pytest
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.sections import VocabConfig
 from pipeline.report.corpus.other_formats import signs_of_other_formats
 
 PROSE = [
@@ -14,9 +15,10 @@ PROSE = [
 ]
 
 
-def _signs(*lines, cells=False):
+def _signs(*lines, cells=False, **config):
     text = {"a.txt": "\n".join(lines).encode()}
-    return signs_of_other_formats({} if cells else text, text if cells else {}, "vocab.format")
+    heads, cells = ({}, text) if cells else (text, {})
+    return signs_of_other_formats(heads, cells, VocabConfig(input=("a.txt",), output="v", **config))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,10 @@ def _signs(*lines, cells=False):
         ("EU NNP B-NP B-ORG", "hold 4 words, like a word and its tags"),
         ("<p>The river runs {words}.</p>", "tags such as <p>, which"),
         ("The river <br />{words}.", "tags such as <br />, which"),
-        ("Fish &amp; chips {words}", "HTML entities such as &amp;; unescape"),
+        (
+            "Fish &amp; chips {words}",
+            "HTML entities such as &amp;; unescape them with --set vocab.cleaning=[html,",
+        ),
         ("The end.\\nA new line of {words}", "written as two characters (\\n)"),
         ("From: Ann <a@b.org>, {words}", "headers of mail such as 'From: Ann <a@'"),
         (" = River {n} = \n{words} it runs", "50% of the lines hold headings of WikiText"),
@@ -36,7 +41,7 @@ def _signs(*lines, cells=False):
         ("It{garbled}s {words}", "garbled characters such as â€™"),
     ],
 )
-def test_text_that_is_no_prose_is_warned_of(line, sign):
+def test_text_that_is_not_prose_is_warned_about(line, sign):
     garbled = "’".encode().decode("cp1252")
     lines = [
         line.format(n=n, words="north " * (n + 1), garbled=garbled) if "{" in line else line
@@ -60,15 +65,25 @@ def test_prose_has_no_signs():
 
 def test_a_line_of_names_makes_a_table():
     (warning,) = _signs("id,text", *(f'{n},"The river, {n * "so "}runs."' for n in range(9)))
-    assert "rows of a table (id,text); give it the ending .csv" in warning
+    assert "100% of the lines hold fields of a table (id,text); give it the ending .csv" in warning
     assert _signs("Hello,world", *PROSE) == []
 
 
 def test_rows_of_json_are_refused():
     lines = [f'{{"id": {n}, "text": "The river runs."}}' for n in range(9)]
-    with pytest.raises(UsageError, match=r"a\.txt: 100% of the lines are JSON objects.*=jsonl"):
+    with pytest.raises(
+        UsageError, match=r"a\.txt: 100% of the lines hold JSON objects.*vocab\.format=jsonl"
+    ):
         _signs(*lines)
     assert _signs(*lines, cells=True) == []
+    (warning,) = _signs(*lines, format="text")
+    assert "hold JSON objects" in warning
+
+
+def test_markup_that_is_cleaned_is_no_fault():
+    lines = ["<p>The river &amp; its banks</p>", "<p>It runs north</p>"] * 5
+    assert len(_signs(*lines)) == 2
+    assert _signs(*lines, cleaning=("html", "whitespace")) == []
 
 
 def test_the_worst_file_stands_for_all():
@@ -77,5 +92,5 @@ def test_the_worst_file_stands_for_all():
         b"The city is far.\nIt rains in the city.\n" * 9,
     )
     heads = {"a.txt": html + text, "b.txt": html, "c.txt": text}
-    (warning,) = signs_of_other_formats(heads, {}, "vocab.format")
+    (warning,) = signs_of_other_formats(heads, {}, VocabConfig(input=("a.txt",), output="v"))
     assert warning.startswith("b.txt (and 1 other file): 100% of the lines hold tags")
