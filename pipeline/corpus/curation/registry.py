@@ -79,7 +79,7 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
             of_groups |= {rule.name: rule for rule in RULES if name in rule.groups}
         elif name in groups:
             raise UsageError(
-                f"curation: {name} is a group of rules; leave it out, or set the threshold of a rule"
+                f"curation: {name} is a group of rules; drop it, or set a rule's threshold"
             )
         else:
             raise UsageError(_unknown(name, [*sorted(groups), *names]))

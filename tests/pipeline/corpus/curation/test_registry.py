@@ -45,7 +45,7 @@ def test_thresholds_are_set_and_rules_of_groups_turned_off():
         ("gopher_min_wrods=3", "did you mean 'gopher_min_words'?"),
         ("xyz", "groups and rules: c4, fineweb, gopher,"),
         ("", "no rule ''"),
-        ("gopher=3", "gopher is a group of rules; set the threshold of a rule"),
+        ("gopher=3", "gopher is a group of rules; drop it, or set a rule's threshold"),
         ("gopher_max_hashes=1.5", "expected a number from 0 to 1, or off; the default is 0.1"),
         ("gopher_max_words=-1", "from 0 to 1e+09, or off; the default is 100,000"),
         ("gopher_max_words=nan", "expected a number"),
