@@ -67,7 +67,7 @@ class TableSummary:
 def check_tables(plan: ScoringPlan, console: Console) -> None:
     """Checks all tables as `check_table` does; warns of tables without rows.
 
-    Raises InputError, UsageError as there, or if no table has rows.
+    Raises as `check_table`, and InputError if no table has rows.
     """
     empty = []
     for table in plan.tables:
@@ -124,7 +124,7 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
-    """Writes the blocks of a table, then a summary; raises InputError, UsageError for bad ones."""
+    """Writes the blocks of a table, then a summary; raises InputError or UsageError for a bad one."""
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None

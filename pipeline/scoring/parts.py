@@ -25,7 +25,7 @@ from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
 
 class Fact(StrEnum):
-    """What is noted with a part, mostly numbers to sum."""
+    """Notes on a part, mostly numbers to add up."""
 
     ABSTAINED = "rows_abstained"
     # too long for the model

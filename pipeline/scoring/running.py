@@ -86,7 +86,7 @@ class TableJob:
 
     @property
     def inputs(self) -> dict[str, list[str]]:
-        """Tables by the manifest's input names; in a folder their names count, too."""
+        """Tables by the manifest's input names; in a folder by their output's name."""
         return {
             f"input[{table.name}]" if self.plan.is_folder else "input": [table.source]
             for table in self.plan.tables

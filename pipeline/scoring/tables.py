@@ -45,7 +45,7 @@ def list_tables(
     which every table keeps its name and format; if names collide or lie in a Hive layout, also the
     folders that they do not share. Returns the tables, and whether `output` is a folder.
 
-    Raises UsageError: nothing matches, a format is unsupported, or two files of the job would have
+    Raises UsageError if nothing matches, a format is unsupported, or two files of the job would have
     the same path.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)

@@ -128,7 +128,7 @@ def _find(data, starts, stops, table, abbreviations, hashes, characters, kinds, 
 
 @numba.njit(cache=True)
 def _word_end(data, position, stop, table):
-    """Behind parts, what is between them, and the full stop of `H.` and `U.S.`"""
+    """The end of a word: its parts, what joins them, and the full stop of `H.` and `U.S.`"""
     before = last = 0  # code points
     while position < stop:
         code_point, width = decode(data, position)

@@ -267,7 +267,7 @@ def propose_pretraining(
 def _look(
     files: list[FileInfo], given: Mapping[str, Any], console: Console
 ) -> tuple[CorpusFacts, dict[str, Any]]:
-    """Surveys a corpus; returns the settings, too, that it decides for both data jobs."""
+    """Surveys a corpus; also returns the settings of both data jobs that it decides."""
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(given.get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
@@ -302,7 +302,7 @@ def _stem(source: str) -> str:
 def _estimate(
     settings: Mapping[str, dict[str, Any]], console: Console
 ) -> tuple[float, TriedStep, str]:
-    """Times training steps; returns seconds of the run, the whole batch's step, and both as text.
+    """Times steps; returns seconds of the run, of a whole batch's step, and a line with both.
 
     The step is extrapolated from trials of a part of the batch.
     """

@@ -31,7 +31,7 @@ class SampledFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
-    """Blocks `raw` as read, and cleaned without limits and curation; `note`: which part."""
+    """Blocks `raw` as read, and cleaned without limits and curation; `note` names the part."""
 
     raw: Sequence[RawBlock]
     blocks: Sequence[DocumentBlock]

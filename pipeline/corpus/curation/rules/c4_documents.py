@@ -18,7 +18,7 @@ def braces(text: MeasuredText) -> np.ndarray:
 
 
 def sentences(text: MeasuredText) -> np.ndarray:
-    """As `sentence_splitter: rules` finds them in what C4's rules leave of the lines."""
+    """Counts sentences, as `sentence_splitter: rules`, of the lines that C4's rules keep."""
     return text.total(split_sentences(text.data, text.starts, text.stops)[2])
 
 
