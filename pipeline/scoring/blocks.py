@@ -124,7 +124,7 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
-    """Writes the blocks of a table, then a summary; raises InputError or UsageError for a bad one."""
+    """Writes a table's blocks, then a summary; raises InputError or UsageError for a bad one."""
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None

@@ -45,8 +45,8 @@ def list_tables(
     which every table keeps its name and format; if names collide or lie in a Hive layout, also the
     folders that they do not share. Returns the tables, and whether `output` is a folder.
 
-    Raises UsageError if nothing matches, a format is unsupported, or two files of the job would have
-    the same path.
+    Raises UsageError if nothing matches, a format is unsupported, or two files of the job would
+    have the same path.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
