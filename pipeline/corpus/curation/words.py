@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import unicodedata
 
 import numba
 import numpy as np
 
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from pipeline.corpus.abbreviations import word_lists
-from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.duplicates.folding import WITHOUT_SPACES
 
 # What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of
@@ -64,18 +63,17 @@ def spaced_words(
 @functools.cache
 def _table() -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]"""
-    table = np.full(NUM_CODE_POINTS, _PART | HAS_MORE_THAN_MARKS, np.uint8)
-    for code_point in ASSIGNED:
-        character = chr(code_point)
-        category = unicodedata.category(character)
+
+    def kind_of(character: str, category: str) -> int:
         if character.isspace() or category == "Cc":
-            table[code_point] = _SPACE
-        elif category[0] in "PS":
+            return _SPACE
+        if category[0] in "PS":
             is_mark = category[0] == "P" or character in _MARKS_AMONG_SYMBOLS
             kind = _HYPHEN if category == "Pd" or character in ",/:<>=" else _MARK
-            table[code_point] = kind | (0 if is_mark else HAS_MORE_THAN_MARKS)
-        elif character.isalpha():
-            table[code_point] |= HAS_LETTER
+            return kind | (0 if is_mark else HAS_MORE_THAN_MARKS)
+        return _PART | HAS_MORE_THAN_MARKS | (HAS_LETTER if character.isalpha() else 0)
+
+    table = code_point_table(kind_of, _PART | HAS_MORE_THAN_MARKS)
     for first, last in WITHOUT_SPACES:
         table[first : last + 1][table[first : last + 1] & _CLASS == _PART] += _ALONE - _PART
     return table
