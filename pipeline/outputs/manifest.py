@@ -139,7 +139,7 @@ def fingerprint(
     Excludes `JOB_FILES`, which hold times and paths, `SHA256SUMS`, and the card beside it, which
     people edit. Pretraining records, which may be terabytes, are only known by their manifest. A
     file on other storage (`gs://…`) has the fingerprint of a local copy. Files for which
-    `is_checked` holds must match `SHA256SUMS`, else InputError is raised; UsageError without a file.
+    `is_checked` holds must match `SHA256SUMS`, else InputError is raised; UsageError without file.
     """
     if "://" in str(path) and not path_of(path).is_dir():
         return _fingerprint_of_stored(str(path))
