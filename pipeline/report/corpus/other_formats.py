@@ -118,8 +118,8 @@ def signs_of_other_formats(
     for advice, places in found.items():
         path, share, example = max(places, key=lambda place: place[1])
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
-        text = advice.format(example).replace("SECTION", config.section_name)
-        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {text}")
+        what = advice.format(example).replace("SECTION", config.section_name)
+        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {what}")
         if advice == _JSON_ADVICE and config.format == "auto":
             raise UsageError(warnings[-1])
     return warnings
