@@ -4,7 +4,7 @@
 
 DATA is the output of `bert-pipeline preprocess`. Ours is `bert-pipeline train` with default
 settings, the peer transformers' Trainer with `BertForPreTraining`, one run per learning rate. All
-train on DATA's records, with the same batch, warm-up, decay and clipping, as many steps as the
+train on DATA's records, with the same batch, warmup, decay and clipping, as many steps as the
 minutes allow, and are measured on the same held-out records. The runs follow one another: the
 machine should have no other work. Prints one row per run.
 """

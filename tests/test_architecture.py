@@ -347,6 +347,7 @@ SHORT_FILES = {
     "bert_tf/cpu/availability.py",
     "bert_tf/cpu/cores.py",
     "bert_tf/cpu/switch.py",
+    "bert_tf/embeddings/settings.py",
     "bert_tf/engines/onnx_runtime.py",
     "bert_tf/engines/openvino_runtime.py",
     "bert_tf/layers/encoder_inputs.py",

@@ -125,11 +125,11 @@ def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
 
 
 def _faults(document: dict[str, Any]) -> Iterator[str]:
-    """Yields the keys of a model that is not BERT's encoder."""
+    """Yields why a document is not of BERT's encoder."""
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             yield (
-                f"{key} is {_shortened(document[key])}, unlike in BERT's encoder; only "
+                f"{key} is {_shortened(document[key])}, which BERT's encoder does not have; only "
                 f"{expected[0]!r} can be read"
             )
     named = document.get("architectures")
@@ -146,8 +146,8 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
         yield (
-            f"embedding_size is {_shortened(narrow)}, unlike in BERT; only embeddings as wide as "
-            "the layers can be read"
+            f"embedding_size is {_shortened(narrow)}, which BERT does not have; only embeddings "
+            "as wide as the layers can be read"
         )
     if "vocab_size" not in document:
         yield "expected a BERT config with the key 'vocab_size'"

@@ -66,7 +66,7 @@ class _PlainLoader(yaml.SafeLoader):
         if tag not in _PLAIN_TAGS:
             shown = tag.replace("tag:yaml.org,2002:", "!!", 1)
             raise _problem(
-                f"tag {shown} is not supported; only write the value; its key decides the type",
+                f"tag {shown} is not supported; write only the value; its key decides the type",
                 event.start_mark,
             )
         return super().compose_node(parent, index)

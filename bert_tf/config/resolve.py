@@ -137,7 +137,7 @@ def resolve(
         flags: values by field name; None and () mean not given. A key that takes one value may have
             a tuple of one, where other sections of its name take several.
         others: keys that only other sections of this name have, with the use of those; see
-            `bert_tf.config.resolve`.
+            `Variants`.
 
     Raises:
         ConfigError: with every fault of every source.

@@ -246,8 +246,8 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
 
 @functools.cache
 def adamw_entry(kind: Any, has_copy: bool) -> Any:
-    """Of the parts of the gradient, of `kind`, numbers; weights, momentum, velocity, bfloat16 copy
-    of the weights if any.
+    """Compiles the update for: both parts of the gradient, of `kind`; numbers; weights, momentum,
+    velocity; and the bfloat16 copy of the weights if there is one.
     """
 
     @numba.cfunc(ENTRY, cache=True)

@@ -30,6 +30,7 @@ from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _SPECIALS = 2  # [CLS] and [SEP]
+_BATCH_TEXTS = 1024  # tokenized whole at once, before they are cut
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
@@ -46,20 +47,33 @@ class TokenRows:
 def tokenize_rows(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, max_seq_length: int
 ) -> TokenRows:
-    tokens = tokenizer.tokenize_with_characters(texts)
-    kept = np.minimum(tokens.lengths, max_seq_length - _SPECIALS)
-    chosen = flat_ranges(tokens.offsets[:-1], kept)
-    offsets = offsets_of(kept + _SPECIALS)
+    most = max_seq_length - _SPECIALS
+    parts = [
+        _first_tokens(tokenizer, texts[begin : begin + _BATCH_TEXTS], most)
+        for begin in range(0, max(1, len(texts)), _BATCH_TEXTS)
+    ]
+    ids, starts, ends, lengths = map(np.concatenate, zip(*parts, strict=True))
+    offsets = offsets_of(np.minimum(lengths, most) + _SPECIALS)
     return TokenRows(
         rows=EncodedRows(
-            ids=between_specials(tokens.ids[chosen], offsets, tokenizer),
+            ids=between_specials(ids, offsets, tokenizer),
             offsets=offsets,
             second_starts=np.diff(offsets).astype(np.int32),
         ),
-        lengths=tokens.lengths + _SPECIALS,
-        starts=tokens.first_characters[chosen],
-        ends=tokens.last_characters[chosen],
+        lengths=lengths + _SPECIALS,
+        starts=starts,
+        ends=ends,
     )
+
+
+def _first_tokens(
+    tokenizer: WordPieceTokenizer, texts: Sequence[str], most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return ids, starts and ends of each text's first tokens, and how many it has in all."""
+    tokens = tokenizer.tokenize_with_characters(texts)
+    kept = flat_ranges(tokens.offsets[:-1], np.minimum(tokens.lengths, most))
+    first, last = tokens.first_characters, tokens.last_characters
+    return tokens.ids[kept], first[kept], last[kept], tokens.lengths
 
 
 class Embedder:
@@ -170,7 +184,7 @@ class Embedder:
 
 
 def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
-    """Load as `Engine` says; threads can only be set before TensorFlow's first operation."""
+    """Load a model; threads can only be set before TensorFlow's first operation."""
     if threads is not None:
         settle_threads(threads)
     return Embedder(folder, settings)

@@ -20,10 +20,7 @@ TEXT_TOKENS = "text_tokens"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedderSettings:
-    """The vectors that an `Embedder` makes; an `EngineLoader`.
-
-    The recipe of the model's folder decides what the user leaves open.
-    """
+    """The vectors that an `Embedder` makes; an `EngineLoader`."""
 
     pooling: str  # `mean`, `cls` or `max`; ignored for token embeddings
     normalize: bool  # whether to divide each vector by its Euclidean norm
@@ -47,7 +44,7 @@ class EmbedderSettings:
 
     @property
     def name(self) -> str:
-        """Identity of the job: vectors made with other settings are others."""
+        """Identity of the job: other settings make other vectors."""
         return f"encoder {json.dumps(dataclasses.asdict(self))}"
 
     def reads(self, name: str) -> bool:

@@ -29,7 +29,7 @@ class EngineLoader(Protocol):
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """Load a model, with a number of threads (None: the engine's own); raise as `Engine`.
+        """Load a model, with a number of threads (None: the engine's own); see `Engine` for errors.
 
         `is_checked`: its files have been compared with its `SHA256SUMS` already.
         """

@@ -26,7 +26,7 @@ _FAULTS = (
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
-    """Load as `Engine` says; without a graph in the folder make one from the weights."""
+    """Load a model; without a graph in the folder make one from the weights."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
     file = ONNX_INT8_FILE if precision == INT8 else ONNX_FILE

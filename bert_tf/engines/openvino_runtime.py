@@ -20,7 +20,7 @@ _CORE = openvino.Core()
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
-    """Load as `Engine` says; without a graph in the folder make one from the weights."""
+    """Load a model; without a graph in the folder make one from the weights."""
     graphs = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
     with graph_of(folder, graphs, RuntimeError, ValueError) as graph:
         model = _CORE.read_model(graph) if isinstance(graph, Path) else _CORE.read_model(graph, b"")

@@ -82,9 +82,7 @@ class EngineEntry:
         is_checked: bool = False,
         precision: str = FLOAT32,
     ) -> Engine:
-        """Import the engine and load a model as `EngineLoader.load`; its files are compared with
-        `SHA256SUMS`.
-        """
+        """Import the engine and load a model whose files are as in its `SHA256SUMS`."""
         check_is_exported(folder)
         if not is_checked:
             check_sums(Path(folder), self.reads)
@@ -94,7 +92,7 @@ class EngineEntry:
 
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "added_tokens.json")
-# Of engines whose graph takes token ids. If the folder has none, they make it of the weights.
+# Of engines whose graph takes token ids. If the folder has none, they make it from the weights.
 _OF_TOKEN_IDS: dict[str, Any] = {
     "needed_files": ("config.json", "model.safetensors", "task.json", "vocab.txt"),
     "takes_token_ids": True,

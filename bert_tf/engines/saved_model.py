@@ -105,7 +105,7 @@ class SavedModelEngine(CallingEngine):
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
-    """Load as `Engine` says; threads can only be set before TensorFlow's first operation."""
+    """Load a model; threads can only be set before TensorFlow's first operation."""
     if precision == BFLOAT16:
         lay_out_weights_once()
     calls_at_once = 1 if threads is None else _divide_threads(threads)
@@ -120,22 +120,23 @@ def _divide_threads(threads: int) -> int:
 
 
 _LOCK = threading.Lock()
-_inside: set[int] = set()  # threads in `_rewriting`
+_inside = 0  # calls of `_rewriting` that have not ended
 
 
 @contextlib.contextmanager
 def _rewriting() -> Iterator[None]:
     """Let TensorFlow's graph optimizer rewrite calls inside to bfloat16.
 
-    The option belongs to the process, and is off again when the last thread leaves.
+    The option belongs to the process, and is off again when the last call ends.
     """
+    global _inside
     with _LOCK:
-        _inside.add(threading.get_ident())
+        _inside += 1
         tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
     try:
         yield
     finally:
         with _LOCK:
-            _inside.remove(threading.get_ident())
+            _inside -= 1
             if not _inside:
                 tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: False})

@@ -65,7 +65,7 @@ class SentenceTransformersFormat:
             recipe=recipe,
         )
         left_out = "The model's head is left out; vectors are made of the encoder's states."
-        return [left_out] * trained.has_head + [RAW_CLS] * recipe.is_raw_cls
+        return ([left_out] if trained.has_head else []) + ([RAW_CLS] if recipe.is_raw_cls else [])
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         return _in_python(
@@ -88,12 +88,14 @@ class GoogleFormat:
                 "With google-research/bert (TensorFlow 1): none of its scripts has this head;",
                 "its `modeling.BertModel` loads the encoder from `bert_model.ckpt`.",
             ]
-        flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
+        flags = ""
+        if card.script_reads_text:
+            flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
         return [
             "With google-research/bert (TensorFlow 1):",
             "```",
             f"python {card.google_script} --bert_config_file=THIS_FOLDER/bert_config.json \\",
-            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {flags * card.script_reads_text}…",
+            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {flags}…",
             "```",
         ]
 

@@ -55,7 +55,7 @@ class BestModel:
         of_phase = f" of phase {self.phase}" if self.phase else ""
         if self.metric is None:
             last = f"epoch (step {self.step})" if self.epoch else f"step ({self.step})"
-            return f"the model of the last {last}{of_phase}; no evaluations to choose another by"
+            return f"the model of the last {last}{of_phase}; there was no evaluation to choose by"
         place = f"step {self.step}"
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"

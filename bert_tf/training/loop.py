@@ -272,7 +272,7 @@ class TrainingLoop:
         saved = f"; the state just before is in {aside}" if aside else ""
         raise InputError(
             f"the loss or a gradient is not finite at step {step + 1}{saved}; try a lower "
-            "--learning-rate, a longer warm-up or --set train.precision=float32, with --overwrite"
+            "--learning-rate, a longer warmup or --set train.precision=float32, with --overwrite"
         )
 
     def _run_evaluation(self) -> None:

@@ -37,7 +37,7 @@ class PhaseSettings:
     """A stretch of a run; where one ends, batches change their shape.
 
     Attributes:
-        peak_learning_rate: after a warm-up that starts with the phase; None continues the schedule
+        peak_learning_rate: after a warmup that starts with the phase; None continues the schedule
             of the phase before.
         relative_work: of a step, in any unit; an estimate until steps are timed.
     """
@@ -56,7 +56,7 @@ class LoopSettings:
 
     Attributes:
         phases: one at least; the first has a peak learning rate.
-        schedule: decay after warm-up, see `make_schedule`.
+        schedule: decay after warmup, see `make_schedule`.
         cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
         ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without a better one that end the run; 0 never does.
@@ -66,7 +66,7 @@ class LoopSettings:
         checkpoint_every, checkpoint_minutes: steps or minutes; 0 leaves it to the other.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
-            the learning rate has decayed when the time is over; a warm-up takes the same fraction
+            the learning rate has decayed when the time is over; a warmup takes the same fraction
             of the time. Such a run cannot be repeated bit for bit.
         peak_flops: operations per second of the machine at its peak; None leaves MFU out.
         steps_per_call: steps inside one call of the compiled function; 0 for about a second.
@@ -209,18 +209,18 @@ def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
 def make_schedule(
     name: str, *, peak: float, warmup_fraction: float, cooldown_fraction: float = 0.0
 ) -> Schedule:
-    """Linear warm-up to `peak`, then a decay: progress, float [n] in [0, 1], to float64 [n] rates.
+    """Linear warmup to `peak`, then a decay: progress, float [n] in [0, 1], to float64 [n] rates.
 
     HuggingFace's schedules (`transformers/optimization.py`) as functions of step / total steps, for
-    runs limited by steps and by time. Step 0 has rate 0 where there is a warm-up.
+    runs limited by steps and by time. Step 0 has rate 0 where there is a warmup.
 
     Args:
         name: "linear" to 0; "constant"; "cosine", half a period, to 0; "polynomial" to 0 with
             power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
-            0 (warm-up, stable, decay).
+            0 (warmup, stable, decay).
         warmup_fraction: of the run.
         cooldown_fraction: of the run, of the trapezoidal schedule's decay; at most the rest after
-            the warm-up.
+            the warmup.
     """
     rest = max(1.0 - warmup_fraction, 1e-12)
     decay = _trapezoid(cooldown_fraction / rest) if name == "trapezoidal" else _DECAYS[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import POOLER, departures, huggingface_array
-from bert_tf.weights.tensor_files import HDF5_ERRORS, hdf5_shapes
+from bert_tf.weights.tensor_files import HDF5_ERRORS, count_hdf5_numbers, hdf5_shapes
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
@@ -118,7 +117,7 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 def count_numbers(path: Path) -> int:
     """Count numbers in an HDF5 file; raise InputError if damaged or if they exceed its size."""
     try:
-        return sum(math.prod(shape) for shape, _ in hdf5_shapes(path).values())
+        return count_hdf5_numbers(path, (shape for shape, _ in hdf5_shapes(path).values()))
     except HDF5_ERRORS as error:
         raise InputError(
             f"{path}: damaged or not an HDF5 file ({error}); save the preset again with KerasHub"

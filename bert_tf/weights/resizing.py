@@ -6,9 +6,9 @@ import dataclasses
 import re
 import zlib
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -140,8 +140,8 @@ class VocabularySubset:
             tensors = directory.tensors
         else:
             self._others = words[~is_kept]
-            unread: Any = directory.tensors  # it reads the others when asked for
-            tensors = ChainMap({WORD_EMBEDDINGS: words[is_kept]}, unread)
+            unchanged = cast(MutableMapping[str, np.ndarray], directory.tensors)
+            tensors = ChainMap({WORD_EMBEDDINGS: words[is_kept]}, unchanged)
         self._is_kept = is_kept
         self._numbers = np.cumsum(is_kept, dtype=np.int32) - 1
         kept = np.flatnonzero(is_kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import h5py
@@ -78,13 +78,14 @@ class TensorFlowFile:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, str] = {}
         try:
-            shapes = hdf5_shapes(path)
+            for place, (shape, kind) in hdf5_shapes(path).items():
+                name = huggingface_name(place)
+                if shape is not None and kind == "f" and name is not None:
+                    self._places[name] = place
+                    self.shapes[name] = shape[::-1] if place.endswith("kernel:0") else shape
+            count_hdf5_numbers(path, self.shapes.values())
         except HDF5_ERRORS as error:
             raise self._damaged(error) from None
-        for place, (shape, kind) in shapes.items():
-            if kind == "f" and (name := huggingface_name(place)) is not None:
-                self._places[name] = place
-                self.shapes[name] = shape[::-1] if place.endswith("kernel:0") else shape
 
     def read(self, name: str) -> np.ndarray:
         """Read a tensor, kernels as [output, input]."""
@@ -103,9 +104,12 @@ class TensorFlowFile:
         )
 
 
-def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Read shape and NumPy kind of each array by its path; raise one of HDF5_ERRORS for damage."""
-    shapes: dict[str, tuple[tuple[int, ...], str]] = {}
+def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...] | None, str]]:
+    """Read shape (None of a null dataspace) and NumPy kind of each array by its path.
+
+    Raises one of HDF5_ERRORS for damage.
+    """
+    shapes: dict[str, tuple[tuple[int, ...] | None, str]] = {}
 
     def add(place: str, node: h5py.HLObject) -> None:
         if isinstance(node, h5py.Dataset):
@@ -113,10 +117,19 @@ def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
 
     with h5py.File(path) as file:
         file.visititems(add)
-    numbers = sum(math.prod(shape) for shape, _ in shapes.values())
+    return shapes
+
+
+def count_hdf5_numbers(path: Path, shapes: Iterable[tuple[int, ...] | None]) -> int:
+    """Count numbers in arrays of a file; raise ValueError if one is null or the file smaller."""
+    numbers = 0
+    for shape in shapes:
+        if shape is None:
+            raise ValueError("an array has a null dataspace")
+        numbers += math.prod(shape)
     if numbers > path.stat().st_size:  # no number takes less than a byte
         raise ValueError(f"its arrays of {numbers:,} numbers are larger than the file")
-    return shapes
+    return numbers
 
 
 def huggingface_name(place: str) -> str | None:

@@ -2,7 +2,7 @@
 
     python tests/parity/training_steps.py tests/golden/models/classification OUTPUT.npz
 
-Ten steps without dropout on the model of the first folder: AdamW, weight decay, a warm-up and a
+Ten steps without dropout on the model of the first folder: AdamW, weight decay, a warmup and a
 linear decay, and gradients above and below the norm that they are clipped to. A loss depends on all
 updates before it. Runs in an environment made from requirements.in.
 """

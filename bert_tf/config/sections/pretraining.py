@@ -170,7 +170,7 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
 
 
 def _warmup_faults(config: TrainConfig) -> Iterator[str]:
-    """Checks that schedules are longer than their warm-up."""
+    """Checks that schedules are longer than their warmup."""
     if config.phases and config.phases[0].learning_rate is not None:
         return
     starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]

@@ -25,8 +25,8 @@ _HEADER, _FOOTER = 12, 4
 @dataclasses.dataclass(frozen=True)
 class RecordBlock:
     shard: str  # the file
-    start: int  # of its bytes in the uncompressed content
-    end: int  # likewise
+    start: int  # where its bytes begin in the uncompressed content
+    end: int  # where they end, exclusive
     first_record: int  # number of its first record in the shard
     records: int  # how many there are
     # [records, …], measures of `index_shards`; None unless it was given a function for them
@@ -101,7 +101,7 @@ def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
 
 @numba.njit(nogil=True, cache=True)
 def _block_starts(content, block_records):
-    """Find every `block_records`-th frame and the end; count frames; first damaged byte or -1."""
+    """Return starts of blocks and the end, the number of frames, the first damaged byte or -1."""
     size = content.size
     starts = [np.int64(0) for _ in range(0)]
     position = np.int64(0)

@@ -44,7 +44,7 @@ def feature_spec(
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
     """Parse masked records, string [n] of `tf.train.Example` bytes, into model inputs.
 
-    They are as of `pretraining_features`, but `next_sentence_labels` int32 [n].
+    They are those of `pretraining_features`, but `next_sentence_labels` is int32 [n].
     """
     names = FEATURE_NAMES[records.feature_names]
     spec = feature_spec(

@@ -36,8 +36,7 @@ _DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
 
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
     """Decompress a file by its name; damage is an OSError while reading. `stream` is not closed."""
-    compression = compression_of(path)
-    if compression is None:
+    if (compression := compression_of(path)) is None:
         return stream
     return cast(BinaryIO, PartStream(_members(stream, *_DECOMPRESSORS[compression])))
 
@@ -48,6 +47,7 @@ class PartStream(io.RawIOBase):
     def __init__(self, parts: Iterator[bytes]):
         self._parts = parts
         self._pending = memoryview(b"")
+        self._fault: Exception | None = None  # a generator that raised would seem at its end
 
     def readable(self) -> bool:
         return True
@@ -61,7 +61,13 @@ class PartStream(io.RawIOBase):
         return len(part)
 
     def _next(self, size: int) -> memoryview:
-        pending = self._pending or memoryview(next(self._parts, b""))
+        if self._fault is not None:
+            raise self._fault
+        try:
+            pending = self._pending or memoryview(next(self._parts, b""))
+        except Exception as error:
+            self._fault = error
+            raise
         self._pending = pending[size:]
         return pending[:size]
 

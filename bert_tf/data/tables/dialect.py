@@ -27,7 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def compression_of(path: str) -> str | None:
-    """Tell the compression by a file name: `gzip`, `bz2`, `zstd` or None."""
+    """Return the compression of a file by its name: `gzip`, `bz2`, `zstd` or None."""
     return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
@@ -37,7 +37,7 @@ def name_without_compression(path: str) -> str:
 
 
 def table_format_by_name(path: str) -> str | None:
-    """Tell the format by a file name, compressed or not; None if it is not that of a table."""
+    """Return the format of a file by its name, compressed or not; None if it is no table."""
     return TABLE_FORMATS.get(PurePosixPath(name_without_compression(path)).suffix)
 
 

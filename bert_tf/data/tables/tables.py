@@ -103,7 +103,7 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """Tell `csv`, `tsv`, `jsonl` or `parquet` by the file name; else raise UsageError."""
+    """Return `csv`, `tsv`, `jsonl` or `parquet` by the file name; else raise UsageError."""
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; name the file to read in it")
@@ -130,6 +130,8 @@ class NeededColumns(TypedDict, total=False):
 
 
 def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
+    if unknown := needed.keys() - NeededColumns.__annotations__.keys():
+        raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
     columns: tuple[tuple[CellKind, Sequence[str]], ...] = (
         ("text", needed.get("text_columns", ())),
         ("value", needed.get("value_columns", ())),

@@ -38,7 +38,7 @@ class Casing:
 
 def vocabulary_casing(vocab: Sequence[str]) -> Casing:
     """Decide whether a vocabulary is cased: at least a tenth of the entries with letters hold a
-    capital, or capital letters are entries of their own, as all letters of the learned text are.
+    capital, or capital letters are entries, as are all letters of the text it was learned from.
     """
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]

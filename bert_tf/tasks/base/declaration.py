@@ -40,7 +40,8 @@ class TaskCard:
     signature_output: str  # the output to look at first
     transformers_class: str
     pipeline_tag: str
-    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)  # the Hub's own ids
+    # ids on the Hub of metrics that metrics.json names otherwise
+    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     keras_hub_class: str = _KERAS_HUB_ENCODER
     google_script: str | None = None  # of google-research/bert, that loads the model
     script_reads_text: bool = True  # whether it needs the vocabulary
@@ -132,7 +133,7 @@ class ServedTaskDeclaration:
     inputs: tuple[str, ...]  # except those whose column is null in `task.json`
     predictions: tuple[PredictionField, ...]
     implementation: str  # `module:class` of the `ServedTask`
-    host: str | None = None  # of its `HostTask`; None if only TensorFlow's graph has its steps
+    host: str | None = None  # `module:class` of a `HostTask`; None if only the graph has its steps
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
@@ -153,7 +154,7 @@ class LabelErrorsDeclaration:
 
     options: type[LabelErrorsConfig]
     example: str  # a command line to copy
-    implementation: str  # from (config, console, check, folder) to `LabelErrors`
+    implementation: str  # `module:function` from (config, console, check, folder) to `LabelErrors`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -107,7 +107,10 @@ class TableTask(Task):
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Returns the task with `learned` fields set from usable training rows; or InputError."""
+        """Returns the task with `learned` fields set from usable training rows.
+
+        Raises InputError if nothing can be learned from them.
+        """
         return self
 
     def columns_of_labels(self) -> tuple[str, ...]:

@@ -233,19 +233,19 @@ class Task(ServedTask):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """Makes the task of another library's weights, with defaults; None if they are no such."""
+        """Makes the task of another library's weights, with defaults; None if of another task."""
         return None
 
     @classmethod
     def default_options(cls, directory: ModelDirectory) -> dict[str, Any]:
-        """As `options_of`, the defaults for weights of another library."""
+        """Returns the defaults of `options_of` for weights of another library."""
         options, longest = cls.declaration.options, directory.config.max_position_embeddings
         length = min(options.default_sequence_length, longest)
         return {**_same_named(cls, options), "max_seq_length": length}
 
     @classmethod
     def options_of(cls, config: Any) -> dict[str, Any]:
-        """The fields that are options by the same name."""
+        """Returns the task's fields that are options by the same name, as `config` has them."""
         return {**_same_named(cls, config), "max_seq_length": config.sequence_length}
 
     @property

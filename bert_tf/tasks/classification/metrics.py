@@ -1,4 +1,7 @@
-"""Predicted labels and their measures, in NumPy, by the definitions of scikit-learn and GLUE."""
+"""Predicted labels and calibration in NumPy, measures of them, and the sections of the report page.
+
+Measures are by the definitions of scikit-learn and GLUE, calibration by Guo et al. 2017.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _HEAD = "cls.predictions.transform.dense.weight"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskColumns:
-    text: str = "text"
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class FillMaskTask(PretrainedTask):
                 f"{directory.config.vocab_size} entries; use at most that"
             )
         return cls(
-            columns=MaskColumns(),
+            columns=MaskColumns(text="text"),
             max_seq_length=directory.config.max_position_embeddings,
             top_k=config.top_k,
         )

@@ -1,4 +1,4 @@
-"""Predicted sets of labels, their thresholds and measures, in NumPy."""
+"""Predicted sets of labels, thresholds, measures, and sections of the report page, in NumPy."""
 
 from __future__ import annotations
 

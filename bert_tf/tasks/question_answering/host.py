@@ -1,5 +1,6 @@
-"""Answers from logits, in NumPy: for evaluation and for engines without TensorFlow.
+"""Questions with windows of their contexts, targets, and answers from logits, in NumPy.
 
+For training data, for evaluation and for engines without TensorFlow.
 Unlike google-research/bert `run_squad.py` (`write_predictions`), all spans up to the maximal length
 compete, and a span seen in several windows counts with its best score there.
 """

@@ -1,4 +1,7 @@
-"""Measures of predicted numbers, by the definitions of SciPy and scikit-learn."""
+"""Predicted numbers, their measures, and the sections of the report page.
+
+Measures are by the definitions of SciPy and scikit-learn.
+"""
 
 from __future__ import annotations
 

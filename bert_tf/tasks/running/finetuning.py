@@ -274,7 +274,7 @@ _FEW, _ENOUGH = 20, 100
 def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
     """Warns of a run with fewer than 20 steps; returns None for others.
 
-    With warm-up among so few, a new head stays close to chance; the smallest sets of GLUE have a
+    With warmup among so few, a new head stays close to chance; the smallest sets of GLUE have a
     few hundred (RTE: 234 at batch size 32).
     """
     if steps >= _FEW:

@@ -1,6 +1,7 @@
-"""Measures of vectors on labeled rows, as the evaluators of sentence-transformers define them.
+"""Vectors of texts in NumPy, their measures on labeled rows, and the sections of the report page.
 
-Each has the loss of all rows as one batch, in NumPy without code of the training losses.
+Measures are as the evaluators of sentence-transformers define them. Each has the loss of all rows
+as one batch, without code of the training losses.
 """
 
 from __future__ import annotations
@@ -124,9 +125,8 @@ class Retrieval:
 
     metrics: dict[str, float]  # `mrr@10`, `recall@1`, `recall@10`
     ranks: np.ndarray  # int64 [rows], of each row's positive, after texts as similar to the anchor
-    losses: (
-        np.ndarray
-    )  # float64 [rows], cross-entropy of the positive among texts that do not match
+    # float64 [rows], cross-entropy of the positive among texts that do not match
+    losses: np.ndarray
 
 
 def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:

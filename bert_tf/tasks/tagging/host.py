@@ -1,4 +1,9 @@
-"""Tags and entities from logits, in NumPy: for evaluation and for engines without TensorFlow."""
+"""Words of texts in windows, and their tags and entities, in NumPy.
+
+For training data, for evaluation and for engines without TensorFlow. Words are BERT's own, between
+blanks and punctuation: a token with all that continue it (`##…`). One in several windows belongs to
+that with most tokens on its shorter side (google-research/bert `_check_is_max_context`).
+"""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Tracker(Protocol):
     """An open run of a tracker.
 
     Its module has a function `open_tracker(run: TrackedRun) -> Tracker`, which continues the
-    tracker's run of the same directory. Any exception means that the tracker cannot be reached, and
-    the same is tried again later.
+    tracker's run of the same directory. Any exception means that the tracker cannot be written
+    to, and the same is tried again later.
     """
 
     def newest_steps(self) -> Mapping[str, int]:
@@ -139,7 +139,7 @@ class TrackerSender:
         if failure is not None and not self._has_warned:
             self._has_warned = True
             self._warn(
-                f"{self._name}: cannot be reached ({failure}); training continues and missing "
+                f"{self._name}: cannot be written to ({failure}); training continues and missing "
                 "entries will be retried"
             )
 

@@ -92,7 +92,7 @@ def test_what_is_written_reads_back_here_and_in_yaml_1_1(document):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: !!int 5", "tag !!int is not supported; only write the value"),
+        ("a: !!int 5", "tag !!int is not supported; write only the value"),
         ("a: !!null x", "tag !!null is not supported"),
         ("!!set {a, b}", "tag !!set is not supported"),
         ("a: [!!python/object:os.system x]", "tag !!python/object:os.system is not supported"),

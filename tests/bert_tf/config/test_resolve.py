@@ -121,7 +121,7 @@ def test_what_else_is_assigned_is_read_by_the_type_of_its_key(assignment, value)
         ("vocab.vocab_size=0x_", "vocab.vocab_size: expected an integer, got '0x_'"),
         (
             "vocab.vocab_size=!!float x",
-            "not valid YAML: tag !!float is not supported; only write the",
+            "not valid YAML: tag !!float is not supported; write only the",
         ),
         ("vocab.vocab_size=null", "vocab.vocab_size: needs a value, got nothing"),
         ("vocab.vocab_size=[[1]]", "vocab.vocab_size: expected an integer, got [['1']]"),

@@ -12,7 +12,7 @@ from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.embeddings.embedder import Embedder
+from bert_tf.embeddings.embedder import Embedder, tokenize_rows
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.model_directory import (
@@ -119,6 +119,19 @@ def test_tokens_come_with_their_places_in_the_text_and_long_texts_are_cut(tiny):
     assert got["text_tokens"].tolist()[::2] == [5, 32]
     assert len(got["tokens"][2]) == 10
     assert got["token_embeddings"][2].shape == (10, 8)
+
+
+def test_texts_are_cut_in_parts_of_a_block(tiny, monkeypatch):
+    texts = ["w1  w2?", "", "w4 " * 30, "é😀 w3", "w5"]
+    tokenizer = tiny["tokens"].tokenizer
+    whole = tokenize_rows(tokenizer, texts, max_seq_length=12)
+    monkeypatch.setattr("bert_tf.embeddings.embedder._BATCH_TEXTS", 2)
+    parts = tokenize_rows(tokenizer, texts, max_seq_length=12)
+    for name in ("lengths", "starts", "ends"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    np.testing.assert_array_equal(parts.rows.ids, whole.rows.ids)
+    np.testing.assert_array_equal(parts.rows.offsets, whole.rows.offsets)
+    assert not len(tokenize_rows(tokenizer, [], max_seq_length=12).rows)
 
 
 @pytest.mark.slow

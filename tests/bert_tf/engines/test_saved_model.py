@@ -15,7 +15,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.processor import has_bfloat16
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES
-from bert_tf.engines.saved_model import _TO_BFLOAT16, SavedModelEngine
+from bert_tf.engines.saved_model import _TO_BFLOAT16, SavedModelEngine, _rewriting
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.registry import TASKS
@@ -103,6 +103,14 @@ def test_bfloat16_is_of_one_engine_and_not_of_the_process(exported):
     np.testing.assert_array_equal(before, after)
     difference = np.abs(rounded - before).max() / np.abs(before).max()
     assert 1e-5 < difference < 0.05
+    assert not tf.config.optimizer.get_experimental_options()[_TO_BFLOAT16]
+
+
+def test_a_rewriting_ends_with_the_outermost_call():
+    with _rewriting():
+        with _rewriting():
+            pass
+        assert tf.config.optimizer.get_experimental_options()[_TO_BFLOAT16]
     assert not tf.config.optimizer.get_experimental_options()[_TO_BFLOAT16]
 
 

@@ -53,7 +53,7 @@ def curve(evals, trains, *, steps=20_000, **more):
     [
         (curve([6.2, 6.0, 5.98], [6.2, 6.0, 5.9]), ["no better than token frequencies", "[UNK]"]),
         (curve([6.9], [6.9], steps=200), ["no better than", "200 were made; train longer"]),
-        # BERT-tiny at 1e-3 without bias correction, a warm-up of 20 steps: 6.93, entropy 6.76.
+        # BERT-tiny at 1e-3 without bias correction, a warmup of 20 steps: 6.93, entropy 6.76.
         (curve([6.21, 6.17], [6.2, 6.2], steps=3_134), ["still above", "collapsed", "warmup"]),
         (curve([6.3], [6.3], steps=900), ["no better than", "900 were made; train longer"]),
         (curve([5.0, 4.0, 4.5], [5.0, 4.0, 3.0]), ["rose from 4.00 at", "memorizes"]),

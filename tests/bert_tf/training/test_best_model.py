@@ -137,7 +137,7 @@ def test_workers_that_only_train_along_note_the_best_but_write_nothing(monkeypat
         (
             {"step": 6},
             "loss",
-            "the model of the last epoch (step 6); no evaluations to choose another by",
+            "the model of the last epoch (step 6); there was no evaluation to choose by",
         ),
     ],
 )

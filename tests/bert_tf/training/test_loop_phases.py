@@ -73,7 +73,7 @@ def test_a_phase_is_evaluated_at_its_end(tmp_path, console):
 
 
 def test_a_peak_of_its_own_starts_the_schedule_anew():
-    """NVIDIA's LAMB recipe in small: 10 steps to 6e-3, then 4 to 4e-3, each with a warm-up."""
+    """NVIDIA's LAMB recipe in small: 10 steps to 6e-3, then 4 to 4e-3, each with a warmup."""
     both = timeline(
         PhaseSettings(steps=10, warmup_steps=2, peak_learning_rate=6e-3),
         PhaseSettings(steps=4, warmup_steps=1, peak_learning_rate=4e-3),

@@ -40,7 +40,7 @@ def test_progress_beyond_the_end_stays_at_the_end():
 
 
 def test_trapezoidal_is_warmup_plateau_and_linear_cooldown():
-    """`get_wsd_schedule` of transformers with linear warm-up and decay, step by step."""
+    """`get_wsd_schedule` of transformers with linear warmup and decay, step by step."""
     rates = make_schedule(
         "trapezoidal", peak=PEAK, warmup_fraction=WARMUP / STEPS, cooldown_fraction=0.2
     )(STEP / STEPS)

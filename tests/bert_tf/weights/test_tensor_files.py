@@ -122,6 +122,21 @@ def test_weights_of_tensorflow_are_the_same(tmp_path, kind):
         np.testing.assert_array_equal(read[name], value)
 
 
+def test_arrays_of_tensorflow_that_are_no_weights_of_bert_are_not_measured(tmp_path):
+    weight = "bert/tf_bert_model/bert/pooler/dense/bias:0"
+    with h5py.File(tmp_path / "tf_model.h5", "w") as file:
+        file[weight] = np.ones(3, np.float32)
+        file["null:0"] = h5py.Empty("float32")
+        file["bert/tf_bert_model/bert/pooler/dense/kernel:0"] = h5py.Empty("float32")
+        file.create_dataset("large:0", (10**9,), "float32", compression="gzip")
+    assert dict(FolderTensors(tmp_path)).keys() == {"bert.pooler.dense.bias"}
+    with h5py.File(tmp_path / "tf_model.h5", "a") as file:
+        del file[weight]
+        file.create_dataset(weight, (10**9,), "float32", compression="gzip")
+    with pytest.raises(InputError, match="numbers are larger than the file"):
+        FolderTensors(tmp_path)
+
+
 def test_a_file_of_tensorflow_that_is_damaged_says_what_to_take(tmp_path):
     (tmp_path / "tf_model.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(InputError, match=r"tf_model\.h5: damaged .*; take model\.safetensors"):

@@ -107,7 +107,7 @@ def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path)
     manifest, said = train(data, tmp_path / "run", model_config=model_config, steps=1)
     assert "has no eval shards, so nothing is evaluated and best/ is the last model" in said
     assert manifest["metrics"]["eval"] is None
-    assert "the model of the last step (1); no evaluations to choose another by" in said
+    assert "the model of the last step (1); there was no evaluation to choose by" in said
     assert read_model_directory(tmp_path / "run").config.hidden_size == 16
 
 

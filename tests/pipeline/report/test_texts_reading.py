@@ -51,7 +51,7 @@ def reader(model, tmp_path_factory):
 
 def expected(model, text):
     """Probabilities of the vocabulary at each mask, as the export of fill-mask is checked with."""
-    task = FillMaskTask(columns=MaskColumns(), max_seq_length=9, top_k=len(VOCAB))
+    task = FillMaskTask(columns=MaskColumns(text="text"), max_seq_length=9, top_k=len(VOCAB))
     tokenizer = WordPieceTokenizer(VOCAB, lowercase=True)
     (masks,) = task.host_predictions(model, tokenizer, {"text": [text]})["predicted_tokens"]
     scores = [{each["token"]: each["score"] for each in candidates} for candidates in masks]

@@ -44,6 +44,14 @@ def test_damage_is_an_error(ending, damage):
         read(data, ending)
 
 
+def test_after_damage_every_read_fails():
+    stream = uncompressed(io.BytesIO(gzip.compress(b"hello ") + b"garbage garbage"), "a.txt.gz")
+    assert stream.read(6) == b"hello "
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"\w"):
+            stream.read(6)
+
+
 @pytest.mark.parametrize("ending", PACKERS)
 def test_what_only_its_name_calls_compressed_is_told(ending):
     with pytest.raises(OSError, match="it is not compressed as its name says"):

@@ -184,6 +184,12 @@ def test_unusable_files_are_refused_in_one_line(tmp_path, name, content, error, 
     assert "\n" not in str(raised.value)
 
 
+def test_unknown_arguments_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(TypeError, match="unknown arguments: text_column$"):
+        read_table(tmp_path / "a.csv", text_column=["text"])
+
+
 @pytest.mark.parametrize(
     ("name", "lines"),
     [

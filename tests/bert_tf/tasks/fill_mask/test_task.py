@@ -33,6 +33,11 @@ def test_the_task_comes_back_from_its_settings(trained):
     assert settings["top_k"] == 4
 
 
+def test_settings_without_the_column_are_refused(trained):
+    with pytest.raises(UsageError, match="incomplete or of another version .*text"):
+        served_task_from_settings({**trained.task.settings(), "columns": {}}, "m")
+
+
 def test_it_is_no_task_to_fine_tune_for(trained):
     assert trained.task.declaration.name not in TASKS
     with pytest.raises(UsageError, match="no labeled rows to evaluate on; run bert-pipeline score"):

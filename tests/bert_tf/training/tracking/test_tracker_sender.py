@@ -57,7 +57,7 @@ def test_failures_cost_one_warning_and_no_line():
     warnings = send(lambda: tracker, [line(step) for step in range(5)], retry_seconds=0.0)
     assert tracker.lines == [("train", step) for step in range(5)]
     assert warnings == [
-        "mlflow: cannot be reached (refused); training continues and missing entries will be "
+        "mlflow: cannot be written to (refused); training continues and missing entries will be "
         "retried"
     ]
     assert tracker.ended == [True]
