@@ -70,12 +70,14 @@ LONG_FILES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders long files, and skips bfloat16 where ONEDNN_MAX_CPU_ISA excludes it."""
+    """Orders long files, and skips what ONEDNN_MAX_CPU_ISA excludes."""
     items.sort(key=lambda item: item.path.stem not in LONG_FILES)
     if is_bfloat16_excluded():  # TensorFlow aborts on its products
         for item in items:
             if "bfloat16" in item.nodeid:
                 item.add_marker(pytest.mark.skip(reason=NO_BFLOAT16))
+            elif "openvino]" in item.nodeid:  # its parameter, not a name
+                item.add_marker(pytest.mark.skip(reason=NO_OPENVINO))
 
 
 def skip_low_precision_products() -> None:
