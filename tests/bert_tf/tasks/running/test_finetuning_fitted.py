@@ -66,7 +66,7 @@ def test_the_best_epoch_keeps_its_fit(config, tmp_path, quiet_console):
     assert np.mean(errors) == pytest.approx(0, abs=1e-5)
 
 
-def test_the_fit_is_that_of_float32_whatever_training_computes_in(config, tmp_path, quiet_console):
+def test_the_fit_after_training_in_bfloat16_is_that_of_float32(config, tmp_path, quiet_console):
     """As `evaluate` and exported models compute; bfloat16 has 3 digits."""
     result = finetune(dataclasses.replace(config, precision="bfloat16"), quiet_console)
     kept = json.loads((tmp_path / "run" / "best" / "task.json").read_text())
