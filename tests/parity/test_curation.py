@@ -32,7 +32,9 @@ def expected(request):
 def test_the_verdict_on_every_document_is_datatrove_s(expected, group):
     texts = [text.encode() for text in documents()]
     raw = RawBlock(source="x", index=0, texts=Texts.of_rows(texts, [*range(1, len(texts) + 1)]))
-    rules = DocumentRules.from_config(PreprocessConfig(input=("x",), curation=(group,)))
+    # Without a splitter hard-wrapped lines stay lines, as for datatrove.
+    config = PreprocessConfig(input=("x",), curation=(group,), sentence_splitter="none")
+    rules = DocumentRules.from_config(config)
     verdicts = judge(clean_raw(raw, rules).measured()[0], rules.curation)[0]
     assert 0.05 < (verdicts >= 0).mean() < 0.95
     wrong = [
