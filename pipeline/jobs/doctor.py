@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _OPTIONAL = (
-    *("faiss-cpu", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino", "sentencex"),
+    *(
+        "faiss-cpu",
+        "mlflow-skinny",
+        "nncf",
+        "onnx",
+        "onnxruntime",
+        "openvino",
+        "py3langid",
+        "sentencex",
+    ),
     "wandb",
 )
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
