@@ -82,7 +82,8 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
                 f"curation: {name} is a group of rules; drop it, or set a rule's threshold"
             )
         else:
-            raise UsageError(_unknown(name, [*sorted(groups), *names]))
+            known = [*sorted(groups), *names]
+            raise _unknown("curation: no rule", name, known, "groups and rules")
     chosen = of_groups | single
     return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
 
@@ -96,9 +97,7 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
     known = [UNKNOWN, *known_languages()]
     for code in languages:
         if code not in known:
-            near = difflib.get_close_matches(code, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise UsageError(f"languages: no language {code!r}; {hint}")
+            raise _unknown("languages: no language", code, known, "known")
     rules = tuple(
         for_english(rule) if rule.name == stop_words.RULE.name else rule for rule in rules
     )
@@ -120,7 +119,7 @@ def _read(rule: Rule, value: str) -> Rule | None:
     return rule.with_threshold(threshold)
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown(what: str, name: str, known: list[str], group: str) -> UsageError:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"groups and rules: {', '.join(known)}"
-    return f"curation: no rule {name!r}; {hint}"
+    hint = f"did you mean {near[0]!r}?" if near else f"{group}: {', '.join(known)}"
+    return UsageError(f"{what} {name!r}; {hint}")

@@ -26,6 +26,7 @@ _TABS_ADVICE = (
     "{}, like a table; name its columns in a first line and give --text-column and "
     "--set SECTION.format=tsv, or keep only the text (cut -f)"
 )
+_CLEANING = "--set SECTION.cleaning=[html,controls,whitespace,nfc]"
 _TAGS_ADVICE = "{}, like a word and its tags; make a line of each sentence first"
 
 
@@ -53,15 +54,13 @@ _SIGNS = (
     _Sign(
         re.compile(rb"</?[A-Za-z][^<>@\n]{0,200}>"),
         0.05,
-        "tags such as {}, which become words; take markup out with --set "
-        "SECTION.cleaning=[html,controls,whitespace,nfc]",
+        f"tags such as {{}}, which become words; take markup out with {_CLEANING}",
         is_markup=True,
     ),
     _Sign(
         re.compile(rb"&(?:amp|lt|gt|quot|apos|nbsp|#x?[0-9A-Fa-f]{2,6});"),
         0.02,
-        "HTML entities such as {}; unescape them with --set "
-        "SECTION.cleaning=[html,controls,whitespace,nfc]",
+        f"HTML entities such as {{}}; unescape them with {_CLEANING}",
         is_markup=True,
     ),
     _Sign(
@@ -134,8 +133,9 @@ def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
     if len(lines) < _FEWEST_LINES:
         return
     tabs, share = _most_frequent([line.count(b"\t") for line in lines])
-    words, same_words = _most_frequent([len(line.split()) for line in lines])
-    last_words = len({line.split()[-1] for line in lines})
+    words_of_lines = [line.split() for line in lines]
+    words, same_words = _most_frequent([len(words) for words in words_of_lines])
+    last_words = len({words[-1] for words in words_of_lines})
     if tabs and share >= _SAME_SHAPE:
         yield _TABS_ADVICE, share, quantity(tabs, "tab"), _SAME_SHAPE
     elif 1 < words <= _MOST_WORDS and last_words <= _MOST_TAGS * len(lines):
