@@ -330,7 +330,10 @@ def test_without_evaluation_the_last_model_is_reported_as_that(place):
     assert manifest["best_model"] == {
         "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
     }  # fmt: skip
-    assert "the model of the last epoch (step 4); no evaluations" in log.getvalue()
+    assert (
+        "the model of the last epoch (step 4); there was no evaluation to choose by"
+        in log.getvalue()
+    )
 
 
 def test_without_a_file_for_evaluation_rows_are_held_out(place):
