@@ -15,7 +15,8 @@ from pipeline.beam.stored_path import path_of
 
 _MANIFEST, _MARKER = "manifest.json", "config.yaml"
 _SIDE_ENDINGS = tuple(
-    f".{name}" for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "job.log")
+    f".{name}"
+    for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "job.log")
 )
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
@@ -28,7 +29,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
     """Lists the files matched by a glob (not by a path) that are no input of a job, sorted.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
-    manifests, rejects, duplicates, and tables made from files that the glob matches too.
+    manifests, lists of what was left out, and tables made from files that the glob matches too.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
     if glob is None or pattern in found:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from bert_tf.data.tables.rejects import Reject
+from pipeline.corpus.evidence import Evidence, join_evidence
 
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
@@ -36,6 +37,7 @@ class DocumentBlock:
     dropped: dict[str, int]  # number of documents left out on purpose, by reason
     # Number of lines left out on purpose, of any document, by reason.
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
 
     @property
     def num_documents(self) -> int:
@@ -57,14 +59,15 @@ class DocumentBlock:
         sentences_before = offsets_of(in_kept_line)
         has_lines = np.diff(offsets_of(kept)[self.lines_of_documents]) > 0
         bounds = sentences_before[self.document_offsets]
-        emptied = int((~has_lines).sum())
+        emptied = self.document_lines[~has_lines]
         return dataclasses.replace(
             self,
             sentences=self.sentences.filter(pa.array(in_kept_line)),
             document_offsets=np.concatenate([bounds[:1], bounds[1:][has_lines]]),
             line_offsets=offsets_of(counts[kept]),
             document_lines=self.document_lines[has_lines],
-            dropped=add_reason(self.dropped, empty_reason, emptied),
+            dropped=add_reason(self.dropped, empty_reason, len(emptied)),
+            evidence=self.evidence.with_dropped(self.source, emptied, empty_reason),
         )
 
     def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
@@ -73,7 +76,7 @@ class DocumentBlock:
             return self
         in_kept_document = np.repeat(kept, np.diff(self.lines_of_documents))
         block = self.keep_lines(in_kept_document, "")
-        return dataclasses.replace(block, dropped=self.dropped)
+        return dataclasses.replace(block, dropped=self.dropped, evidence=self.evidence)
 
     @property
     def num_bytes(self) -> int:
@@ -99,6 +102,7 @@ def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
         rejects=[reject for block in blocks for reject in block.rejects],
         dropped=sum_counts(block.dropped for block in blocks),
         dropped_lines=sum_counts(block.dropped_lines for block in blocks),
+        evidence=join_evidence(block.evidence for block in blocks),
     )
 
 

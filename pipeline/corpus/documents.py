@@ -16,6 +16,7 @@ from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.lines import (
     CleanLines,
     clean_lines,
@@ -91,6 +92,7 @@ class DocumentLines:
     document_lines: np.ndarray  # int64 [documents]: where each begins in the file
     rejects: list[Reject]
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
 
     def measured(self) -> tuple[MeasuredText, np.ndarray]:
         return MeasuredText.of_lines(self.clean, self.line_documents, len(self.document_lines))
@@ -101,15 +103,17 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     lines = clean_raw(raw, rules)
     dropped = raw.dropped
     if rules.curation:
-        size = len(lines.document_lines)
-        curated = curate(lines.clean, lines.line_documents, size, rules.curation)
+        curated = curate(
+            raw.source, lines.clean, lines.line_documents, lines.document_lines, rules.curation
+        )
         dropped = {**dropped, **curated.dropped}
         lines = dataclasses.replace(
             lines,
             clean=curated.clean,
             line_documents=curated.line_documents,
-            document_lines=lines.document_lines[curated.stays],
+            document_lines=curated.document_lines,
             dropped_lines={**lines.dropped_lines, **curated.dropped_lines},
+            evidence=curated.evidence,
         )
     splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
     block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
@@ -243,7 +247,7 @@ def _split(
     sentences = gather(clean.data, starts, stops)
     if "nfc" in rules.cleaning and clean.may_need_composition:
         sentences = compose(sentences)
-    empty = len(lines.document_lines) - len(numbers)
+    empty = np.delete(lines.document_lines, numbers)
     return DocumentBlock(
         source=raw.source,
         index=raw.index,
@@ -252,8 +256,9 @@ def _split(
         line_offsets=offsets_of(counts),
         document_lines=lines.document_lines[numbers],
         rejects=lines.rejects,
-        dropped=add_reason(raw.dropped, EMPTY_DOCUMENT, empty),
+        dropped=add_reason(raw.dropped, EMPTY_DOCUMENT, len(empty)),
         dropped_lines=lines.dropped_lines,
+        evidence=lines.evidence.with_dropped(raw.source, empty, EMPTY_DOCUMENT),
     )
 
 
@@ -274,15 +279,19 @@ def keep_fit_documents(block: DocumentBlock, limits: DocumentLimits) -> Document
         return block
     sizes = measure_documents(block)
     kept = np.ones(block.num_documents, np.bool_)
-    dropped = block.dropped
-    for reason, is_fit in (
-        (TOO_FEW_CHARACTERS, sizes.characters >= limits.min_characters),
-        (TOO_FEW_WORDS, sizes.words >= limits.min_words),
-        (TOO_FEW_LETTERS, sizes.letters >= limits.min_letter_fraction * sizes.visible),
+    dropped, evidence = block.dropped, block.evidence
+    least_letters = limits.min_letter_fraction * sizes.visible
+    for reason, values, is_fit in (
+        (TOO_FEW_CHARACTERS, sizes.characters, sizes.characters >= limits.min_characters),
+        (TOO_FEW_WORDS, sizes.words, sizes.words >= limits.min_words),
+        (TOO_FEW_LETTERS, sizes.letter_fractions, sizes.letters >= least_letters),
     ):
-        dropped = add_reason(dropped, reason, int((kept & ~is_fit).sum()))
+        goes = kept & ~is_fit
+        dropped = add_reason(dropped, reason, int(goes.sum()))
+        lines = block.document_lines[goes]
+        evidence = evidence.with_dropped(block.source, lines, reason, values[goes])
         kept &= is_fit
-    return dataclasses.replace(block.keep_documents(kept), dropped=dropped)
+    return dataclasses.replace(block.keep_documents(kept), dropped=dropped, evidence=evidence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,6 +302,10 @@ class DocumentSizes:
     words: np.ndarray
     letters: np.ndarray
     visible: np.ndarray
+
+    @property
+    def letter_fractions(self) -> np.ndarray:
+        return self.letters / np.maximum(self.visible, 1)
 
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:

@@ -18,16 +18,19 @@ import numpy as np
 
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
+from pipeline.corpus.evidence import Dropped, Sample, Samples, merge_samples
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"
 _NUM_PARTITIONS = 16
-_REJECTS = "corpus-rejects-{}.jsonl"
+_REJECTS, _DROPPED = "corpus-rejects", "corpus-dropped"
+_SAMPLES = "corpus-samples.json"
 
-# The first line and the rejects of a block, as JSON lines.
-BlockRejects = tuple[int, bytes]
+# What was left out of a block of a file: the first line, and JSON lines.
+Listed = tuple[int, bytes]
 
 
 @dataclasses.dataclass
@@ -57,16 +60,15 @@ class CorpusReport:
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
     report: CorpusReport  # its counts, but for copies
-    rejects: dict[str, BlockRejects]  # of each of its files that has any, by path
+    # rejects, dropped: of each of its files that has any, by path.
+    rejects: dict[str, Listed]
+    dropped: dict[str, Listed]
+    samples: Samples
     hashes: np.ndarray  # uint64 [documents], of their texts
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
-    rejects = {
-        source: (of_file[0].line, b"".join(reject.json_line() for reject in of_file))
-        for source, found in itertools.groupby(block.rejects, operator.attrgetter("source"))
-        if (of_file := list(found))
-    }
+    by_place = operator.attrgetter("source", "line")
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
@@ -75,7 +77,21 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         dropped_lines=Counter(block.dropped_lines),
         rejected=Counter(reject.reason for reject in block.rejects),
     )
-    return BlockFacts(report, rejects, document_hashes(block))
+    return BlockFacts(
+        report,
+        _by_file(block.rejects),
+        _by_file(sorted(block.evidence.dropped, key=by_place)),
+        block.evidence.samples,
+        document_hashes(block),
+    )
+
+
+def _by_file(items: Iterable[Reject] | Iterable[Dropped]) -> dict[str, Listed]:
+    return {
+        source: (of_file[0].line, b"".join(each.json_line() for each in of_file))
+        for source, found in itertools.groupby(items, operator.attrgetter("source"))
+        if (of_file := list(found))
+    }
 
 
 class ReportCorpus(beam.PTransform):
@@ -88,10 +104,15 @@ class ReportCorpus(beam.PTransform):
     def expand(self, facts: beam.PCollection[BlockFacts]) -> beam.PCollection[None]:
         _ = (
             facts
-            | "TakeRejects" >> beam.FlatMap(lambda block: block.rejects.items())
+            | "TakeLists" >> beam.FlatMap(_lists_of_block)
             | "GroupByFile" >> beam.GroupByKey()
-            | "WriteRejects"
-            >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
+            | "WriteLists" >> beam.MapTuple(functools.partial(_write_list, folder=self._folder))
+        )
+        _ = (
+            facts
+            | "TakeSamples" >> beam.Map(operator.attrgetter("samples"))
+            | "MergeSamples" >> beam.CombineGlobally(merge_samples)
+            | "WriteSamples" >> beam.Map(write_shared_json, self._folder, _SAMPLES)
         )
         _ = (
             facts
@@ -135,9 +156,23 @@ def read_report(folder: str) -> CorpusReport:
     return CorpusReport(**summary | reasons | {"copies": int(copies)})
 
 
+def read_samples(folder: str) -> dict[str, list[Sample]]:
+    (text,) = read_shared_files(folder, _SAMPLES)
+    return {rule: [Sample(*each) for each in found] for rule, found in json.loads(text).items()}
+
+
 def write_rejects(folder: str, path: str | Path) -> int:
     """Writes the rejects of `ReportCorpus`, if any, by source and line; returns their number."""
-    files = read_shared_files(folder, _REJECTS.format("*"), may_be_none=True)
+    return _gather_lists(folder, _REJECTS, path)
+
+
+def write_dropped(folder: str, path: str | Path) -> int:
+    """Writes the dropped documents as `write_rejects` does the rejects."""
+    return _gather_lists(folder, _DROPPED, path)
+
+
+def _gather_lists(folder: str, name: str, path: str | Path) -> int:
+    files = read_shared_files(folder, f"{name}-*.jsonl", may_be_none=True)
     files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
     return write_lines(files, path)
 
@@ -149,9 +184,16 @@ def write_lines(files: list[bytes], path: str | Path) -> int:
     return sum(lines.count(b"\n") for lines in files)
 
 
-def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str) -> None:
-    name = _REJECTS.format(hashlib.sha256(source.encode()).hexdigest()[:32])
-    write_shared_file(folder, name, b"".join(lines for _, lines in sorted(rejects)))
+def _lists_of_block(facts: BlockFacts) -> Iterator[tuple[tuple[str, str], Listed]]:
+    for name, files in ((_REJECTS, facts.rejects), (_DROPPED, facts.dropped)):
+        for source, lines in files.items():
+            yield (name, source), lines
+
+
+def _write_list(key: tuple[str, str], parts: Iterable[Listed], *, folder: str) -> None:
+    name, source = key
+    place = hashlib.sha256(source.encode()).hexdigest()[:32]
+    write_shared_file(folder, f"{name}-{place}.jsonl", b"".join(text for _, text in sorted(parts)))
 
 
 def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:

@@ -37,6 +37,7 @@ from pipeline.corpus.report import (
     ReportCorpus,
     read_report,
     report_corpus_lines,
+    write_dropped,
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
@@ -53,6 +54,7 @@ from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import (
     JOB_FILES,
     check_files,
+    dropped_path,
     duplicates_path,
     package_versions,
     rejects_path,
@@ -128,6 +130,7 @@ def _make_records(
             _make_shards(job, runner, files, corpus.layouts, record)
         write_rejects(job.work, rejects_path(output))
         write_duplicates(job.work, duplicates_path(output))
+        write_dropped(job.work, dropped_path(output))
         record.sha256 = read_shard_hashes(job.work)
         report = read_report(job.work)
         record.counts = _collect_counts(report, read_example_counts(job.work), config)
@@ -347,6 +350,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each token"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "dropped duplicates"))
+    if dropped_path(output).exists():
+        record.made.append((str(dropped_path(output)), "dropped documents, with the rule of each"))
     if counts["rejected"]:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"

@@ -30,11 +30,12 @@ from pipeline.corpus.report import (
     list_reasons,
     read_report,
     report_corpus_lines,
+    write_dropped,
     write_rejects,
 )
 from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
+from pipeline.outputs.manifest import check_files, dropped_path, duplicates_path, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.vocabulary.casing import with_casing
@@ -43,7 +44,7 @@ from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocab
 from pipeline.vocabulary.quality import measure_fit
 
 # Files for beside the vocabulary, in the folder of intermediate data until that is learned.
-_DUPLICATES, _REJECTS = "duplicates.jsonl", "rejects.jsonl"
+_DUPLICATES, _DROPPED, _REJECTS = "duplicates.jsonl", "dropped.jsonl", "rejects.jsonl"
 
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -116,6 +117,7 @@ def _count_and_learn(
         )
     counted = read_counts(str(work))
     duplicates = write_duplicates(str(work), work / _DUPLICATES)
+    write_dropped(str(work), work / _DROPPED)
     write_rejects(str(work), work / _REJECTS)
     _report_counts(config, report, counted, work / _REJECTS, record)
     with record.stage("learn"):
@@ -138,6 +140,7 @@ def _count_and_learn(
     left_out = quantity(duplicates, "duplicate document") + " left out"
     for made, target, meaning in (
         (_DUPLICATES, duplicates_path(output), left_out),
+        (_DROPPED, dropped_path(output), "dropped documents, with the rule of each"),
         (_REJECTS, rejects_path(output), f"rejected: {list_reasons(report.rejected)}"),
     ):
         if (work / made).exists():

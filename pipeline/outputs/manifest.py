@@ -50,6 +50,11 @@ def duplicates_path(output: str | Path) -> Path:
     return _path_of_side(output, "duplicates.jsonl")
 
 
+def dropped_path(output: str | Path) -> Path:
+    """`DIR/dropped.jsonl` for a folder, `FILE.dropped.jsonl` beside a file."""
+    return _path_of_side(output, "dropped.jsonl")
+
+
 def _path_of_side(output: str | Path, name: str) -> Path:
     path = path_of(output)
     return path / name if path.is_dir() else path.with_name(f"{path.name}.{name}")
@@ -57,7 +62,7 @@ def _path_of_side(output: str | Path, name: str) -> Path:
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
     path = path_of(output)
-    names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
+    names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl")
     return tuple(path.with_name(f"{path.name}.{name}") for name in names)
 
 
@@ -89,7 +94,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
     """
     output = path_of(output)
     if not output.is_dir():
-        beside = (output, rejects_path(output), duplicates_path(output))
+        beside = (output, rejects_path(output), duplicates_path(output), dropped_path(output))
         return [_describe(path, path.name, None) for path in beside if path.is_file()]
     hashes = dict(known)
     for folder in (output, output / "best"):

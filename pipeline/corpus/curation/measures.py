@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import count_characters, fnv1a
+from bert_tf.base.kernels import combine_keys, count_characters, fnv1a
 from pipeline.corpus.characters import decode
 from pipeline.corpus.curation.language import Languages, identify
 from pipeline.corpus.curation.words import Words, find_words
@@ -81,6 +81,17 @@ class MeasuredText:
         return _count_characters(self.data, self.starts, self.stops)
 
     @cached_property
+    def document_bounds(self) -> np.ndarray:
+        """int64 [documents + 1], offsets into the lines."""
+        return np.searchsorted(self.documents, np.arange(self.num_documents + 1))
+
+    def hashes(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Hashes ranges of lines, uint64 [ranges], by their lines in any order."""
+        mixed = combine_keys(self.line_hashes, np.uint64(0))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return sums[ends] - sums[begins]
+
+    @cached_property
     def line_hashes(self) -> np.ndarray:
         """uint64 [lines], of their bytes."""
         return _hash_lines(self.data, self.starts, self.stops)
@@ -119,13 +130,11 @@ class MeasuredText:
     @cached_property
     def document_words(self) -> np.ndarray:
         """int64 [documents + 1], offsets into the words."""
-        lines = np.searchsorted(self.documents, np.arange(self.num_documents + 1))
-        return self.words.line_offsets[lines]
+        return self.words.line_offsets[self.document_bounds]
 
     @cached_property
     def document_languages(self) -> Languages:
-        texts = np.searchsorted(self.documents, np.arange(self.num_documents + 1))
-        return identify(self.data, self.starts, self.stops, self.feeds, texts)
+        return identify(self.data, self.starts, self.stops, self.feeds, self.document_bounds)
 
     def languages_of_lines(self, lines: np.ndarray) -> Languages:
         """Of some lines, bool [lines]."""

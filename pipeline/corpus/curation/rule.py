@@ -9,9 +9,18 @@ from functools import partial
 import numpy as np
 
 from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.evidence import (
+    MOST_SAMPLES,
+    SAMPLE_CHARACTERS,
+    Dropped,
+    Evidence,
+    Sample,
+    rounded,
+)
 from pipeline.corpus.lines import CleanLines
 
 _STAYS = -1
+_UTF8_BYTES = 4  # of a character, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,30 +72,47 @@ class Curated:
 
     clean: CleanLines
     line_documents: np.ndarray  # int64 [lines]
-    stays: np.ndarray  # bool [documents before]
+    document_lines: np.ndarray  # int64 [documents], where each begins in the file
     dropped: dict[str, int]
     dropped_lines: dict[str, int]
+    evidence: Evidence
 
 
-def judge(text: MeasuredText, rules: Iterable[Rule]) -> tuple[np.ndarray, np.ndarray]:
-    """The number of the first rule that drops each document and line (int64), -1 for what stays.
+@dataclasses.dataclass(frozen=True)
+class Verdicts:
+    """The number of the first rule that drops each item (int64), -1 for what stays; its values."""
+
+    rules: np.ndarray
+    values: np.ndarray  # float64
+
+    @classmethod
+    def of(cls, number: int) -> Verdicts:
+        return cls(np.full(number, _STAYS), np.full(number, np.nan))
+
+    def drop(self, items: np.ndarray, rule: int, values: np.ndarray) -> None:
+        self.rules[items], self.values[items] = rule, values
+
+
+def judge(text: MeasuredText, rules: Iterable[Rule]) -> tuple[Verdicts, Verdicts]:
+    """Judges documents and lines.
 
     Each rule sees the lines that earlier ones left. Documents without lines are not judged, and
     lines of documents that go are not dropped by themselves.
     """
-    documents = np.full(text.num_documents, _STAYS)
-    lines = np.full(len(text.starts), _STAYS)
+    documents, lines = Verdicts.of(text.num_documents), Verdicts.of(len(text.starts))
     line_documents = text.documents
     has_text = text.num_lines > 0
-    numbers = np.arange(len(lines))  # of the lines that are left
+    numbers = np.arange(len(line_documents))  # of the lines that are left
     for number, rule in enumerate(rules):
-        is_dropped = rule.drops(rule.measure(text))
+        values = rule.measure(text)
+        is_dropped = rule.drops(values)
         if rule.of_lines:
-            lines[numbers[is_dropped]] = number
+            lines.drop(numbers[is_dropped], number, values[is_dropped])
             numbers, text = numbers[~is_dropped], text.select(~is_dropped)
         else:
-            documents[is_dropped & has_text & (documents == _STAYS)] = number
-    lines[documents[line_documents] != _STAYS] = _STAYS
+            is_dropped &= has_text & (documents.rules == _STAYS)
+            documents.drop(is_dropped, number, values[is_dropped])
+    lines.rules[documents.rules[line_documents] != _STAYS] = _STAYS
     return documents, lines
 
 
@@ -96,15 +122,73 @@ def _count(numbers: np.ndarray, rules: Sequence[Rule]) -> dict[str, int]:
 
 
 def curate(
-    clean: CleanLines, line_documents: np.ndarray, num_documents: int, rules: Sequence[Rule]
+    source: str,
+    clean: CleanLines,
+    line_documents: np.ndarray,
+    document_lines: np.ndarray,
+    rules: Sequence[Rule],
 ) -> Curated:
-    text, numbers = MeasuredText.of_lines(clean, line_documents, num_documents)
+    """Applies rules to documents of a file; arguments as of `DocumentLines`."""
+    text, numbers = MeasuredText.of_lines(clean, line_documents, len(document_lines))
     documents, lines = judge(text, rules)
     goes = np.zeros(len(line_documents), np.bool_)
-    goes[numbers[lines != _STAYS]] = True
+    goes[numbers[lines.rules != _STAYS]] = True
     clean = clean.without(goes)
-    stays = documents == _STAYS
+    stays = documents.rules == _STAYS
     if not stays.all():
         kept = np.flatnonzero(stays[line_documents])
         clean, line_documents = clean.select(kept), (np.cumsum(stays) - 1)[line_documents[kept]]
-    return Curated(clean, line_documents, stays, _count(documents, rules), _count(lines, rules))
+    samples = _samples(text, (documents, lines), rules, source, document_lines)
+    return Curated(
+        clean=clean,
+        line_documents=line_documents,
+        document_lines=document_lines[stays],
+        dropped=_count(documents.rules, rules),
+        dropped_lines=_count(lines.rules, rules),
+        evidence=Evidence(
+            dropped=[
+                Dropped(source, int(document_lines[each]), rules[number].name, float(value))
+                for each, number, value in zip(
+                    np.flatnonzero(~stays),
+                    documents.rules[~stays],
+                    documents.values[~stays],
+                    strict=True,
+                )
+            ],
+            samples=samples,
+        ),
+    )
+
+
+def _samples(
+    text: MeasuredText,
+    verdicts: tuple[Verdicts, Verdicts],
+    rules: Sequence[Rule],
+    source: str,
+    document_lines: np.ndarray,
+) -> dict[str, list[Sample]]:
+    """Of each rule that drops text, the texts with the smallest hashes, the first of equal ones."""
+    documents, lines = verdicts
+    samples: dict[str, list[Sample]] = {}
+    for number in np.unique(np.concatenate([documents.rules, lines.rules])):
+        if number == _STAYS:
+            continue
+        rule = rules[number]
+        found = lines if rule.of_lines else documents
+        items = np.flatnonzero(found.rules == number)
+        begins = items if rule.of_lines else text.document_bounds[items]
+        ends = begins + 1 if rule.of_lines else text.document_bounds[items + 1]
+        hashes, firsts = np.unique(text.hashes(begins, ends), return_index=True)
+        samples[rule.name] = [
+            Sample(
+                int(hash_of_text),
+                source,
+                int(document_lines[text.documents[begins[place]]]),
+                rounded(found.values[items[place]]),
+                text.shown(begins[place], ends[place], most_bytes=_UTF8_BYTES * SAMPLE_CHARACTERS)[
+                    :SAMPLE_CHARACTERS
+                ],
+            )
+            for hash_of_text, place in zip(hashes[:MOST_SAMPLES], firsts, strict=False)
+        ]
+    return samples

@@ -171,7 +171,7 @@ def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -
             size = {
                 TOO_FEW_CHARACTERS: sizes.characters,
                 TOO_FEW_WORDS: sizes.words,
-                TOO_FEW_LETTERS: sizes.letters / np.maximum(sizes.visible, 1),
+                TOO_FEW_LETTERS: sizes.letter_fractions,
             }[reason]
             found = np.flatnonzero(size < limit)
             rule.add(_documents(block, found, size), len(found), most)

@@ -89,7 +89,7 @@ def test_a_rule_sees_what_earlier_ones_leave():
 def test_what_cannot_be_judged_stays():
     rule = Rule("nothing", lambda text: np.array([np.nan, 0.0, 0.0]), paper="none", minimum=1)
     text, _ = lines_of(["a", "b", ""])
-    assert judge(text, [rule])[0].tolist() == [-1, 0, -1]
+    assert judge(text, [rule])[0].rules.tolist() == [-1, 0, -1]
 
 
 def lines_of(documents):
@@ -128,8 +128,8 @@ def test_the_page_shows_each_rule_by_itself(tmp_path):
 def test_a_line_may_be_of_two_rules():
     """It is counted under the first in the order of the registry."""
     text, _ = lines_of(["no javascript"])
-    assert judge(text, [MIN_WORDS, JAVASCRIPT, BRACES])[1].tolist() == [0]
-    assert judge(text, [JAVASCRIPT, MIN_WORDS])[1].tolist() == [0]
+    assert judge(text, [MIN_WORDS, JAVASCRIPT, BRACES])[1].rules.tolist() == [0]
+    assert judge(text, [JAVASCRIPT, MIN_WORDS])[1].rules.tolist() == [0]
 
 
 @pytest.mark.parametrize("layout", ["documents", "one document"])

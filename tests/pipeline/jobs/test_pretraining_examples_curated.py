@@ -1,0 +1,104 @@
+"""The preprocess job with rules: the list of dropped documents, the manifest and the card."""
+
+import io
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from pipeline.jobs import pretraining_examples
+from pipeline.outputs.job import RunOptions
+
+pytestmark = pytest.mark.slow  # complete jobs
+
+WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
+EXTRA = ["the", "{", "JavaScript", "#"]
+VOCAB = [*SPECIAL_TOKENS, *WORDS, *map(str.lower, EXTRA), "."]
+
+
+def texts_of(seed: int) -> list[str]:
+    """Sixty documents; rules drop some, and some of their lines."""
+    source = random.Random(seed)
+
+    def sentence(words: int) -> str:
+        return (
+            " ".join(
+                [
+                    *source.choices(WORDS + EXTRA[:1], k=words),
+                    *source.choices(["", "{", "JavaScript", "# # #"], [40, 1, 1, 1]),
+                ]
+            ).strip()
+            + "."
+        )
+
+    made = [
+        "\n".join(sentence(source.randint(1, 9)) for _ in range(source.randint(1, 20)))
+        for _ in range(58)
+    ]
+    return [*made, made[3], ""]
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A corpus in three formats, with rows that cannot be read, and a vocabulary."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+    rows = [
+        json.dumps({"text": text, "url": f"https://www{n % 3}.example.com/{n}", "license": "mit"})
+        for n, text in enumerate(texts_of(0))
+    ]
+    (tmp_path / "corpus/a.jsonl").write_text("\n".join([*rows[:9], "no row", "", *rows[9:]]) + "\n")
+    urls = [f"http://example.org/{n}" for n in range(60)]
+    pq.write_table(pa.table({"text": texts_of(1), "url": urls}), tmp_path / "corpus/b.parquet")
+    text = "\n\n".join(filter(None, texts_of(2)))
+    (tmp_path / "corpus/c.txt").write_bytes(text.encode() + b"\n\nba \xff be.\n")
+    return tmp_path
+
+
+def run(folder: Path, name: str = "data", **values):
+    said = io.StringIO()
+    config = {
+        "input": [str(folder / "corpus/*")],
+        "vocab": str(folder / "vocab.txt"),
+        "output": str(folder / name),
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "eval_fraction": 0.1,
+        "num_shards": 2,
+        "curation": ["c4", "gopher_min_words=10", "gopher_max_hashes"],
+        "min_document_words": 20,
+        "duplicates": "exact",
+        "duplicate_lines": "drop",
+        **values,
+    }
+    manifest = pretraining_examples.run(
+        build_section(PreprocessConfig, config),
+        build_section(RunnerConfig, {"workers": 1}),
+        RunOptions(console=Console(said)),
+    )
+    return manifest, said.getvalue()
+
+
+def lines_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_documents_are_kept_dropped_by_rule_or_rejected(folder):
+    manifest, said = run(folder)
+    counts = manifest["counts"]
+    listed = Counter(each["rule"] for each in lines_of(folder / "data/dropped.jsonl"))
+    copies = Counter(each["reason"] for each in lines_of(folder / "data/duplicates.jsonl"))
+    assert len(listed) > 3
+    assert listed + copies + Counter({"blank line": 1}) == counts["dropped"]
+    assert counts["documents"] + sum(counts["dropped"].values()) == 60 + 1 + 60 + 59
+    assert sum(counts["rejected"].values()) == 2
+    assert "dropped.jsonl" in {each["path"] for each in manifest["outputs"]}
+    assert "dropped documents, with the rule of each" in said
