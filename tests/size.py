@@ -10,10 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# Room -> lines and files. The whole is less than its rooms together: 64,000 lines, and 1,200 for
-# curation, those included that its room made others longer by.
+# Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
+# curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
-    "bert_tf/base": (1300, 11),
+    "bert_tf/base": (1375, 12),
     "bert_tf/config": (2905, 24),
     "bert_tf/data": (7300, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
@@ -24,7 +24,7 @@ BUDGETS = {
     "bert_tf/tasks": (11500, 60),
     "bert_tf/serving": (1700, 11),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (3100, 22),
-    "pipeline/beam": (1932, 14),
+    "pipeline/beam": (1937, 14),
     "pipeline/outputs": (1785, 9),
     "pipeline/corpus": (5250, 30),
     "pipeline/corpus/curation": (1350, 26),
@@ -35,8 +35,8 @@ BUDGETS = {
     "pipeline/report, pipeline/trying": (4400, 25),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
-    "pipeline/cli": (2135, 26),
-    "bert_tf, pipeline": (65450, 456),
+    "pipeline/cli": (2170, 26),
+    "bert_tf, pipeline": (65950, 457),
 }
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
+from bert_tf.base.gpus import unusable_gpu
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
 from bert_tf.config.sections.loop import LoopSection
@@ -153,8 +154,10 @@ def settle_arithmetic(
 
     `rows` are of the batches of every phase; none where the loss compares the rows of a batch.
     `trial` times a step on processors where the config leaves precision and XLA open; without it
-    the processor's instructions decide.
+    the processor's instructions decide. Warns of a GPU that TensorFlow cannot use.
     """
+    if (unusable := unusable_gpu()) is not None:
+        console.warn(unusable)
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
     cpu_kernels = may_use_cpu_kernels(config, console)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import resource
-import shutil
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+from bert_tf.base.gpus import nvidia_gpus
+
 _CGROUPS = Path("/sys/fs/cgroup")
-_GPU_QUERY = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
-_GPU_QUERY_SECONDS = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,19 +44,6 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
                 free = max(0, limit - used) + own
                 found = Memory(total=limit, available=min(free, limit, found.available))
     return found
-
-
-def gpu_bytes() -> int | None:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None
-    try:
-        said = subprocess.run(
-            [program, *_GPU_QUERY], capture_output=True, text=True, timeout=_GPU_QUERY_SECONDS
-        ).stdout
-        return min((int(size) << 20 for size in said.splitlines()), default=None)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
 
 
 def memory_and_swap() -> int:
@@ -113,8 +98,8 @@ def memory_for_steps() -> Memory | None:
 
     if not has_accelerator():
         return machine_memory()
-    size = gpu_bytes()
-    return None if size is None else Memory(total=size, available=size)
+    sizes = [gpu.memory for gpu in nvidia_gpus() if gpu.memory is not None]
+    return Memory(total=min(sizes), available=min(sizes)) if sizes else None
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -24,6 +24,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import GraphWritten, UsageError
+from bert_tf.base.gpus import HIDDEN
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.tables import RunnerConfig
 from pipeline.beam.cluster import (
@@ -77,12 +78,14 @@ def run_pipeline(
     console: Console,
     input_bytes: int,
     progress: ProgressLine = text_line,
+    takes_gpu: bool = False,
 ) -> None:
     """Builds a pipeline and runs it to its end.
 
     Args:
         build: applies the job's transforms.
         input_bytes: decides whether local worker processes pay off.
+        takes_gpu: whether local worker processes run models, on a GPU if there is one.
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
@@ -91,7 +94,7 @@ def run_pipeline(
         GraphWritten: `--template_location` is one of the options.
     """
     _keep_beam_quiet()
-    runner, options = pipeline_options(config, input_bytes=input_bytes)
+    runner, options = pipeline_options(config, input_bytes=input_bytes, takes_gpu=takes_gpu)
     if not isinstance(runner, FnApiRunner):
         console.info(f"running on {config.runner}: {_shown(options)}")
     elif options:
@@ -132,7 +135,7 @@ def _run_locally(pipeline: beam.Pipeline) -> None:
 
 
 def pipeline_options(
-    config: RunnerConfig, *, input_bytes: int
+    config: RunnerConfig, *, input_bytes: int, takes_gpu: bool = False
 ) -> tuple[FnApiRunner | str, list[str]]:
     """The runner (an object for the local one, else Beam's name) and its checked options."""
     given = list(config.options)
@@ -141,7 +144,8 @@ def pipeline_options(
         workers = config.workers or (usable_cores() if is_large else 1)
         if workers == 1:
             return FnApiRunner(), given  # `DirectRunner` would try to download another one
-        environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
+        hidden = "" if takes_gpu else f"CUDA_VISIBLE_DEVICES={HIDDEN} "
+        environment = SubprocessSDKEnvironment.from_command_string(hidden + _WORKER_COMMAND)
         runner = FnApiRunner(environment, provision_info=_options_of_workers(given))
         return runner, [f"--direct_num_workers={workers}", *given]
     for option in given:

@@ -15,7 +15,7 @@ import click
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
 from bert_tf.engines.registry import declare_frozen_weights
 from pipeline.beam.workers import failure_in, system_error
-from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals
+from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals, share_gpus
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 from pipeline.outputs.job_log import LogNote
 
@@ -131,6 +131,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
+    if arguments is None and given and given[0] in COMMANDS:
+        share_gpus(runs_models=given[0] in {*RUN_MODELS, "doctor"})
     if arguments is None and given[:1] == ["score"]:
         declare_frozen_weights()
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")

@@ -10,10 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+from bert_tf.base.gpus import HIDDEN, nvidia_gpus
 from bert_tf.training.memory import memory_and_swap
 from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
@@ -21,6 +24,9 @@ from pipeline.outputs.job_log import JobLog
 _LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
 _FILTER = Path(__file__).with_name("noise_filter.py")
 _SECONDS_TO_DRAIN = 2.0
+_CACHE_DIRECTORY = "--tf_xla_persistent_cache_directory"
+# The device, and its name in XLA: which of them is compared depends on TensorFlow's version.
+_CACHE_DEVICES = "--tf_xla_persistent_cache_device_types=GPU,XLA_GPU_JIT"
 
 
 class Terminated(BaseException):
@@ -67,6 +73,26 @@ def keep_freed_memory() -> None:
     limit = max(memory - _LIBRARIES, memory // 2)
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(limit // 2**20))
+
+
+def share_gpus(*, runs_models: bool) -> None:
+    """Hides GPUs from a process that runs no model; others take memory of one as they need it.
+
+    By default TensorFlow takes all memory of all GPUs as soon as it runs anything. XLA keeps the
+    programs that it compiles for a GPU, which takes a minute, in the user's cache, by versions and
+    GPU. Keeps settings of the environment.
+    """
+    if not runs_models:
+        os.environ["CUDA_VISIBLE_DEVICES"] = HIDDEN
+        return
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    gpus = nvidia_gpus()
+    if not gpus or "TF_XLA_FLAGS" in os.environ:
+        return
+    made_for = f"{version('tensorflow')} {os.environ.get('XLA_FLAGS', '')} {gpus}"
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(cache, "bert-pipeline", "xla", sha256(made_for.encode()).hexdigest()[:16])
+    os.environ["TF_XLA_FLAGS"] = f"{_CACHE_DIRECTORY}={folder} {_CACHE_DEVICES}"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.gpus import unusable_gpu
 from bert_tf.base.processor import CoreTimes, describe_processor, is_bfloat16_excluded
 from bert_tf.base.wording import gigabytes
 from bert_tf.engines.registry import ENGINES
@@ -108,6 +109,8 @@ def _disk() -> str:
 def _devices() -> str:
     import tensorflow as tf
 
+    if (unusable := unusable_gpu()) is not None:
+        raise BertPipelineError(unusable)
     return ", ".join(device.name for device in tf.config.list_logical_devices())
 
 

@@ -138,6 +138,7 @@ class TableJob:
                 lambda pipeline: pipeline | "ScoreTables" >> score,
                 console=console,
                 input_bytes=0,  # TensorFlow uses all cores of one process
+                takes_gpu=True,
                 progress=RowsLine(label=self.label, tables=len(plan.tables)),
             )
         with record.stage("join"):

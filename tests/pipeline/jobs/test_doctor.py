@@ -16,8 +16,10 @@ PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 def test_packages_of_extras_may_be_missing_and_others_may_not(monkeypatch):
-    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    names = [Requirement(line).name for lines in extras.values() for line in lines]
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    needed = {Requirement(line).name for line in project["dependencies"]}
+    lines = [line for lines in project["optional-dependencies"].values() for line in lines]
+    names = [name for name in (Requirement(line).name for line in lines) if name not in needed]
     monkeypatch.setattr(doctor, "package_versions", lambda: dict.fromkeys(names, "not installed"))
     assert names[0] in doctor._packages()
     monkeypatch.setattr(
@@ -43,6 +45,12 @@ def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
     assert (third.name, third.passed) == ("memory", True)
     total, available = (float(word.split()[0]) for word in third.detail.split(", "))
     assert 0 < available <= total
+
+
+def test_a_gpu_that_tensorflow_cannot_use_is_a_failed_check(monkeypatch):
+    monkeypatch.setattr(doctor, "unusable_gpu", lambda: "NVIDIA A100 is not used: no driver")
+    with pytest.raises(BertPipelineError, match="NVIDIA A100 is not used: no driver"):
+        doctor._devices()
 
 
 def test_the_rate_is_that_of_both_products(monkeypatch):
