@@ -86,12 +86,12 @@ def check_sums(
             raise InputError(f"{path}: is missing, {_cure(folder)}")
         if ((known or {}).get(name) or file_sha256(path)) != sha256:
             raise InputError(
-                f"{path}: is not what was written (its SHA-256 differs), so it is damaged or "
-                f"edited, {_cure(folder)}"
+                f"{path}: has changed since it was written (its SHA-256 differs), {_cure(folder)}"
             )
 
 
 def _cure(folder: Path) -> str:
     return (
-        f"as {SUMS} shows; make the folder again, or delete {folder / SUMS} if the change is meant"
+        f"as {SUMS} shows; make the folder again, or delete {folder / SUMS} if the change is "
+        "intended"
     )

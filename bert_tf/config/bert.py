@@ -64,7 +64,7 @@ class BertConfig:
         if self.num_hidden_layers > MOST_LAYERS:
             yield (
                 f"num_hidden_layers is {self.num_hidden_layers:,}, at most {MOST_LAYERS:,} are "
-                "built; correct the config"
+                "supported; correct the config"
             )
         size = 4 * self.encoder_parameters
         if size > LARGEST_MODEL_BYTES:

@@ -129,8 +129,8 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             yield (
-                f"{key} is {_shortened(document[key])}, which BERT's encoder does not have; only "
-                f"{expected[0]!r} can be read"
+                f"{key} is {_shortened(document[key])}, which BERT's encoder does not support; "
+                f"expected {expected[0]!r}"
             )
     named = document.get("architectures")
     if named and not (
@@ -139,15 +139,15 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
     ):
         yield (
             f"architectures is {_shortened(named)}; only classes of HuggingFace's BERT, such as "
-            "BertModel and BertForMaskedLM, can be read"
+            "BertModel and BertForMaskedLM, are supported"
         )
     for foreign in sorted(_OF_OTHER_MODELS & document.keys()):
-        yield f"{foreign} is not a key of BERT; only BERT can be read"
+        yield f"{foreign} is not a key of BERT; only BERT is supported"
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
         yield (
-            f"embedding_size is {_shortened(narrow)}, which BERT does not have; only embeddings "
-            "as wide as the layers can be read"
+            f"embedding_size is {_shortened(narrow)}, which BERT does not have; it must equal "
+            "hidden_size"
         )
     if "vocab_size" not in document:
         yield "expected a BERT config with the key 'vocab_size'"
@@ -160,7 +160,7 @@ def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> li
     unread = sorted(document.keys() - known)
     if not unread:
         return []
-    return [f"{path}: not read, as plain BERT has no use for it: {', '.join(map(repr, unread))}"]
+    return [f"{path}: ignored, because BERT does not use it: {', '.join(map(repr, unread))}"]
 
 
 def _shortened(value: Any) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 QUERY, DOCUMENT = "query", "document"
 _KINDS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
 RAW_CLS = (
-    "[CLS] vectors of a BERT that was not trained for similarity are no sentence embeddings: equal "
-    "meanings do not lie close together; take the mean, or a model trained for similarity."
+    "[CLS] vectors of a BERT that was not trained for similarity are not sentence embeddings: "
+    "texts with the same meaning are not close to each other; use the mean, or a model trained for "
+    "similarity."
 )
 
 

@@ -22,7 +22,7 @@ _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
 
 # The correction for each message of PyYAML; some name the line where the fault begins.
 _CAUSES = (
-    (r"^found character '\\t'", "a tab in the indentation; indent with blanks"),
+    (r"^found character '\\t'", "a tab in the indentation; indent with spaces"),
     (
         r"^found character '(.)' that cannot start",
         "a value cannot begin with {0}; put it in quotes",
@@ -36,7 +36,7 @@ _CAUSES = (
         r"^expected <block end>, but found '<block mapping start>'",
         "this line is indented differently from the lines above it in its section",
     ),
-    (r"^expected <block end>", "something follows a value that has ended before"),
+    (r"^expected <block end>", "unexpected text after the end of a value"),
     (
         r"^could not find expected ':'",
         "a key without a colon and a blank after it (key: value), in the line above",
@@ -116,12 +116,13 @@ def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
             if node is None:
                 return None
             if _expanded_size(node, {}, 4 * largest_bytes) > 2 * largest_bytes:
-                raise _problem("its aliases stand for more than a config can hold", node.start_mark)
+                said = "its aliases expand to more than a config may contain"
+                raise _problem(said, node.start_mark)
             return loader.construct_document(node)
         finally:
             loader.dispose()
     except ValueError:  # "\UFFFFFFFF"
-        raise _problem("an escape in it is no character") from None
+        raise _problem("an escape in it is not a valid character") from None
     except RecursionError:
         raise _problem("it is nested too deeply") from None
 

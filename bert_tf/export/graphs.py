@@ -103,8 +103,8 @@ def graph_notes(trained: TrainedModel) -> list[str]:
     recipe = trained.recipe
     if recipe is not None and recipe.changes_texts:
         notes.append(
-            "The graph takes ids: what the folder says of texts (prompts, lower-casing in "
-            "`sentence_bert_config.json`) is up to whoever tokenizes them."
+            "The graph takes ids: apply the folder's prompts and lower-casing "
+            "(`sentence_bert_config.json`) before tokenizing."
         )
     return notes
 

@@ -71,7 +71,7 @@ def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
     if host_task_from_settings(directory.task, str(directory.path)) is None:
         raise UsageError(
             f"--precision int8: models of {(directory.task or {})['task']} are run by the engine "
-            "tensorflow alone, which has no int8; leave it out"
+            "tensorflow only, which has no int8; leave it out"
         )
     for package in filter(None, (entry.quantizer, *_engine_of(entry).packages)):
         check_packages("--precision int8", [package], extra=package)

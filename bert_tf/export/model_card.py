@@ -35,7 +35,7 @@ _ENCODER = TaskCard(
     script_reads_text=False,
     limits=(
         "The model predicts nothing before it is fine-tuned for a task (`bert-pipeline finetune "
-        "--init`); measure what comes out on rows of your own before relying on it. " + RAW_CLS
+        "--init`); evaluate the results on your own rows before relying on them. " + RAW_CLS
     ),
 )
 _PRETRAINED = dataclasses.replace(
@@ -77,8 +77,8 @@ def card_of(trained: TrainedModel) -> TaskCard:
             signature_output=EMBEDDING,
             pipeline_tag="sentence-similarity",
             limits=(
-                "Near vectors mean similar texts only for texts such as the model was trained on; "
-                "measure that on rows of your own before relying on it."
+                "Nearby vectors only mean similar texts for texts like those in training; evaluate "
+                "this on your own rows before relying on it."
             ),
         )
     return _CARDS.get(type(trained.model), _ENCODER)
@@ -285,7 +285,7 @@ def _model_index(
 
 
 def _evaluation_data(manifest: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield files that may hold the evaluation rows of a run, the likeliest first."""
+    """Yield files that may hold the evaluation rows of a run, the most likely first."""
     for key in ("eval", "train", "data"):
         for each in manifest.get("inputs", []):
             if each.get("key", "").partition("[")[0] == key:

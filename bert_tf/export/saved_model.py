@@ -166,7 +166,7 @@ class SavedModelFormat(HuggingFaceFormat):
         if self.inputs == IDS:
             return [
                 "Ids of tokens in (the lines of `vocab.txt`, counted from 0, padded with `[PAD]`), "
-                "logits out, with tensorflow alone:",
+                "logits out, only with tensorflow:",
                 "```python",
                 "import tensorflow as tf",
                 load,
@@ -180,7 +180,7 @@ class SavedModelFormat(HuggingFaceFormat):
                 "```",
             ]
         return [
-            "Text in, predictions out, with tensorflow and tensorflow_text alone:",
+            "Text in, predictions out, only with tensorflow and tensorflow_text:",
             "```python",
             "import tensorflow as tf",
             "import tensorflow_text",

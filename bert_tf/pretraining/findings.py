@@ -98,9 +98,9 @@ def _about_frequencies(best: Line, last: Line) -> str | None:
     steps = last["step"]
     if steps >= _STEPS_TO_FREQUENCIES and loss > entropy + _ABOVE_FREQUENCIES:
         return (
-            f"held-out masked-LM loss {loss:.2f} is still above what token frequencies alone reach "
-            f"({entropy:.2f}) after {steps:,} steps: it has probably collapsed and predicts "
-            f"about the same for every token; {_CAUSES}"
+            f"held-out masked-LM loss {loss:.2f} is still above the unigram baseline "
+            f"({entropy:.2f}) after {steps:,} steps: it has probably collapsed and predicts about "
+            f"the same for every token; {_CAUSES}"
         )
     cause = (
         f"models leave this level after hundreds to thousands of steps, and {steps:,} were made; "
@@ -109,7 +109,7 @@ def _about_frequencies(best: Line, last: Line) -> str | None:
         else _CAUSES
     )
     return (
-        f"held-out masked-LM loss {loss:.2f} is no better than token frequencies alone reach "
+        f"held-out masked-LM loss {loss:.2f} is no better than the unigram baseline "
         f"({entropy:.2f}), so nothing is predicted from context yet: {cause}"
     )
 

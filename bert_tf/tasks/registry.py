@@ -163,15 +163,15 @@ def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDi
     heads = [name for name in _TASK_HEADS if name in directory.tensors]
     if task is None and heads:
         raise UsageError(
-            f"{directory.path}: has a head ({heads[0]}) of which no task is known; correct "
+            f"{directory.path}: has a head ({heads[0]}) for which there is no task; correct "
             "architectures and problem_type in its config.json"
         )
     if task is None:
         return directory
     read = ", ".join(task.declaration.inputs)
     console.info(
-        f"{directory.path}: has a head for {task.declaration.name}; taking its defaults for what "
-        f"weights do not say (columns, lengths): it reads {read}. bert-pipeline import-weights "
-        "writes them to a task.json, to be changed there"
+        f"{directory.path}: has a head for {task.declaration.name}; settings that weights do not "
+        f"store (columns, lengths) are defaults: it reads {read}. bert-pipeline import-weights "
+        "writes them to a task.json, where they can be changed"
     )
     return dataclasses.replace(directory, task=task.settings())

@@ -169,7 +169,7 @@ def settle_arithmetic(
             shards=kept["shards"] if cpu_kernels else 1,
             cpu_kernels=cpu_kernels,
         )
-        console.info(f"arithmetic as this run began with: {arithmetic}")
+        console.info(f"keeping the arithmetic of this run: {arithmetic}")
     else:
         precision = choose_precision(
             config.precision,
@@ -226,7 +226,7 @@ def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
     ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
-    console.info("measuring how a step is computed fastest here")
+    console.info("benchmarking the fastest way to compute a step")
     seconds = dict(zip(ways, trial(ways), strict=True))
     for way in ways:
         console.info(f"  {way}: {1000 * seconds[way]:,.0f} ms")

@@ -215,9 +215,9 @@ class RunState:
             self.extended_from = [*self.extended_from, checkpoint.step]
             self.console.info(
                 f"extended from {state['total_steps']:,} to {self.total_steps:,} steps: from here "
-                f"on the learning rates of a run of {self.total_steps:,} steps; such a run from "
-                "the start would end with another model, since its learning rate had not decayed "
-                "before"
+                f"on, learning rates are those of a run of {self.total_steps:,} steps; a run of "
+                "that length from the start would give another model, because its learning rate "
+                "would not have decayed yet"
             )
         return checkpoint.step, float(state["elapsed_seconds"])
 

@@ -191,13 +191,13 @@ def _differences(
     notes = departures(config, "KerasHub's BERT")
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(
-            f"KerasHub's BERT has one rate of dropout, here {config.hidden_dropout_prob:g}; the "
+            f"KerasHub's BERT has a single dropout rate, here {config.hidden_dropout_prob:g}; the "
             f"model's attention has {config.attention_probs_dropout_prob:g}"
         )
     if f"{POOLER}.weight" not in tensors:
-        notes.append("the model has no pooler; the preset's is random, as a fresh model's")
+        notes.append("the model has no pooler; the preset's is random, as in a new model")
     if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
-        notes.append("the model's heads are left out; KerasHub has none that compute the same")
+        notes.append("the model's heads are left out; KerasHub has no equivalent")
     return notes
 
 

@@ -121,7 +121,7 @@ def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
 
 def _why_no_model(folder: Path) -> str:
     if (folder / "config.yaml").is_file():
-        return "the run has kept no model yet; let it reach an evaluation"
+        return "the run has not saved a model yet; wait for its first evaluation"
     if (folder / GOOGLE_CONFIG).is_file():
         return (
             "a checkpoint of google-research/bert or TF Model Garden; bert-pipeline import-weights "
@@ -169,7 +169,7 @@ def load_all_weights(model: Any, directory: ModelDirectory) -> None:
     if missing:
         raise UsageError(
             f"{directory.path}: weights of {', '.join(missing)} are missing or of another shape; "
-            "train the model with them before using it"
+            "train the model before using it"
         )
 
 

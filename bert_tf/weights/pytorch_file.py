@@ -93,8 +93,8 @@ class PyTorchFile:
             raise self._damaged(error) from None
         except ForeignNameError as error:
             raise UsageError(
-                f"{self._path}: holds {error}, which is no weight and is not loaded, since it "
-                f"could run foreign code; {_CURE}"
+                f"{self._path}: holds {error}, which is not a weight and could run arbitrary code; "
+                f"{_CURE}"
             ) from None
         inner = state.get("state_dict") if isinstance(state, dict) else None
         state = inner if isinstance(inner, dict) else state

@@ -104,7 +104,7 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any
 
 def _rebuild_parameter(tensor: Any, *_: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise PickleError("a parameter that is no tensor")
+        raise PickleError("a parameter that is not a tensor")
     return tensor
 
 
@@ -182,7 +182,7 @@ class _Reader:
     def reduce(self, _: None) -> None:
         arguments, function = self.pop(), self.pop()
         if not callable(function) or type(arguments) is not tuple:
-            raise PickleError("a call of something that is no function")
+            raise PickleError("a call of something that is not a function")
         try:
             self.push(function(*arguments))
         except TypeError:
@@ -195,7 +195,7 @@ class _Reader:
     def set_items(self, items: list[Any]) -> None:
         target = self.pop()
         if type(target) is not dict or len(items) % 2:
-            raise PickleError("items of something that is no dict")
+            raise PickleError("items of something that is not a dict")
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, str):
                 raise PickleError("a name that is not text")
@@ -205,7 +205,7 @@ class _Reader:
     def append(self, values: list[Any]) -> None:
         target = self.pop()
         if type(target) is not list:
-            raise PickleError("elements of something that is no list")
+            raise PickleError("elements of something that is not a list")
         target.extend(values)
         self.push(target)
 

@@ -48,15 +48,15 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
     if kinds not in _STEPS:
         raise UsageError(
             f"{folder / MODULES}: lists {', '.join(kinds) or 'nothing'}; expected Transformer, "
-            "Pooling and at most Normalize, other modules are not computed here"
+            "Pooling and at most Normalize, other modules are not supported"
         )
     settings = _read_if_there(folder / _SETTINGS)
     prompts, default_prompt = _read_prompts(folder / _SETTINGS, settings)
     pooling = folder / str(modules[1].get("path", "")) / "config.json"
     if any(prompts.values()) and read_json_object(pooling).get("include_prompt") is False:
         raise UsageError(
-            f"{pooling}: include_prompt is false; vectors without the tokens of the prompt are not "
-            "computed here"
+            f"{pooling}: include_prompt is false; excluding the prompt's tokens from the pooling "
+            "is not supported"
         )
     return EmbeddingRecipe(
         pooling=_read_pooling(pooling),
@@ -118,7 +118,7 @@ def _read_pooling(path: Path) -> str:
     if len(chosen) != 1 or chosen[0] not in known:
         raise UsageError(
             f"{path}: pools by {', '.join(map(str, chosen)) or 'nothing'}; expected one of "
-            f"{', '.join(_MODES)}, others are not computed here"
+            f"{', '.join(_MODES)}, others are not supported"
         )
     return known[chosen[0]]
 

@@ -75,7 +75,7 @@ def run_on_cluster(
             _cancel(result, runner, console, flink)
         raise
     if state != PipelineState.DONE:
-        raise RunnerFailed(f"the {runner} job ended as {state}; see the runner's pages or log")
+        raise RunnerFailed(f"the {runner} job ended as {state}; see the runner's web UI or log")
 
 
 def drop_errors_of_closed_connections() -> None:
@@ -96,13 +96,13 @@ def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
     missing = missing_module_in(str(error))
     if missing is not None:
         return UsageError(
-            f"the workers of the {runner} job have no bert-pipeline, or another version of it "
+            f"the workers of the {runner} job lack bert-pipeline, or have another version of it "
             f"({missing}); install the version of this machine on all of them"
         )
     if failure_in(str(error)) is not None:
         return None
     cause = last_cause(str(error))
-    return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's pages or log")
+    return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's web UI or log")
 
 
 def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
@@ -115,13 +115,13 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
         deadline = time.monotonic() + _SECONDS_TO_CANCEL
         while flink.running() if flink else not PipelineState.is_terminal(result.state):
             if time.monotonic() > deadline:
-                console.warn(f"the {runner} job has not ended yet; look at the runner's pages")
+                console.warn(f"the {runner} job has not ended yet; see the runner's web UI")
                 return
             time.sleep(_PAUSE)
     except Exception as error:
         console.warn(
-            f"the {runner} job could not be canceled ({last_cause(str(error))}); it may still "
-            "run: look at the runner's pages"
+            f"the {runner} job could not be canceled ({last_cause(str(error))}); it may still be "
+            "running: see the runner's web UI"
         )
         return
     console.info(f"the {runner} job is canceled")

@@ -59,9 +59,9 @@ def match_files(
         own = own_files(files, pattern, output)
         if own and console is not None:
             more = f" and {len(own) - 1:,} more" if len(own) > 1 else ""
-            console.info(f"{pattern}: left out {own[0]}{more}, which bert-pipeline made")
+            console.info(f"{pattern}: ignoring {own[0]}{more}, which bert-pipeline made")
         if len(own) == len(files):
-            raise UsageError(f"{pattern}: matches no file but {own[0]}, which bert-pipeline made")
+            raise UsageError(f"{pattern}: only matches {own[0]}, which bert-pipeline made")
         found.update({path: size for path, size in files.items() if path not in own})
     for path in sorted(found):
         if path != path.encode("utf-8", "replace").decode():  # manifests could not hold it

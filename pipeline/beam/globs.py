@@ -116,7 +116,7 @@ def why_no_file(pattern: str) -> str:
     if GLOB_MARK.search(pattern):
         return "no file matches; check the path and quote the glob"
     if pattern.endswith("/"):
-        return "no file in this folder that is not hidden; check the path"
+        return "this folder has no files, except hidden ones; check the path"
     return "no such file; check the path"
 
 

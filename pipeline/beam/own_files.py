@@ -63,7 +63,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
 
 
 def _made_output(output: Path) -> Path | None:
-    """An existing output; None if there is none, or it is somebody else's."""
+    """An existing output; None if there is none, or another tool made it."""
     vouching = (f".{_MANIFEST}", f"/{_MANIFEST}", f"/{_MARKER}")
     places = (output.parent / f"{output.name}{ending}" for ending in vouching)
     return output.resolve() if any(place.exists() for place in places) else None

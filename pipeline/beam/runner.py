@@ -162,8 +162,7 @@ def pipeline_options(
     if config.workers:
         if config.runner not in _WORKERS_OPTION:
             raise UsageError(
-                f"--workers has no meaning for runner {config.runner}; "
-                f"{_WHO_DECIDES[config.runner]}"
+                f"--workers does not apply to runner {config.runner}; {_WHO_DECIDES[config.runner]}"
             )
         given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
     # Prism's own class has workers in this process unless set otherwise.

@@ -63,7 +63,7 @@ class StoredPath(RemotePath):
         """Opens the file to read (`r`, `rb`) or write anew (`w`, `wb`, complete once closed)."""
         kind = mode.replace("b", "")
         if kind not in ("r", "w"):
-            raise ValueError(f"{mode}: files of {self} can be read, or written from the start")
+            raise ValueError(f"{mode}: {self} can only be read, or written from the start")
         binary: IO[bytes]
         if kind == "r":
             with _errors_about(self, must_exist=True):
@@ -347,6 +347,6 @@ def _copy(source: Path, target: Path, sha256: str | None) -> None:
             shutil.copyfileobj(read, written, _CHUNK_BYTES)
         if sha256 is not None and file_sha256(aside) != sha256:
             raise InputError(
-                f"{source}: is not what was written (its SHA-256 differs from the manifest's), so "
-                "it is damaged or edited; make it again"
+                f"{source}: has changed since it was written (its SHA-256 differs from the "
+                "manifest's); make it again"
             )

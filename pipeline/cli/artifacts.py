@@ -234,9 +234,9 @@ class _Verified:
         for difference in self.differences:
             yield f"{self.path}: {difference}"
         if self.differences:
-            yield f"{self.path}: FAILED, {len(self.differences):,} of {files} not as written"
+            yield f"{self.path}: FAILED, {len(self.differences):,} of {files} changed or missing"
         else:
-            yield f"{self.path}: OK, {files} as written ({shown_size(self.bytes)})"
+            yield f"{self.path}: OK, {files} unchanged ({shown_size(self.bytes)})"
 
 
 def _verify(path: str) -> _Verified:

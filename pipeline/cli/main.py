@@ -22,10 +22,10 @@ from pipeline.outputs.job_log import LogNote
 _CURES = {
     errno.ENOSPC: "no space left on device; free some space, then run the same command again",
     errno.EDQUOT: "the disk quota is used up; free some space, then run the same command again",
-    errno.EROFS: "the file system is read-only; name a place that can be written to",
-    errno.EFBIG: "the file is larger than its file system or `ulimit -f` allows; name another "
-    "place, or raise the limit",
-    errno.EACCES: "permission denied; change its owner or mode, or name another place",
+    errno.EROFS: "the file system is read-only; choose another path",
+    errno.EFBIG: "the file is larger than its file system or `ulimit -f` allows; choose another "
+    "path, or raise the limit",
+    errno.EACCES: "permission denied; change its owner or mode, or choose another path",
     errno.EMFILE: "too many open files; raise the limit with `ulimit -n`",
 }
 COMMANDS = {
@@ -191,8 +191,8 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
 
         if is_out_of_memory(error):
             return (
-                "TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens of "
-                "score, or raise gradient_accumulation_steps where the command has it"
+                "TensorFlow ran out of memory; lower batch_size (for score, batch_tokens), or "
+                "raise gradient_accumulation_steps if the command has it"
             )
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")

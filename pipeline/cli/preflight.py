@@ -94,7 +94,7 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
     place = Path(path)
     if not place.exists():
         if reads in ("file", "table") and (path == "-" or GLOB_MARK.search(path)):
-            cure = READ_AGAIN if path == "-" else "no such file; name one, a glob is not expanded"
+            cure = READ_AGAIN if path == "-" else "no such file; globs are not expanded here"
             return f"{spelling} {path}: {cure}"
         if reads == "model" and (download := _hub_hint(spelling, path)):
             return download
@@ -105,7 +105,7 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
     if reads in ("file", "table") and not place.is_file():
         return f"{spelling} {path}: {READ_AGAIN}"
     if reads in ("folder", "model") and not place.is_dir():
-        return f"{spelling} {path}: is a file; name a folder"
+        return f"{spelling} {path}: is a file; give a folder"
     return None
 
 
@@ -126,7 +126,7 @@ def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
 def _did_you_mean(path: str) -> str:
     place = Path(path)
     if place.is_symlink():
-        return f"; it is a link to {place.readlink()}, which is not there"
+        return f"; it is a broken link to {place.readlink()}"
     if GLOB_MARK.search(path) or not place.parent.is_dir():
         return ""
     names = [each.name for each in itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)]
@@ -151,13 +151,13 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
     output = str(getattr(config, field.name))
     if isinstance(config, EvaluateConfig):
-        check_folder_name(output, "it makes a folder: leave the ending out, or end it in /")
+        check_folder_name(output, "it makes a folder: leave out the extension, or end it with /")
     if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:
         from bert_tf.data.tables.word_blocks import is_conll
 
         if not is_conll(output):
             endings = ", ".join(TABLE_FORMATS)
-            check_folder_name(output, f"let the name end in {endings}, or in / for a folder")
+            check_folder_name(output, f"end the name with {endings}, or with / for a folder")
     if field.metadata["writes"] is None or "://" in output:
         return
     place = OutputPlace(output=output, is_directory=field.metadata["writes"] == "folder")

@@ -43,7 +43,7 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
     or one that is running.
     """
     if Path(output).is_file():
-        raise UsageError(f"--output {output}: is a file; name a folder")
+        raise UsageError(f"--output {output}: is a file; give a folder")
     source = find_weights(weights)
     check_place(OutputPlace(output=output, is_directory=True), [str(source)])
     with holding_output(output, is_directory=True, command="demo", console=options.console):

@@ -87,8 +87,8 @@ class Embedding(TableJob):
         named = [name for name, prompt in source.recipe.prompts.items() if prompt]
         if named and not settings.prompt and not config.prompt_name:
             record.console.info(
-                f"{config.model} has prompts ({', '.join(named)}), none of which is for these "
-                "texts; they get none. embed --prompt-name puts one before them"
+                f"{config.model} has prompts ({', '.join(named)}), but none for these texts, so "
+                "none is prepended; embed --prompt-name prepends one"
             )
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
@@ -100,8 +100,8 @@ class Embedding(TableJob):
         config, settings = self.config, self.source.settings
         if counts.rows_out < counts.rows_in and config.output.endswith(".npy"):
             record.console.warn(
-                f"{config.output}: has no vectors of rejected rows, so its rows are those of the "
-                "inputs without them"
+                f"{config.output}: has no vectors for rejected rows, so its rows are the usable "
+                "rows of the inputs"
             )
         sums = counts.sums
         if truncated := sums[Fact.ROWS_TRUNCATED]:

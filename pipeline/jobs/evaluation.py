@@ -116,8 +116,8 @@ def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
         return possible_engines(config.engine, config.precision, config.model)[0]
     if config.precision != FLOAT32:
         raise UsageError(
-            f"--precision {config.precision}: {config.model} is not an exported model, and is "
-            "measured in float32; leave --precision out, or export the model first"
+            f"--precision {config.precision}: {config.model} is not an exported model and is "
+            "evaluated in float32; leave --precision out, or export the model first"
         )
     if config.engine != AUTO:
         raise UsageError(

@@ -139,8 +139,8 @@ def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> li
         return []
     write_recipe(folder, recipe, hidden_size=trained.directory.config.hidden_size)
     return [
-        f"the library of a {entry.title} does not read how the model makes vectors ({recipe}); "
-        f"{MODULES} beside it records that, and import-weights reads it back"
+        f"a {entry.title} does not store how the model computes text vectors ({recipe}); {MODULES} "
+        "in the folder does, for import-weights"
     ]
 
 

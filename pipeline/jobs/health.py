@@ -67,8 +67,8 @@ def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit
     if tokens and unknown > limit * tokens:
         raise InputError(
             f"{config.vocab}: {unknown / tokens:.0%} of {quantity(tokens, 'token')} are [UNK], so "
-            "the vocabulary is not for this text; make one of this corpus with bert-pipeline "
-            "vocab, or give one of its language with --vocab (and check --encoding)"
+            "the vocabulary does not fit this text; build one from this corpus with bert-pipeline "
+            "vocab, or give one for its language with --vocab (and check --encoding)"
         )
 
 
@@ -121,14 +121,14 @@ def _preprocess_advice(name: str, figure: float, config: PreprocessConfig) -> st
         case "unknown_fraction" if figure > _WARN_UNKNOWN:
             return (
                 f"{figure:.1%} of the tokens are [UNK]: the vocabulary lacks their characters; "
-                "give one of this language with --vocab, or make one of this corpus with "
+                "give one for this language with --vocab, or build one from this corpus with "
                 "bert-pipeline vocab"
             )
         case "random_next_fraction" if figure == 0:
             return (
                 "no example has a random second segment, so next-sentence prediction teaches "
-                "nothing; that takes at least two different documents and random_next_prob above "
-                f"0, else {no_pairs}"
+                "nothing; give at least two different documents and a random_next_prob above 0, or "
+                f"{no_pairs}"
             )
         case "random_next_fraction" if figure > 0.9:
             return (
@@ -138,16 +138,16 @@ def _preprocess_advice(name: str, figure: float, config: PreprocessConfig) -> st
             )
         case "swapped_fraction" if figure in (0, 1):
             return (
-                "all examples have the same sentence order, which teaches nothing; that takes "
-                f"more documents of two sentences or more, else {no_pairs}"
+                "all examples have the same sentence order, which teaches nothing; give more "
+                f"documents of two sentences or more, or {no_pairs}"
             )
         case "masked_fraction" if figure < _LEAST_OF_MASKED * config.masked_lm_prob:
             wanted = f"{config.masked_lm_prob:.1%}"
             return f"{figure:.1%} of the tokens are masked, not {wanted}: {_mask_limit(config)}"
         case "one_sentence_fraction" if figure > 0.5:
             return (
-                f"{figure:.0%} of the documents have one sentence, which has no next one; check "
-                f"where documents end ({layout}), else give {no_pairs}"
+                f"{figure:.0%} of the documents have one sentence, so no next sentence; check "
+                f"where documents end ({layout}), or give {no_pairs}"
             )
         case "ideographic_fraction" if figure > 0.5:
             return (
@@ -162,7 +162,7 @@ def _mask_limit(config: PreprocessConfig) -> str:
     if config.max_predictions_per_seq < config.wanted_predictions:
         return (
             f"--max-predictions-per-seq {config.max_predictions_per_seq} limits rows of "
-            f"{config.max_seq_length} tokens; {config.wanted_predictions} would do"
+            f"{config.max_seq_length} tokens; {config.wanted_predictions} are enough"
         )
     return (
         "words have more tokens than may be masked together; give --no-whole-word-mask, "
@@ -180,14 +180,14 @@ def _vocab_advice(name: str, figure: float, config: VocabConfig) -> str | None:
             )
         case "corpus_pieces_per_word" if figure > 5:
             return (
-                f"a word takes {figure:.1f} tokens: text that does not separate words (Thai, Lao, "
-                "Khmer) has to be split into words first; other text needs more than --vocab-size "
-                f"{config.vocab_size}, or more of it"
+                f"a word takes {figure:.1f} tokens: split text without spaces between words (Thai, "
+                "Lao, Khmer) into words first; for other text, raise --vocab-size "
+                f"{config.vocab_size} or give more text"
             )
         case "too_long_fraction" if figure > 0.005:
             return (
-                f"{figure:.1%} of the words have more than vocab.max_word_length="
-                f"{config.max_word_length} characters and are not counted; text that does not "
-                "separate words (Thai, Lao, Khmer) has to be split into words first"
+                f"{figure:.1%} of the words have more than "
+                f"vocab.max_word_length={config.max_word_length} characters and are not counted; "
+                "split text without spaces between words (Thai, Lao, Khmer) into words first"
             )
     return None

@@ -70,8 +70,8 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
     }
     record.metrics = results.metrics
     record.made = [
-        (str(doubted), "rows whose label is likely wrong, the most doubtful first"),
+        (str(doubted), "rows whose label is likely wrong, most doubtful first"),
         (str(output / "metrics.json"), "metrics of the models on rows they have not seen"),
-        (str(output / "predictions.jsonl"), "label and such a prediction of every row"),
+        (str(output / "predictions.jsonl"), "label and out-of-fold prediction of every row"),
     ]
     record.list_rejects(rejects_path(output), len(found.source.rejects))

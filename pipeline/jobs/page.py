@@ -87,8 +87,8 @@ def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwri
     check_place(place, [*artifacts, *beside], flag=flag)
     if place.path.exists() and not overwrite and not _is_page(place.path):
         raise UsageError(
-            f"{flag} {page}: exists and is no page of this command; name another or replace it "
-            "with --overwrite"
+            f"{flag} {page}: exists and is not a page of this command; choose another path or "
+            "replace it with --overwrite"
         )
 
 

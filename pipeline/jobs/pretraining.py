@@ -174,7 +174,7 @@ def _read_vocab(data: list[PretrainingData]) -> list[str]:
     if vocab_fingerprint(vocab) != first.vocab_sha256:
         raise UsageError(
             f"{path}: not the vocabulary that the records in {first.directory} were made with; "
-            "put that one back, or make the data again"
+            "restore it, or run preprocess again"
         )
     for other in others:
         if (other.vocab_sha256, other.lowercase) != (first.vocab_sha256, first.lowercase):
@@ -219,8 +219,8 @@ def _vocabulary_to_take(initial: ModelDirectory) -> str:
         return f"preprocess with --vocab {path}"
     # Tokens were added to it, its embeddings have more rows, or it lies in tokenizer.json.
     return (
-        f"no {VOCAB} there holds all {len(initial.vocab):,} entries: run bert-pipeline "
-        f"import-weights on it, and preprocess with the {VOCAB} that this writes"
+        f"its folder has no {VOCAB} with all {len(initial.vocab):,} entries: run bert-pipeline "
+        f"import-weights on it, and preprocess with the {VOCAB} that it writes"
     )
 
 
@@ -275,7 +275,7 @@ def _log_end(result: TrainingResult, console: Console) -> None:
     best = result.notes.get("best", {})
     if "mlm_loss" in best:
         entropy = (result.eval or {}).get(UNIGRAM_ENTROPY)
-        beside = f"; token frequencies alone reach {entropy:.4f}" if entropy else ""
+        beside = f"; unigram baseline {entropy:.4f}" if entropy else ""
         console.info(
             f"best held-out masked-LM loss {best['mlm_loss']:.4f}, "
             f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, "

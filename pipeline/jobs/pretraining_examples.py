@@ -154,7 +154,9 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         remove_unfinished_work(work)
         return work
     if not is_new:
-        console.info(f"{output}: of the unfinished run nothing can be used; starting again")
+        console.info(
+            f"{output}: nothing of the unfinished run can be reused; starting from scratch"
+        )
     for path in output.iterdir():
         if path.name not in JOB_FILES:
             remove(path)
@@ -190,8 +192,8 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     if any(found.values()):
         tasks = quantity(job.plan.pools * job.plan.parts, "task")
         console.info(
-            f"found finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} of "
-            f"at most {tasks} on pools, {found['shards']:,} of {quantity(len(shards), 'shard')}"
+            f"already finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} "
+            f"of at most {tasks} on pools, {found['shards']:,} of {quantity(len(shards), 'shard')}"
         )
     return found
 
@@ -309,8 +311,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         shards["eval"] = []
         if config.eval_fraction > 0:
             console.warn(
-                f"no document fell to evaluation; raise eval_fraction (now {config.eval_fraction}) "
-                "if the corpus is small"
+                "no document was held out for evaluation; raise eval_fraction (now "
+                f"{config.eval_fraction}) if the corpus is small"
             )
     write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
     record.extra["records"] = {
@@ -345,9 +347,9 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         for names, kind in ((shards["train"], "training"), (shards["eval"], "evaluation"))
         if names
     ]
-    record.made.append((str(output / "vocab.txt"), "the vocabulary the records were made with"))
+    record.made.append((str(output / "vocab.txt"), "vocabulary of the records"))
     if (output / TOKEN_COUNTS_FILE).exists():
-        record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each token"))
+        record.made.append((str(output / TOKEN_COUNTS_FILE), "token frequencies in the corpus"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "dropped duplicates"))
     if dropped_path(output).exists():

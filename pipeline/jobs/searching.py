@@ -98,13 +98,13 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     if tables:
         if config.model is None:
             raise UsageError(
-                f"{tables[0]}: holds no vectors; give --model MODEL to make them, "
-                "or an output of embed"
+                f"{tables[0]}: has no vectors; give --model MODEL to compute them, or an output of "
+                "embed"
             )
         source = open_vector_source(config.model, config)
         _check_similarity(config, source, options.console)
     elif config.model is not None:
-        raise UsageError("--model: queries and corpus hold vectors already; leave it out")
+        raise UsageError("--model: queries and corpus are already vectors; leave it out")
     output = path_of(config.output).absolute()
     work = output.with_name(f".{output.name}.parts")
     spec = JobSpec(
@@ -251,7 +251,7 @@ def _check_similarity(config: SearchConfig, source: VectorSource, console: Conso
     if own != config.similarity and not source.recipe.normalize:
         cure = f"; give --similarity {own}" if own in SIMILARITIES else ""
         console.warn(
-            f"{config.model}: its vectors are made for the similarity {own}, and "
+            f"{config.model}: its vectors were trained for the similarity {own}, and "
             f"{config.similarity} compares them here{cure}"
         )
 
@@ -260,8 +260,8 @@ def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None
     """Warns of vectors made with another prompt than the model has for their kind."""
     if vectors.prompt is not None and vectors.prompt != expected:
         console.warn(
-            f"{vectors.source}: made with the prompt {vectors.prompt!r}, while the model has "
-            f"{expected!r} for such texts; make them again with embed --prompt-name"
+            f"{vectors.source}: made with the prompt {vectors.prompt!r}, but the model's prompt "
+            f"for such texts is {expected!r}; make them again with embed --prompt-name"
         )
 
 

@@ -93,8 +93,8 @@ def _read_base(config: VocabConfig) -> list[str]:
     base = read_vocab(path_of(config.extend))
     if len(base) >= config.vocab_size:
         raise UsageError(
-            f"{config.extend} has {quantity(len(base), 'entry')} already; give --vocab-size, "
-            f"entries of the extended vocabulary in all, a larger number than {config.vocab_size:,}"
+            f"{config.extend} has {quantity(len(base), 'entry')} already; give a --vocab-size (of "
+            f"the extended vocabulary) larger than {config.vocab_size:,}"
         )
     return base
 
@@ -219,7 +219,7 @@ def _report_shortcomings(
     if len(learned.pieces) < config.vocab_size:
         record.console.warn(
             f"the vocabulary has {quantity(len(learned.pieces), 'entry')}, not "
-            f"{config.vocab_size:,}: no pair of pieces is left that was seen "
+            f"{config.vocab_size:,}: no other pair of pieces occurs "
             f"{quantity(config.min_frequency, 'time')}; give more text, a smaller --vocab-size or "
             "a smaller --min-frequency"
         )
@@ -233,7 +233,7 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
     ):
         fit = measure_fit(learned.pieces, words, counts)
         if fit is None:
-            record.console.info("no document was held out to measure the vocabulary on")
+            record.console.info("no document was held out to evaluate the vocabulary on")
             continue
         for key, value in dataclasses.asdict(fit).items():
             record.metrics[f"{name}_{key}"] = round(value, 6)

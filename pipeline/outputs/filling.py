@@ -45,7 +45,7 @@ def filling_folder(
     has only listed rejected rows, any config may follow.
 
     Raises:
-        UsageError: the folder was made by somebody else, or holds an unfinished run of another
+        UsageError: the folder was not made by this tool, or contains an unfinished run with another
             config or from other inputs.
     """
     place, config = spec.place, spec.config
@@ -67,10 +67,11 @@ def filling_folder(
         _check_same_inputs(folder, inputs)
         if spec.is_extended(_saved_values(marked, config)):
             options.console.info(
-                f"{folder}: run of fewer {spec.extendable_key} found; extending it"
+                f"{folder}: found a run with fewer {spec.extendable_key}; extending it"
             )
         else:
-            options.console.info(f"{folder}: unfinished run of the same config found; resuming it")
+            message = "found an unfinished run with the same config; resuming it"
+            options.console.info(f"{folder}: {message}")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,7 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     If the block fails before it has replaced the file or its neighbors, all are as before.
 
     Raises:
-        UsageError: the file or one beside it was made by somebody else, or is an unfinished one of
+        UsageError: the file or one beside it was not made by this tool, or is an unfinished one of
             another config.
     """
     place, config = spec.place, spec.config
@@ -155,8 +156,8 @@ def _check_removable(content: list[Path]) -> None:
     for folder in (*folders, *(inner for each in folders for inner in _folders_in(each))):
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise UsageError(
-                f"{folder}: cannot be removed, its permissions do not allow it; nothing was "
-                "removed; change them or choose another --output"
+                f"{folder}: cannot be removed because of its permissions; nothing was removed; "
+                "change them or choose another --output"
             )
 
 
@@ -172,8 +173,8 @@ def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, A
 def _check_same_run(spec: JobSpec, marked: dict[str, Any] | None) -> None:
     if spec.different_keys(_saved_values(marked, spec.config)):
         raise UsageError(
-            f"{spec.output}: holds an unfinished run of another config (see {spec.place.marker}); "
-            "choose another --output or replace it with --overwrite"
+            f"{spec.output}: contains an unfinished run with another config (see "
+            f"{spec.place.marker}); choose another --output or replace it with --overwrite"
         )
 
 
@@ -189,8 +190,8 @@ def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
         ) from None
     if not are_same_contents(before, inputs):
         raise UsageError(
-            f"{folder}: holds an unfinished run, and the content of its inputs has changed since; "
-            "choose another --output or start again with --overwrite"
+            f"{folder}: contains an unfinished run, and its inputs have changed since; choose "
+            "another --output or start again with --overwrite"
         )
 
 

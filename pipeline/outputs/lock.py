@@ -113,8 +113,8 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
                 raise
             path.unlink(missing_ok=True)
             console.warn(
-                f"{output}: its file system has no locks ({error.strerror}); start no second "
-                "command that writes it"
+                f"{output}: its file system does not support locks ({error.strerror}); do not run "
+                "another command that writes to it"
             )
             return None
         if _is_at(descriptor, path):
@@ -185,8 +185,8 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
     if path not in path.parent.glob(glob.escape(path.name)):
         path.unlink(missing_ok=True)
         raise UsageError(
-            f"{output}: its storage does not list a file written a moment ago, and jobs list the "
-            "files of their workers; use storage whose listings are up to date, or a local path"
+            f"{output}: its storage does not list new files at once, as jobs require; use storage "
+            "with consistent listings, or a local path"
         )
     _HELD.add(own["id"])
     ended = threading.Event()
@@ -197,14 +197,14 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
         holder = _read_again(path)
         if holder is None:
             raise UsageError(
-                f"{output}: its marker {path} is gone, so another process may have written the "
-                "output and this one ends without finishing it; run the command again"
+                f"{output}: its marker {path} is gone, so another process may have written to the "
+                "output; this process stops without finishing it; run the command again"
             )
         if _is_another(holder, own):
             raise UsageError(
-                f"{output}: another process has begun to write it"
-                f"{_described(holder, is_here_said=True)}, so "
-                "this one ends without finishing it; run one command at a time on an output"
+                f"{output}: another process started writing to "
+                f"it{_described(holder, is_here_said=True)}, so this one stops without finishing; "
+                "run one command at a time per output"
             )
 
     try:

@@ -127,12 +127,12 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
         sums = [(output / each["path"], each["sha256"]) for each in made if each["path"] in names]
     else:  # the first, under whatever name it and its manifest go by now
         sums = [(output, each["sha256"]) for each in made[:1]]
-        alternative = f", or delete {manifest_path(output)} if the change is meant"
+        alternative = f", or delete {manifest_path(output)} if the change is intended"
     for path, sha256 in sums:
         if path.is_file() and file_sha256(path) != sha256:
             raise InputError(
-                f"{path}: is not what was written (its SHA-256 differs from the manifest's), so it "
-                f"is damaged or edited; make it again{alternative}"
+                f"{path}: has changed since it was written (its SHA-256 differs from the "
+                f"manifest's); make it again{alternative}"
             )
 
 

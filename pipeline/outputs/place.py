@@ -113,7 +113,7 @@ def check_folder_name(output: str, instead: str) -> None:
     ending = _FILE_ENDING.search(output)
     if ending is not None and not path_of(output).is_dir():
         raise UsageError(
-            f"--output {output}: {ending[0]} is no format that this command writes; {instead}"
+            f"--output {output}: {ending[0]} is not a format of this command; {instead}"
         )
 
 
@@ -131,8 +131,8 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
             raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
     if place.output == _STANDARD_OUTPUT:
         raise UsageError(
-            f"{flag} -: results are written to files, with their manifest beside them, and not to "
-            "standard output; name a file or a folder"
+            f"{flag} -: results and their manifest are written to files, not to standard output; "
+            "give a file or a folder"
         )
     if "://" in place.output:
         if not place.may_be_remote:
@@ -147,7 +147,7 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
     for path in inputs:
         _check_no_change(path, place, flag)
     if place.is_directory and place.path.exists() and not place.path.is_dir():
-        raise UsageError(f"{flag} {place.output}: is a file; name a folder")
+        raise UsageError(f"{flag} {place.output}: is a file; give a folder")
     if not place.is_directory and place.path.is_dir():
         raise UsageError(f"{flag} {place.output}: is a folder; name a file")
 
@@ -156,13 +156,13 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
     source, output = path_of(path).resolve(), place.path.resolve()
     if output == source or output in source.parents:
         raise UsageError(
-            f"{flag} {place.output}: is or holds the input {path}, which it would replace; "
-            "name another"
+            f"{flag} {place.output}: is or contains the input {path}, which it would replace; "
+            "choose another path"
         )
     if source in output.parents and not holds_records(source):
         raise UsageError(
-            f"{flag} {place.output}: lies in the input {path}, whose content it would change; "
-            "name another"
+            f"{flag} {place.output}: is inside the input {path}, which it would change; choose "
+            "another path"
         )
     for written in place.all_paths:
         if written.resolve() == source or written.resolve() in source.parents:
@@ -182,7 +182,7 @@ def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> 
         return
     if place.is_directory and (content_of(path) or marker.exists()):
         raise UsageError(
-            f"{path}: holds files that bert-pipeline did not make; choose an empty folder"
+            f"{path}: contains files that bert-pipeline did not make; choose an empty folder"
         )
     if not place.is_directory and path.exists() and not overwrite:
         raise UsageError(
@@ -201,7 +201,7 @@ def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> Non
     temporary = place.temporary
     if temporary is not None and (temporary.exists() or temporary.is_symlink()):
         raise UsageError(
-            f"{temporary}: is where --output {place.output} needs a folder of its own; move or "
+            f"{temporary}: --output {place.output} needs this path for temporary files; move or "
             "remove it, or choose another --output"
         )
     beside = (*place.files[1:], place.marker, place.seconds)

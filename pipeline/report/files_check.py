@@ -52,8 +52,8 @@ def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
         shown = ", ".join(differences[:_NAMES_SHOWN])
         more = len(differences) - _NAMES_SHOWN
         return (
-            f"warning: {len(differences)} of {quantity(len(outputs), 'file')} not as written: "
+            f"warning: {len(differences)} of {quantity(len(outputs), 'file')} changed or missing: "
             f"{shown}{f' and {more:,} more' if more > 0 else ''}"
         )
     how = "by SHA-256" if hashed == len(outputs) else f"by size, {hashed:,} also by SHA-256"
-    return f"outputs: {quantity(len(outputs), 'file')} as written (compared {how})"
+    return f"outputs: {quantity(len(outputs), 'file')} unchanged (compared {how})"

@@ -21,7 +21,7 @@ _STATES = {
     SAME: "",
     NOT_COMPARED: ", content not compared",
     CHANGED: ", CHANGED since it was read",
-    MISSING: ", not here now",
+    MISSING: ", missing",
 }
 _SHA256_SHOWN = 12
 

@@ -49,7 +49,7 @@ h4 { margin: 1.2rem 0 .2rem; font-size: 1rem; }
 _LEGEND = (
     '<p><span class="target mask">masked<small> → target</small></span> '
     '<span class="target random">replaced at random<small> → target</small></span> '
-    '<span class="target kept">to be predicted, left as it is</span></p>'
+    '<span class="target kept">unchanged, but predicted</span></p>'
 )
 
 

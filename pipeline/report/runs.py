@@ -162,7 +162,7 @@ def _key(runs: Sequence[Run]) -> str:
         for number, run in enumerate(runs)
     )
     has_level = any("unigram_entropy" in line for run in runs for line in run.lines)
-    level = "; dashed: what token frequencies alone reach" if has_level else ""
+    level = "; dashed: the unigram baseline" if has_level else ""
     note = f'<p class="note">Thin: training; thick with points: evaluation{level}.</p>'
     if len(runs) == 1:  # nothing to hide it from
         return f"{note}\n"

@@ -61,7 +61,7 @@ def runs_page(
                 "Data",
                 runs,
                 _about_data,
-                note="Of records as preprocess counted them, of rows as finetune read them.",
+                note="Records as counted by preprocess, rows as read by finetune.",
             ),
             *_histograms(runs),
             _evaluations(runs),
@@ -125,7 +125,7 @@ def settings(runs: Sequence[Run]) -> TableSection:
     """Settings that are not defaults, or that differ between runs."""
     if len(runs) == 1:
         return _side_by_side(
-            "Settings", runs, _changed, note="Those that are not defaults; config.yaml has all."
+            "Settings", runs, _changed, note="Non-default settings; config.yaml has all."
         )
     first, *others = (run.config for run in runs)
     rows = [
@@ -138,7 +138,7 @@ def settings(runs: Sequence[Run]) -> TableSection:
         title="Settings that differ",
         columns=_columns("setting", runs),
         rows=rows,
-        note="Among those that all of these runs have."
+        note="Only settings that all of these runs have."
         if rows
         else "None: these runs have the same settings.",
     )

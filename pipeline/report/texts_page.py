@@ -59,9 +59,9 @@ def _reading_html(reading: Reading) -> str:
     notes = []
     if reading.is_cut:
         what = "text is" if reading.second_start is None else "pair is"
-        notes.append(f"The {what} longer than the model reads; the rest of it is left out.")
+        notes.append(f"The {what} longer than the model's maximum length and was cut.")
     if len(reading.tokens) > MOST_SHOWN:
-        notes.append(f"Shown are the first {MOST_SHOWN} of {len(reading.tokens):,} tokens.")
+        notes.append(f"These are the first {MOST_SHOWN} of {len(reading.tokens):,} tokens.")
     note = "".join(f'<p class="warning">{each}</p>' for each in notes)
     parts = (_predictions_html, _guesses_html, _neighbors_html, _maps_html)
     return note + "".join(part(reading) for part in parts)
@@ -97,7 +97,7 @@ def _guesses_html(reading: Reading) -> str:
     if not guesses:
         return ""
     is_given = guesses[0].probability is not None
-    title = "Predicted where each token is masked by itself" if is_given else "Predicted at [MASK]"
+    title = "Predicted with each token masked, one at a time" if is_given else "Predicted at [MASK]"
     head = '<th scope="col">token</th>'
     if is_given:
         head += '<th scope="col" class="number">its probability</th>'
@@ -108,7 +108,7 @@ def _guesses_html(reading: Reading) -> str:
         for guess in guesses
     )
     table = (
-        f'<table><thead><tr>{head}<th scope="col">likeliest</th></tr></thead>'
+        f'<table><thead><tr>{head}<th scope="col">most likely</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
     return f"<h3>{title}</h3>{scrolling(title, table)}"
@@ -133,8 +133,8 @@ def _neighbors_html(reading: Reading) -> str:
         f"<tbody>{rows}</tbody></table>"
     )
     note = (
-        '<p class="note">By the cosine of their word embeddings; ## continues a word. Without '
-        "context: the same in every text.</p>"
+        '<p class="note">By cosine similarity of word embeddings, so the same in every '
+        "text; ## continues a word.</p>"
     )
     return f"<h3>{title}</h3>{note}{scrolling(title, table)}"
 

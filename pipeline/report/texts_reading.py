@@ -139,8 +139,7 @@ class TextReader:
         model = None if self._trained is None else self._trained.model
         if pair is not None and isinstance(model, BertSentenceEncoder):
             raise UsageError(
-                f"--text-pair: {self._directory.path} reads each text by itself; give them with "
-                "--text"
+                f"--text-pair: {self._directory.path} reads single texts; give them with --text"
             )
         ids = [self._ids(each, "--text" if pair is None else "--text-pair") for each in texts]
         row, types, is_cut = self._row(ids)

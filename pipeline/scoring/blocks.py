@@ -97,10 +97,10 @@ def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -
     if taken is not None:
         remedy = "rename or remove it"
         if plan.columns.can_rename:
-            remedy = f"name the added one with --rename {plan.columns.named_by(taken)}=NAME"
+            remedy = f"rename the added one with --rename {plan.columns.named_by(taken)}=NAME"
         raise UsageError(
-            f"{table.source}: has a column {taken!r} already, and one of that name is to be added; "
-            f"{remedy}"
+            f"{table.source}: has a column {taken!r} already, and the output would add one of that "
+            f"name; {remedy}"
         )
     _check_names_fit_tsv(table, added)
 
@@ -140,7 +140,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
             if len(keys) > _MOST_KEYS:
                 raise InputError(
                     f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it "
-                    "is no table; put names that differ by row into values"
+                    "is not a table; move keys that differ by row into values"
                 )
             if table.source_format != "tsv":
                 _check_names_fit_tsv(table, keys)
@@ -181,7 +181,7 @@ def _check_names_fit_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
         if TSV_BREAKS.search(key):
             raise UsageError(
                 f"{table.source}: column {key!r} has a tab or line end in its name, which TSV "
-                "cannot hold; let --output end in .csv or .jsonl"
+                "cannot contain; write .csv or .jsonl"
             )
 
 
@@ -190,7 +190,7 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     if table.source_format != "jsonl":
         return block
     clashing = (index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row))
-    fault = ("has a key that the predictions need", "")
+    fault = ("has a key of an added column", "")
     return block.rejecting(table.source, dict.fromkeys(clashing, fault))
 
 

@@ -61,13 +61,13 @@ class ScoringColumns:
         for name, column in (entry.split("=", 1) for entry in entries):
             if renamed.setdefault(name, column) != column:
                 raise UsageError(
-                    f"--rename {name}={column}: its name is {renamed[name]!r} already; name it once"
+                    f"--rename {name}={column}: its name is {renamed[name]!r} already; give it once"
                 )
         known = [name for name, _ in self._columns("jsonl")]
         for name, column in renamed.items():
             if name not in known:
                 raise UsageError(
-                    f"--rename {name}={column}: no such column is added; those are "
+                    f"--rename {name}={column}: no such column is added; the added ones are "
                     f"{', '.join(known)}"
                 )
         columns = dataclasses.replace(self, renamed=renamed)
@@ -76,8 +76,8 @@ class ScoringColumns:
             twice = next((name for name, count in counts.items() if count > 1), None)
             if twice is not None:
                 raise UsageError(
-                    f"two added columns would be called {twice!r}; name one of them otherwise by "
-                    "--rename NAME=COLUMN"
+                    f"two added columns would both be called {twice!r}; rename one with --rename "
+                    "NAME=COLUMN"
                 )
         return columns
 
@@ -150,8 +150,8 @@ def scoring_columns(
     if task is None:
         without = " or ".join(PRETRAINED_TASKS)
         raise UsageError(
-            f"{config.model}: was pretrained only and predicts nothing; run bert-pipeline finetune "
-            f"with --init on it, then export that run, or export it with --task {without}"
+            f"{config.model}: is only pretrained and has no predictions; run bert-pipeline "
+            f"finetune with --init on it and export that run, or export it with --task {without}"
         )
     declared = declared_task(task, config.model)
     known: dict[str, Any] = {

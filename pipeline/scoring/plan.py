@@ -113,7 +113,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         table.output_format in DELIMITED_FORMATS for table in tables
     ):
         raise UsageError(
-            "--escape-formulas: is for CSV and TSV, which spreadsheets open; leave it out"
+            "--escape-formulas: is only for CSV and TSV, which spreadsheets open; leave it out"
         )
     dialect = TableDialect.of(config)
     columns = scoring_columns(
@@ -155,9 +155,7 @@ def words_column(
     """
     if is_conll(table.source):
         if given is not None and not COLUMN_NUMBER.fullmatch(given):
-            raise UsageError(
-                f"--tokens-column {given}: columns of CoNLL files go by number, from 1"
-            )
+            raise UsageError(f"--tokens-column {given}: columns of CoNLL files are numbers, from 1")
         return given or known or TOKENS
     blocks = read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=_LOOK)
     try:

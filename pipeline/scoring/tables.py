@@ -52,7 +52,7 @@ def list_tables(
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
     is_folder = path_of(output).is_dir() or not is_table
     if is_folder:
-        check_folder_name(output, f"let the name end in {', '.join(endings)}, or in / for a folder")
+        check_folder_name(output, f"end the name with {', '.join(endings)}, or with / for a folder")
     sources = [file.path for file in match_files(patterns, endings=endings, output=output)]
     if not is_folder:
         _check_file(sources, output)
@@ -75,9 +75,7 @@ def list_tables(
         output_format = _format(target, has_words=has_words)
         source_format = row_format(source, output_format, has_words=has_words)
         if output_format == CONLL != source_format:
-            raise UsageError(
-                f"--output {output}: only CoNLL files become CoNLL files; name it .jsonl"
-            )
+            raise UsageError(f"--output {output}: only CoNLL inputs have CoNLL outputs; use .jsonl")
         tables.append(
             ScoredTable(
                 number=number,
@@ -94,12 +92,12 @@ def list_tables(
 def _check_file(sources: Sequence[str], output: str) -> None:
     if len(sources) > 1:
         raise UsageError(
-            f"--output {output}: names one file, but {len(sources)} files are to be scored "
-            f"({sources[0]}, {sources[1]}, …); name a folder"
+            f"--output {output}: is one file, but {len(sources)} files are scored ({sources[0]}, "
+            f"{sources[1]}, …); give a folder"
         )
     if table_format_by_name(output) == "parquet" and compression_of(output) is not None:
         raise UsageError(
-            f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
+            f"--output {output}: Parquet has its own compression; use the extension .parquet"
         )
 
 
@@ -119,8 +117,8 @@ def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
         return [path[-1] for path in paths]
     if not shared:
         raise UsageError(
-            f"--output {output}: inputs of one name lie on different storage; score them one at a "
-            "time"
+            f"--output {output}: inputs with the same name are on different storage; score them "
+            "one at a time"
         )
     return [str(PurePosixPath(*path)) for path in below]
 

@@ -68,7 +68,7 @@ def test_preprocess_ends_with_the_bytes_of_a_run_that_was_not_killed(
     kill_when(lambda: next(folder.glob("train-0*"), None), *command, "--output", folder)
     assert read_manifest(folder) is None
     said = run(*command, "--output", folder)
-    assert "unfinished run of the same config found; resuming it" in said
+    assert "found an unfinished run with the same config; resuming it" in said
     found = read_manifest(folder)["found_finished"]
     assert found["blocks"] and found["pools"] and found["shards"] < 24
     run(*command, "--output", tmp_path / "data")

@@ -97,12 +97,12 @@ class ExportConfig(Section):
         for code in self.languages or []:
             if not _LANGUAGE.fullmatch(code):
                 yield (
-                    f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
+                    f"language: {code!r} is not a language code; expected en, de, zh-Hans, "
                     "multilingual, …, separated by commas"
                 )
         if self.license is not None and not _LICENSE.fullmatch(self.license):
             yield (
-                f"license: {self.license!r} is not an id of a license; expected one of "
+                f"license: {self.license!r} is not a license id; expected one of "
                 "https://hf.co/docs/hub/repositories-licenses: apache-2.0, mit, cc-by-4.0, other, …"
             )
         if self.base_model is not None and not _HUB_ID.fullmatch(self.base_model):
@@ -117,10 +117,7 @@ class ExportConfig(Section):
         if self.precision == INT8:
             yield from self._unable("precision", lambda entry: entry.quantizer is not None)
         if (self.precision == INT8) != (self.calibrate is not None):
-            yield (
-                "calibrate: labeled rows are needed for --precision int8, and have no meaning "
-                "without it; give both or none"
-            )
+            yield ("calibrate: goes with --precision int8; give both or neither")
         if self.layout != FOLDER:
             yield from self._unable("layout", lambda entry: "layout" in entry.options)
         if self.inputs != TEXT:
@@ -130,7 +127,7 @@ class ExportConfig(Section):
         """The fault of a key that only some other formats have a meaning for."""
         able = [name for name, entry in _FORMATS.items() if is_able(entry)]
         if self.format not in able:
-            yield f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
+            yield f"{key}: does not apply to --format {self.format}; it is for {', '.join(able)}"
 
     def check_installed(self) -> None:
         entry = _FORMATS[self.format]
@@ -169,7 +166,7 @@ class ImportWeightsConfig(Section):
         if self.layers is not None and not _LAYERS.fullmatch(self.layers):
             yield f"layers: expected numbers such as 0,2,4, got {self.layers!r}"
         elif any(first >= second for first, second in itertools.pairwise(self.chosen_layers)):
-            yield f"layers: {self.layers} must ascend, each layer once"
+            yield f"layers: {self.layers} must be in ascending order, each layer once"
 
     @property
     def chosen_layers(self) -> tuple[int, ...]:

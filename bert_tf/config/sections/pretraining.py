@@ -151,9 +151,9 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
     if config.data:
         yield "data: every phase has its own data; leave --data out"
     if config.early_stop_evals:
-        yield "early_stop_evals: a run with phases goes through all of them; set it to 0"
+        yield "early_stop_evals: does not apply to a run with phases; set it to 0"
     if config.max_minutes:
-        yield "max_minutes: a run with phases ends by its steps; set it to 0"
+        yield "max_minutes: does not apply to a run with phases, which have steps; set it to 0"
     total = sum(phase.fraction for phase in config.phases)
     by_fraction = [bool(phase.fraction) for phase in config.phases]
     if len(set(by_fraction)) > 1:
@@ -177,6 +177,6 @@ def _warmup_faults(config: TrainConfig) -> Iterator[str]:
     steps = sum(config.phase_steps()[: starts[0] if starts else None])
     if config.warmup_steps > steps:
         yield (
-            f"warmup_steps: is {config.warmup_steps}, but the learning rate has {steps} steps in "
-            "all to rise and decay in; lower it, or raise steps"
+            f"warmup_steps: is {config.warmup_steps}, but its learning-rate schedule only has "
+            f"{steps} steps; lower it, or raise steps"
         )

@@ -72,7 +72,7 @@ class TextVectorsSection(TableSection):
     def faults(self) -> Iterator[str]:
         yield from super().faults()
         if not self.layers:
-            yield "layers: names no layer; -1 is the last"
+            yield "layers: gives no layer; -1 is the last"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,8 +103,7 @@ class EmbedConfig(TextVectorsSection):
         yield from super().faults()
         if self.tokens and self.output.endswith(".npy"):
             yield (
-                "output: .npy holds one vector per row; let it end in .parquet or .jsonl for "
-                "vectors of tokens"
+                "output: .npy holds one vector per row; use .parquet or .jsonl for token vectors"
             )
 
 
@@ -196,7 +195,7 @@ class SummarizeConfig(TextVectorsSection):
     def faults(self) -> Iterator[str]:
         yield from super().faults()
         if self.sentences is not None and self.ratio is not None:
-            yield "ratio: sentences is given as well; give one of them"
+            yield "ratio: give either ratio or sentences"
 
 
 BEST, ALL = "best", "all"
@@ -346,12 +345,12 @@ def given_columns(
     for name, column, flag in _named_columns(config):
         if name not in read:
             raise UsageError(
-                f"{flag} has no meaning for {config.model}: its model reads {' and '.join(read)}"
+                f"{flag} does not apply to {config.model}: its model reads {' and '.join(read)}"
             )
         named.setdefault(name, []).append(column)
         if len(named[name]) > 1 and name not in lists:
             raise UsageError(
-                f"{flag}: the column of {name} is {named[name][0]!r} already; name it once"
+                f"{flag}: the column of {name} is {named[name][0]!r} already; give it once"
             )
     return {
         name: tuple(columns) if name in lists else columns[0] for name, columns in named.items()

@@ -33,7 +33,7 @@ class RunnerConfig(Section):
     def faults(self) -> Iterator[str]:
         if self.runner in ("local", "prism") and self.workers > MAX_LOCAL_WORKERS:
             yield (
-                f"workers: is {self.workers}, but all are processes of this machine; use at most "
+                f"workers: is {self.workers}, but they are local processes; use at most "
                 f"{MAX_LOCAL_WORKERS}, or 0 to choose by the input size"
             )
 
@@ -104,8 +104,8 @@ class RowSection(Section):
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
         except LookupError:
             yield (
-                f"encoding: {self.encoding!r} is not known; the usual ones are utf-8, latin-1, "
-                "cp1252, utf-16, gb18030, shift_jis"
+                f"encoding: {self.encoding!r} is unknown; common ones are utf-8, latin-1, cp1252, "
+                "utf-16, gb18030, shift_jis"
             )
 
 

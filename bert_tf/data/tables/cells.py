@@ -225,7 +225,7 @@ def export_hint(columns: Sequence[str]) -> str:
 
 def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
     if header is not None and header.raw is None:
-        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
+        return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
     available = ", ".join(shortened(name) for name in columns) or "none"
     for nested, query in _NESTED.items():
         if nested in columns:
@@ -237,7 +237,7 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     if near:
         return f"it has {available}; did you mean {folded[near[0]]!r}?"
     if header is None or all(map(_is_name, columns)):
-        return f"it has {available}; name the column that is meant"
+        return f"it has {available}; specify the column"
     return (
         f"it has {available}; if that is the first row, give --no-header and the columns by number"
     )

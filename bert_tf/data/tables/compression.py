@@ -93,7 +93,7 @@ def _members(
                 if "ictionary" in str(error):
                     said = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
                 elif is_first and not bytes(step[:4]).startswith(magic):
-                    said = "it is not compressed as its name says; name it by its content"
+                    said = "its content does not match its extension; rename it"
                 else:
                     said = str(error)
                 raise OSError(said) from None

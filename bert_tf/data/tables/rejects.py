@@ -29,7 +29,7 @@ NOT_AN_OBJECT = "not a JSON object"
 DUPLICATE_KEY = "duplicate key"
 
 REMEDIES = {
-    HEADER_REPEATED: "remove such lines, which joining files leaves",
+    HEADER_REPEATED: "remove such lines, which come from concatenating files",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
 }
 
@@ -56,7 +56,7 @@ def column_is_not_a_value(name: str) -> str:
 
 
 def column_is_not_words(name: str) -> str:
-    return f"column {name!r} is no list of texts"
+    return f"column {name!r} is not a list of texts"
 
 
 _REASONS_SHOWN = 5  # in lines of their own

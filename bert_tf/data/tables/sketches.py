@@ -85,7 +85,7 @@ class TableSketch:
         """Choose the column for a config key: the given one, else the likeliest, else None.
 
         Args:
-            names: usual names in lower case, the likeliest first; they win over the rank.
+            names: usual names in lower case, the most likely first; they win over the rank.
             rank: the lowest of the columns that fit is taken; None to choose only by names.
             taken: columns already in use.
         """

@@ -106,7 +106,7 @@ def table_format(path: str | Path) -> str:
     """Return `csv`, `tsv`, `jsonl` or `parquet` by the file name; else raise UsageError."""
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
-        raise UsageError(f"{path}: is a folder; name the file to read in it")
+        raise UsageError(f"{path}: is a folder; give a file in it")
     if format_name is None:
         raise UsageError(
             f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
@@ -200,7 +200,7 @@ def read_table_blocks(
     if is_usable:
         return
     if not tally.total:
-        error = NoRowsError(f"{path}: names columns but has no rows; add some")
+        error = NoRowsError(f"{path}: has a header but no rows; add some")
         error.header, error.columns = header, columns
         raise error
     raise nothing_usable(path, tally)

@@ -150,8 +150,8 @@ def checked_part(path: str | Path, part: bytes) -> bytes:
     first = part.find(b"\0")
     if first >= 0 and has_too_many_controls(_HOLE.sub(b"", part[first : first + _NEAR_BYTES])):
         raise InputError(
-            f"{path}: begins as UTF-8 and goes on with NUL characters, as UTF-16 has them; write "
-            "all of it in one encoding"
+            f"{path}: begins as UTF-8 and continues with NUL characters, as in UTF-16; write all "
+            "of it in one encoding"
         )
     return part
 
@@ -213,8 +213,8 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
         )
     if is_odd:
         raise InputError(
-            f"{path}: is no text, {control_count(sample):,} of its first {len(sample):,} bytes are "
-            "NUL or other control characters; leave it out, or replace them"
+            f"{path}: is not text, {control_count(sample):,} of its first {len(sample):,} bytes "
+            "are NUL or other control characters; remove the file, or replace them"
         )
 
 
@@ -262,7 +262,7 @@ def file_encoding(path: str | Path) -> str | None:
 def _encoding(stream: io.BufferedReader, path: str) -> str | None:
     step = stream.read(_STEP_BYTES)
     if not step.strip():
-        raise InputError(f"{path}: is empty; there is nothing to look at")
+        raise InputError(f"{path}: is empty; expected text or rows")
     if step.startswith(tuple(MARKS)):
         return "utf-8"
     sample = step[:SAMPLE_BYTES]
@@ -299,7 +299,7 @@ def encoding_advice(path: str) -> str:
     except BertPipelineError:  # gone, or on other storage
         name = None
     if name == "utf-8":
-        return "the file is UTF-8 but for such lines; correct them"
+        return "the file is UTF-8 except for such lines; correct them"
     if name is None:
-        return "its encoding cannot be told from the text; name it with --encoding"
+        return "its encoding cannot be detected; give it with --encoding"
     return f"the file looks like {name}; give --encoding {name}"

@@ -46,8 +46,8 @@ class TaskCard:
     google_script: str | None = None  # of google-research/bert, that loads the model
     script_reads_text: bool = True  # whether it needs the vocabulary
     limits: str = (
-        "The model is as good as its data: measure it on rows of your own with "
-        "`bert-pipeline evaluate` before relying on it."
+        "The model is only as good as its data: evaluate it on your own rows with `bert-pipeline "
+        "evaluate` before relying on it."
     )
 
     @property

@@ -169,7 +169,7 @@ _REASON = "label is not a finite number"
 
 def reject_other_labels(table: Table, column: str) -> Table:
     """Rejects rows whose label is no finite float32; raises RowsRejected if no row is left."""
-    advice = f"column {column!r} is read; name another with --label-column"
+    advice = f"column {column!r} is read; choose another with --label-column"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
 

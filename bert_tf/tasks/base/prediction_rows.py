@@ -52,8 +52,8 @@ def prediction_rows(
     missing = [field.name for field in fields if field.name not in predicted]
     if missing:
         raise InputError(
-            f"the exported model has no output {', '.join(missing)}: it is of an earlier release; "
-            "export it again"
+            f"the exported model has no output {', '.join(missing)}: an earlier release exported "
+            "it; export it again"
         )
     columns = [
         [_CELLS[field.kind](value) for value in _plain(predicted[field.name])] for field in fields
@@ -140,8 +140,8 @@ class Abstention:
             if field.decided_by is not None:
                 return cls(fields=(field.name, field.decided_by), below=below)
         raise UsageError(
-            f"--abstain-below has no meaning for {model}: {declaration.name} predicts "
-            f"{declaration.summary}, without a probability to decide by"
+            f"--abstain-below does not apply to {model}: {declaration.name} predicts "
+            f"{declaration.summary}, which has no probability"
         )
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -195,7 +195,7 @@ class RowProbabilities:
             return None
         if declared.probabilities is None:
             raise UsageError(
-                f"--scores {scores} has no meaning for {model}: {declared.name} predicts "
+                f"--scores {scores} does not apply to {model}: {declared.name} predicts "
                 f"{declared.summary}; leave it out"
             )
         field = declared.probabilities
@@ -222,8 +222,8 @@ class RowProbabilities:
         scores = predicted.get(self.field.output)
         if scores is None:
             raise InputError(
-                f"the exported model has no output {self.field.output}, which --scores needs: it "
-                "is of an earlier release; export it again"
+                f"the exported model has no output {self.field.output}, which --scores needs: an "
+                "earlier release exported it; export it again"
             )
         counts = [scores.shape[1]] * len(scores)
         if self.field.list_input is not None:

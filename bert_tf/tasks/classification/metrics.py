@@ -192,9 +192,9 @@ class CalibrationReport:
     def warnings(self) -> Iterator[str]:
         if self._temperature in (LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE):
             yield (
-                f"calibration: the temperature {self._temperature:g} is a bound, so the evaluation "
-                "rows do not determine it: all are predicted right, or nothing was learned; the "
-                "probabilities mean little"
+                f"calibration: the temperature {self._temperature:g} is at its limit, so the "
+                "evaluation rows do not determine it: all are predicted correctly, or nothing was "
+                "learned; do not rely on the probabilities"
             )
 
 
@@ -326,6 +326,6 @@ def _calibration(details: Mapping[str, Any]) -> PlotSection:
             rows=[[bin_["rows"], bin_["confidence"], bin_["accuracy"]] for bin_ in bins],
         ),
         note=f"Expected calibration error {error:.4f}, over 15 bins of the probability of the "
-        "predicted label; areas are proportional to rows. Below the diagonal the model is too sure "
-        f"of itself.{scaled}",
+        "predicted label; areas are proportional to rows. Below the diagonal the model is "
+        f"overconfident.{scaled}",
     )

@@ -106,7 +106,7 @@ class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
         """Rejects a teacher, who may have seen the rows that a fold leaves out."""
         yield from super().faults()
         if self.teacher is not None:
-            yield "teacher: may have learned the labels that are looked at; leave it out"
+            yield "teacher: may have been trained on the labels to check; leave it out"
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:

@@ -71,10 +71,10 @@ class FillMaskTask(PretrainedTask):
         return TaskCard(
             title="Masked language model",
             facts=(
-                f"reads the column `{self.columns.text}`, in which `{MASK}` is what to predict",
-                f"the {self.top_k} likeliest tokens for each mask, with probabilities over the "
+                f"reads the column `{self.columns.text}`, and predicts each `{MASK}` in it",
+                f"the {self.top_k} most likely tokens for each mask, with probabilities over the "
                 "whole vocabulary; `##` begins a token that continues a word",
-                f"of a text longer than {self.max_seq_length} tokens, those around each mask are "
+                f"in a text longer than {self.max_seq_length} tokens, those around each mask are "
                 "read",
             ),
             example={"text": f"Rome is the {MASK} of Italy."},
@@ -85,7 +85,7 @@ class FillMaskTask(PretrainedTask):
             google_script="run_pretraining.py",
             script_reads_text=False,
             limits=(
-                "The model completes texts as its pretraining corpus would, prejudice included; "
-                "a likely token is no fact."
+                "The model completes texts as its pretraining corpus would, including its biases; "
+                "a likely token is not a fact."
             ),
         )

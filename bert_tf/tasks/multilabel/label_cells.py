@@ -62,7 +62,7 @@ class LabelForm:
             for index, fault in faults.items()
         }
         return listed.rejecting(
-            rejects, advice=f"column {self.column!r} is read; name another with --label-column"
+            rejects, advice=f"column {self.column!r} is read; choose another with --label-column"
         )
 
     def _of_columns(
@@ -145,8 +145,7 @@ class LabelForm:
         )
         if not self.names:
             raise UsageError(
-                f"{seen}, and the labels they stand for have no names; name them in this order: "
-                "--label-names A,B,C"
+                f"{seen}, but their labels have no names; give these in order: --label-names A,B,C"
             )
         if len(self.names) != width:
             raise UsageError(f"{seen}, but --label-names has {quantity(len(self.names), 'name')}")

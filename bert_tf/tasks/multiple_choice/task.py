@@ -183,11 +183,11 @@ class MultipleChoiceTask(Task):
             facts=(
                 f"trained on the columns `{columns.context}` (context){question}, {listed} "
                 f"(choices) and `{columns.label}` (the right one's {self.label_form})",
-                "any number of choices; in the graph rows with fewer than others are filled up "
-                "with empty texts",
-                "the model scores the context with each choice alone, as a pair of texts; of a row "
-                "the choice with the highest score is predicted",
-                f"such a pair is cut at {self.max_seq_length} tokens",
+                "any number of choices; in the graph, rows with fewer choices are padded with "
+                "empty texts",
+                "the model scores each pair of context and choice separately, and predicts the "
+                "choice with the highest score",
+                f"pairs are cut at {self.max_seq_length} tokens",
             ),
             example={
                 "context": "Ada sits down.",
@@ -282,7 +282,7 @@ def sections(
             rows=names,
             columns=names,
             counts=np.bincount(right * most + chosen, minlength=most * most).reshape(most, most),
-            note="A column that is darker than the others is a place that the model prefers.",
+            note="A column that is darker than the others is a position that the model prefers.",
         )
     of_right = np.asarray(predicted["probabilities"])[np.arange(len(right)), right]
     wrong = np.where(right == chosen, -1.0, negative_logs(of_right))

@@ -141,7 +141,7 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
         Reject(
             source.source,
             source.lines[index],
-            "answer holds nothing the tokenizer keeps",
+            "answer has no tokens",
             f"question {source.ids[index]!r}: {source.answers[index][0].text!r}",
         )
         for index in np.flatnonzero(~has_token)

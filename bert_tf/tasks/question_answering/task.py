@@ -170,8 +170,8 @@ class QuestionAnsweringTask(Task):
                 f"span's by more than {self.null_score_diff_threshold:.3g}{tuned}"
             )
         sentences = (
-            "an answer that would run over the end of a sentence yields to the best one within a "
-            f"sentence whose score is lower by at most {self.sentence_margin:g}"
+            "an answer across sentences is replaced by the best one within a sentence if its score "
+            f"is lower by at most {self.sentence_margin:g}"
         )
         return TaskCard(
             title="Question answering model",

@@ -302,9 +302,9 @@ def learning_doubts(result: FinetuningResult) -> Iterator[str]:
     if _is_below_chance(result.training.eval, result.evaluation):
         return
     yield (
-        f"the training loss ended at {loss:.4f}; a model that ignores the texts has {chance:.4f}: "
-        "nothing was learned. Likely causes: a learning rate that is too high or too low, too few "
-        "steps, labels that do not belong to their rows"
+        f"the training loss ended at {loss:.4f}, no better than a model that ignores the texts "
+        f"({chance:.4f}): nothing was learned. Likely causes: a learning rate that is too high or "
+        "too low, too few steps, labels that do not belong to their rows"
     )
 
 

@@ -148,7 +148,8 @@ def _warn_of_leaks(
         console.warn(
             f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} repeat "
             f"the texts of a row of {train.source}, up to case and spacing, the first at line "
-            f"{evaluation.lines[leaked[0]]}: metrics are too good; remove them from one file"
+            f"{evaluation.lines[leaked[0]]}, so metrics are too optimistic; remove them from one "
+            "file"
         )
 
 

@@ -147,7 +147,7 @@ class SimilarityConfig(FinetuneConfig):
         ):
             if getattr(self, key) not in (None, ()) and self.loss not in losses:
                 yield (
-                    f"{key}: has no meaning for loss {self.loss}; it is for {' and '.join(losses)}"
+                    f"{key}: does not apply to loss {self.loss}; it is for {' and '.join(losses)}"
                 )
 
     def _faults_of_batches(self) -> Iterator[str]:

@@ -61,7 +61,7 @@ _FIRST_ROWS = 4096
 _POOLED = {
     "mean": "the mean of all tokens, [CLS] and [SEP] included",
     "cls": "the vector of [CLS]",
-    "max": "the greatest value of each dimension",
+    "max": "the maximum of each dimension",
 }
 
 
@@ -167,7 +167,7 @@ class SimilarityTask(Task):
                 anchors, *others = self._columns(table)
                 yield (
                     f"  {name}: {len(set(anchors)):,} distinct anchors, "
-                    f"{len(set().union(*others)):,} distinct texts to find theirs among"
+                    f"{len(set().union(*others)):,} distinct candidates for their match"
                 )
             else:
                 scores = self._scores(table)

@@ -201,7 +201,7 @@ def _error_kinds(missed: list[set[_Span]], added: list[set[_Span]]) -> Iterator[
             [*kind, count]
             for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
         ][:MOST_ROWS],
-        note="An entity with other bounds overlaps with what is predicted.",
+        note="An entity with other bounds overlaps with a prediction.",
     )
 
 

@@ -120,7 +120,7 @@ def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str
         ]
     if not isinstance(listed, list):
         return TaggedText(
-            line=line, fault=(f"column {entities!r} is no list of entities", shortened(listed))
+            line=line, fault=(f"column {entities!r} is not a list of entities", shortened(listed))
         )
     spans = []
     for item in listed:
@@ -389,7 +389,7 @@ def _column_number(flag: str, column: str | None) -> int | None:
     if column is None:
         return None
     if not COLUMN_NUMBER.fullmatch(column):
-        raise UsageError(f"{flag} {column}: columns of CoNLL files go by number, from 1")
+        raise UsageError(f"{flag} {column}: columns of CoNLL files are numbers, from 1")
     return int(column)
 
 

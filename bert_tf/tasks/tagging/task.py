@@ -189,10 +189,11 @@ class TaggingTask(Task):
             title="Tagger of words",
             facts=(
                 labels_on_card(self.labels, f"tags ({self.scheme})"),
-                f"reads texts from the column `{self.columns.text}`; its words are what blanks and "
-                "punctuation separate, and the first token of a word decides its tag",
+                f"reads texts from the column `{self.columns.text}`; words are separated by spaces "
+                "and punctuation, and the first token of a word decides its tag",
                 f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
-                f"stride of {self.window_stride}; a word is read where it has most context",
+                f"stride of {self.window_stride}; a word is tagged in the window where it has most "
+                "context",
                 "`predicted_entities` is a JSON list with start and end (characters), label, text "
                 "and score (mean probability of the words' tags); `predicted_tags` has every word",
             ),

@@ -74,7 +74,7 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
     blocks = [block for block in sample.blocks if block.num_documents]
     if not blocks:
         raise InputError(
-            f"{', '.join(config.input)}: no text found; if the text is in another column than "
+            f"{', '.join(config.input)}: no text found; if the text is not in the column "
             f'"{config.text_column}", name it with --set preprocess.text_column=…'
         )
     lengths, folded = lengths_of(blocks), fold(blocks)

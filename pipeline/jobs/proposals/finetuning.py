@@ -26,7 +26,7 @@ _MEASURED_SECONDS = 2.0
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
 _EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
 _HINTS = (
-    "eval: dev.csv         rows of their own to evaluate on, instead of a tenth of these",
+    "eval: dev.csv         rows to evaluate on, instead of a tenth of these",
     "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
     "All keys: bert-pipeline finetune --help-all",
 )

@@ -150,16 +150,16 @@ def setting_reasons(
             **common,
             "vocab_size": "95% of the entries occur 100 times or more"
             if facts.vocab_size > VOCAB_SIZES[-1]
-            else "the smallest; of a larger one too few entries occur 100 times",
+            else "the smallest; in a larger one, too few entries occur 100 times",
         },
         "preprocess": {
             **common,
             "max_seq_length": "as in 90% of BERT's steps"
             if recipe.max_seq_length == LENGTH
-            else "99% of the documents are no longer",
+            else "99% of the documents are not longer",
             "max_predictions_per_seq": "15% of the tokens",
-            "masking": "other masks in every epoch, drawn by train",
-            "pair_task": "documents of one sentence have no next ones",
+            "masking": "train draws new masks every epoch",
+            "pair_task": "documents with one sentence have no next sentence",
         },
         "train": _train_reasons(facts, recipe, settings["vocab"]["vocab_size"]),
     }
@@ -282,13 +282,14 @@ def _look(
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
     if seconds > _LONG_SECONDS:
         console.info(
-            "              shorter: --set train.size=…, a smaller one; --set train.max_minutes=…, "
-            "as much as that allows; or a machine with a GPU"
+            "              to shorten it: a smaller --set train.size=…, a time budget (--set "
+            "train.max_minutes=…), or a GPU"
         )
     if facts.words < _FEW_WORDS:
         console.warn(
-            f"about {quantity(facts.words, 'word')} are too few to learn a language from: fine-"
-            "tune an existing model, or train one further on this text (train --init MODEL)"
+            f"about {quantity(facts.words, 'word')} are too few to pretrain from scratch: "
+            "fine-tune an existing model, or continue pretraining one on this text (train --init "
+            "MODEL)"
         )
 
 

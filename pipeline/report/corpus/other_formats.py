@@ -27,7 +27,7 @@ _TABS_ADVICE = (
     "--set SECTION.format=tsv, or keep only the text (cut -f)"
 )
 _CLEANING = "--set SECTION.cleaning=[html,controls,whitespace,nfc]"
-_TAGS_ADVICE = "{}, like a word and its tags; make a line of each sentence first"
+_TAGS_ADVICE = "{}, like a word and its tags; write one sentence per line first"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +49,12 @@ _SIGNS = (
     _Sign(
         re.compile(rb"^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3} --> "),
         0.05,
-        "time stamps of subtitles ('{}'); take out the numbers and times first",
+        "time stamps of subtitles ('{}'); remove the numbers and times first",
     ),
     _Sign(
         re.compile(rb"</?[A-Za-z][^<>@\n]{0,200}>"),
         0.05,
-        f"tags such as {{}}, which become words; take markup out with {_CLEANING}",
+        f"tags such as {{}}, which become words; remove markup with {_CLEANING}",
         is_markup=True,
     ),
     _Sign(

@@ -53,9 +53,7 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
     for item in manifest.get("inputs", []):
         path = recorded_input(folder, item["path"])
         if path is None or (path.is_file() and path.stat().st_size != item["bytes"]):
-            return (
-                f"{item['path']}: is gone or has changed since, so nothing is shown of the corpus."
-            )
+            return f"{item['path']}: is missing or has changed, so the corpus is not shown."
         if item.get("key") == "vocab":
             vocab = read_vocab_for_masking(path)
         else:
@@ -123,8 +121,8 @@ def _scripts(blocks: Sequence[Any], sample: CorpusSample) -> Iterator[Section]:
         title="Scripts of the corpus",
         columns=(("script", "text"), ("letters", "count"), ("of all letters", "fraction")),
         rows=[[name, number, number / letters] for name, number in scripts.items()][:_MOST_LISTED],
-        note=f"{sample.note} Scripts by the names of letters in Unicode; languages of one script "
-        "are not told apart.",
+        note=f"{sample.note} Scripts by the names of letters in Unicode; languages that share a "
+        "script are not distinguished.",
     )
 
 
@@ -145,8 +143,8 @@ def _lengths(blocks: Sequence[Any]) -> Iterator[Section]:
             ]
             for name, values in lengths.items()
         ],
-        note="After cleaning and sentence splitting. Words are what spaces separate: of scripts "
-        "without spaces, such as Chinese, go by the characters.",
+        note="After cleaning and sentence splitting. Words are separated by spaces; for scripts "
+        "without spaces, such as Chinese, see the characters.",
     )  # fmt: skip
     for name in ("words of a document", "words of a sentence"):
         yield _histogram(name, lengths[name])
@@ -188,17 +186,17 @@ def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
         title="Near copies of documents",
         columns=(("similarity", "number"), ("one", "text"), ("another", "text")),
         rows=[list(pair) for pair in near.pairs],
-        note=f"{near.similar:,} of {quantity(near.compared, 'distinct document')} resemble another "
-        f"one: a Jaccard similarity of their word 5-grams of {threshold} or more, estimated by "
-        "MinHash. The most similar pairs:",
+        note=f"{near.similar:,} of {quantity(near.compared, 'distinct document')} are near "
+        "duplicates of another one: the Jaccard similarity of their word 5-grams, estimated by "
+        f"MinHash, is at least {threshold}. The most similar pairs:",
     )
     lines = repeated_lines(blocks, folded, most=_MOST_LISTED)
     yield _copies_section(
         "Most repeated lines",
         lines,
         "line",
-        "--set preprocess.duplicate_lines=drop keeps the first of each; the boilerplate of pages "
-        "is among them, and so are refrains and headings",
+        "--set preprocess.duplicate_lines=drop keeps the first of each, which removes boilerplate "
+        "of pages, but also refrains and headings",
     )
 
 
@@ -208,8 +206,8 @@ def _copies_section(title: str, copies: Copies, noun: str, hint: str) -> TableSe
         title=title,
         columns=((noun, "text"), ("times", "count"), ("first at", "text")),
         rows=[[each.text, each.count, each.place] for each in copies.most],
-        note=f"{copies.surplus:,} of {quantity(copies.number, noun)} ({fraction:.2%}) repeat one "
-        f"before them, up to case, spacing and punctuation ({hint}).",
+        note=f"{copies.surplus:,} of {quantity(copies.number, noun)} ({fraction:.2%}) repeat an "
+        f"earlier one, ignoring case, spacing and punctuation ({hint}).",
     )
 
 
@@ -232,13 +230,12 @@ def _left_out(rules: Sequence[LeftOut], samples: int) -> Iterator[Section]:
         title="Text left out by rules",
         columns=(("rule", "text"), ("set by", "text"), ("is on", "text"), ("number", "count")),
         rows=[[rule.rule, rule.key, "yes" if rule.is_on else "no", rule.number] for rule in rules],
-        note="Each rule is applied by itself to the sample (a job counts a document under the "
-        "first rule that drops it), also boilerplate and short documents "
-        "where that is switched off; copies are above.",
+        note="Each rule is applied to the whole sample, even if it is off (a job counts a document "
+        "under the first rule that drops it); copies are above.",
     )
     for rule in rules:
         if rule.examples and samples:
-            would = "" if rule.is_on else "Switched off; it would leave out these:"
+            would = "" if rule.is_on else "Off; it would leave out:"
             yield ExamplesSection(
                 title=f"Left out: {rule.rule}", examples=rule.examples[:samples], note=would
             )

@@ -82,8 +82,8 @@ def read_sample(
         note = (
             f"A sample: {read} of text, from the beginnings of {len(sampled):,} of "
             f"{quantity(len(files), 'file')} spread over the corpus "
-            f"({shown_size(sum(file.bytes for file in files))} as stored). Copies that lie further "
-            "apart are not found in it."
+            f"({shown_size(sum(file.bytes for file in files))} as stored). Copies outside of it "
+            "are not found."
         )
     blocks = [make_block(block, rules) for block in raw]
     return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note, files=sampled)

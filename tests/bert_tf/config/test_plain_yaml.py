@@ -98,7 +98,7 @@ def test_what_is_written_reads_back_here_and_in_yaml_1_1(document):
         ("a: [!!python/object:os.system x]", "tag !!python/object:os.system is not supported"),
         ("a: !mine 5", "tag !mine is not supported"),
         ("a: !!str [x]", "expected a scalar node, but found sequence"),
-        ('a: "\\U00110000"', "an escape in it is no character"),
+        ('a: "\\U00110000"', "an escape in it is not a valid character"),
         ("%YAML " + "1" * 5000 + ".1\n---\na", "not valid YAML"),
         ("{[a]: b}", "found unhashable key"),
         ("a: 1\n---\na: 2", "but found another document"),
@@ -118,7 +118,7 @@ def test_an_alias_bomb_is_refused_before_anything_is_built(tmp_path, text):
     (tmp_path / "run.yaml").write_text(text)
     tracemalloc.start()
     try:
-        with pytest.raises(UsageError, match=r"run\.yaml:1: not valid YAML: its aliases stand for"):
+        with pytest.raises(UsageError, match=r"run\.yaml:1: not valid YAML: its aliases expand to"):
             read_yaml_sections(str(tmp_path / "run.yaml"))
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
@@ -151,13 +151,13 @@ def test_a_larger_document_is_read_where_it_is_allowed(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "cause"),
     [
-        ("a:\n\tb: 1\n", 2, "a tab in the indentation; indent with blanks"),
+        ("a:\n\tb: 1\n", 2, "a tab in the indentation; indent with spaces"),
         ("a:\n  b: @x\n", 2, "a value cannot begin with @; put it in quotes"),
         ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "b is given twice; keep one"),
         ("a:\n  b: c: d\n", 2, "a second colon in a line, or a line that is indented deeper"),
         ("a:\n  b: 1\n   c: 2\n", 3, "a second colon in a line, or a line that is indented deeper"),
         ("a:\n    b: 1\n  c: 2\n", 3, "this line is indented differently from the lines above it"),
-        ("a:\n  b: 'c' d\n", 2, "something follows a value that has ended before"),
+        ("a:\n  b: 'c' d\n", 2, "unexpected text after the end of a value"),
         ("a:\n  b: 1\n  c\n  d: 2\n", 4, "a key without a colon and a blank after it"),
         ("a:\n  b: 'c\n  d: e\n", 4, "the quote in line 2 is never closed"),
         ("a:\n  b: [1, 2\n  c: 3\n", 3, "in line 2 is missing a comma or its closing ]"),

@@ -94,5 +94,5 @@ def test_a_number_that_no_run_can_use_is_refused(key, value):
 
 def test_local_workers_are_processes_of_this_machine():
     runner = SECTIONS["runner"]
-    assert "workers: is 600, but all are processes" in faults(runner, "workers", 600)[0]
+    assert "workers: is 600, but they are local" in faults(runner, "workers", 600)[0]
     assert build_section(runner, {"runner": "dataflow", "workers": 600}).workers == 600

@@ -60,12 +60,18 @@ def test_phases_survive_as_plain_values():
         ({"phases": [{**SHORT, "bach_size": 4}]}, "did you mean 'phases.batch_size'?"),
         ({"phases": ["short"]}, "item 1: expected key: value pairs, got 'short'"),
         ({"phases": [SHORT, LONG], "steps": 3}, "one of them has no step; the steps are (3, 0)"),
-        ({"phases": [SHORT, LONG], "max_minutes": 5}, "max_minutes: a run with phases ends by"),
+        (
+            {"phases": [SHORT, LONG], "max_minutes": 5},
+            "max_minutes: does not apply to a run with phases",
+        ),
         (
             {"phases": [SHORT, {**LONG, "learning_rate": 1e-4}], "steps": 100, "warmup_steps": 95},
-            "warmup_steps: is 95, but the learning rate has 90 steps in all",
+            "warmup_steps: is 95, but its learning-rate schedule only has 90 steps",
         ),
-        ({"phases": [SHORT, LONG], "early_stop_evals": 5}, "early_stop_evals: a run with phases"),
+        (
+            {"phases": [SHORT, LONG], "early_stop_evals": 5},
+            "early_stop_evals: does not apply to a run with phases",
+        ),
     ],
 )
 def test_faults_of_phases_say_what_to_do(keys, message):
@@ -82,7 +88,7 @@ def test_stopping_early_needs_rows_to_evaluate_on():
 
 
 def test_a_warm_up_fits_its_schedule():
-    assert "warmup_steps: is 11, but the learning rate has 10 steps" in fault(
+    assert "warmup_steps: is 11, but its learning-rate schedule only has 10 steps" in fault(
         data="d", steps=10, warmup_steps=11
     )
     assert train(data="d", steps=10, warmup_steps=10).warmup_steps == 10

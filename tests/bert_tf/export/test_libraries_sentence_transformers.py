@@ -81,9 +81,7 @@ def test_raw_cls_is_noted_and_a_recipe_is_kept(tmp_path):
 
 
 def test_a_pooling_is_for_formats_that_state_one():
-    with pytest.raises(
-        ConfigError, match="pooling: has no meaning for --format huggingface; it is"
-    ):
+    with pytest.raises(ConfigError, match="pooling: does not apply to --format huggingface; it is"):
         build_section(
             ExportConfig, {"run": "r", "output": "m", "format": "huggingface", "pooling": "max"}
         )

@@ -94,7 +94,7 @@ def test_question_answering_card(unanswerable):
     assert "windows of 384 tokens with a stride of 128; answers up to 30 tokens" in card
     assert ("may remain" in card, "never remains" in card) == (unanswerable, not unanswerable)
     assert ("more than -1.25, tuned for F1 on evaluation rows" in card) == unanswerable
-    assert "over the end of a sentence" in card
+    assert "an answer across sentences" in card
     assert "| f1 | 86.2346 |" in card
     assert "labels" not in card
     assert 'outputs["predicted_answer"]' in card

@@ -123,9 +123,9 @@ def test_a_card_that_the_hub_cannot_read_says_nothing(tmp_path, card):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("language", "English", "language: 'English' is not a code of a language"),
-        ("language", "en,,de", "language: '' is not a code"),
-        ("license", "Apache License", "license: 'Apache License' is not an id of a license"),
+        ("language", "English", "language: 'English' is not a language code"),
+        ("language", "en,,de", "language: '' is not a language code"),
+        ("license", "Apache License", "license: 'Apache License' is not a license id"),
         ("base_model", "a/b/c", "base_model: 'a/b/c' is not an id of the Hub"),
     ],
 )

@@ -42,5 +42,5 @@ def test_a_registered_format_is_a_value_of_the_config(monkeypatch):
 def test_what_only_some_formats_follow_is_refused_for_others(key, value):
     given = {**GIVEN, key: value}
     assert getattr(build_section(ExportConfig, given), key) == value
-    with pytest.raises(ConfigError, match=f"{key}: has no meaning for --format keras-hub; it is"):
+    with pytest.raises(ConfigError, match=f"{key}: does not apply to --format keras-hub; it is"):
         build_section(ExportConfig, {**given, "format": "keras-hub"})

@@ -40,7 +40,7 @@ def test_a_head_decides_the_task_and_keeps_its_labels(tmp_path, name, task, labe
     log = io.StringIO()
     found = with_task_of_weights(directory, Console(log))
     assert found.task["task"] == task
-    assert f"has a head for {task}; taking its defaults" in log.getvalue()
+    assert f"has a head for {task}; settings that weights do not store" in log.getvalue()
     if labels is not None:
         assert list(found.task["labels"]) == labels
     trained = load_trained_model(found)  # all weights of the head are there
@@ -57,7 +57,7 @@ def test_heads_of_pretraining_are_no_task(name):
 
 def test_heads_that_cannot_be_told_are_refused(tmp_path):
     odd = folder_with("classification", tmp_path / "odd", problem_type="regression")
-    with pytest.raises(UsageError, match=r"a head \(classifier.weight\) of which no task is known"):
+    with pytest.raises(UsageError, match=r"a head \(classifier.weight\) for which there is no"):
         with_task_of_weights(read_model_directory(odd), Console(io.StringIO()))
     twins = {"0": "other", "1": "spam", "2": "other"}
     two = folder_with("classification", tmp_path / "two", id2label=twins)

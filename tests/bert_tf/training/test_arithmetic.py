@@ -56,7 +56,7 @@ def test_a_resumed_run_keeps_what_it_began_with(tmp_path, console, machine):
     machine(1, {"avx2"})
     assert settle(tmp_path / "run", console, ROWS) == began
     assert console.text.splitlines()[-1] == (
-        "arithmetic as this run began with: bfloat16, with fused kernels, batches in 2 parts"
+        "keeping the arithmetic of this run: bfloat16, with fused kernels, batches in 2 parts"
     )
     assert settle(tmp_path / "other", console, ROWS) == ("float32", False, 2)
 
@@ -67,7 +67,7 @@ def test_a_run_from_before_kernels_goes_on_without(tmp_path, console, machine):
     (tmp_path / ARITHMETIC_FILE).write_text(sealed(kept))
     settle(tmp_path, console, ROWS)
     assert console.text == (
-        "arithmetic as this run began with: bfloat16, without XLA, batches in 2 parts\n"
+        "keeping the arithmetic of this run: bfloat16, without XLA, batches in 2 parts\n"
     )
 
 

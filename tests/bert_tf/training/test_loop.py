@@ -174,7 +174,7 @@ def test_a_run_is_extended_with_the_schedule_of_the_new_total(tmp_path, console)
     assert make_loop(**keys).run().extended_from == []
     before = losses(tmp_path)
     run_until(make_loop(steps=24, steps_per_call=1, console=console, **keys), 15)
-    assert "extended from 12 to 24 steps: from here on the learning rates of" in console.text
+    assert "extended from 12 to 24 steps: from here on, learning rates are those of" in console.text
     result = make_loop(steps=24, **keys).run()
     assert (result.step, result.resumed_from, result.extended_from) == (24, 15, [12])
     after = losses(tmp_path)

@@ -107,7 +107,7 @@ def test_a_run_does_not_end_well_without_being_published(make_mirrored):
 
 
 def test_a_run_that_was_taken_over_ends_at_once(make_mirrored):
-    files, _, _ = make_mirrored(UsageError("another process has begun to write it"))
+    files, _, _ = make_mirrored(UsageError("another process started writing to it"))
     with pytest.raises(UsageError, match="another process"):
         save(files, 5)
 

@@ -124,7 +124,7 @@ def test_what_is_written_is_read_back(name, tmp_path):
     [
         ("encoder", {}, []),
         ("encoder", {"hidden_act": "gelu"}, ["exact GELU"]),
-        ("encoder", {"attention_probs_dropout_prob": 0.0}, ["one rate of dropout, here 0.1"]),
+        ("encoder", {"attention_probs_dropout_prob": 0.0}, ["a single dropout rate, here 0.1"]),
         ("pretraining", {}, ["heads are left out"]),
         ("token_classification", {}, ["no pooler; the preset's is random", "heads are left out"]),
     ],

@@ -178,7 +178,7 @@ def test_folders_that_are_no_model_say_what_they_are(tmp_path):
     with pytest.raises(UsageError, match="no such model directory"):
         read_model_directory(tmp_path / "nothing")
     (tmp_path / "config.yaml").write_text("train: {}\n")
-    with pytest.raises(UsageError, match="the run has kept no model yet"):
+    with pytest.raises(UsageError, match="the run has not saved a model yet"):
         read_model_directory(tmp_path)
 
 
@@ -214,7 +214,9 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path):
             file.write_bytes(flipped)
             if file.name == SUMS and file_names(flipped) != file_names(content):
                 continue
-            with pytest.raises(InputError, match="is not what was written|SHA256SUMS:.*: damaged"):
+            with pytest.raises(
+                InputError, match="has changed since it was written|SHA256SUMS:.*: damaged"
+            ):
                 read_model_directory(path)
         file.write_bytes(content)
     assert read_model_directory(path).task == {"labels": ["no", "yes"]}
@@ -227,7 +229,9 @@ def file_names(sums):
 def test_an_edited_file_is_refused_until_nothing_vouches_for_it(tmp_path):
     path = write(tmp_path / "m", BertClassifier(CONFIG, 2), task={"labels": ["no", "yes"]})
     (path / "task.json").write_text('{"labels": ["nay", "yea"]}')
-    with pytest.raises(InputError, match=r"task\.json: is not what was written .* or delete"):
+    with pytest.raises(
+        InputError, match=r"task\.json: has changed since it was written .* or delete"
+    ):
         read_model_directory(path)
     (path / SUMS).unlink()
     assert read_model_directory(path).task == {"labels": ["nay", "yea"]}

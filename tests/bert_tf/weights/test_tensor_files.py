@@ -245,7 +245,7 @@ class TestPyTorchFile:
                 return Path.touch, (tmp_path / "touched",)
 
         path = self.repacked(tmp_path, data_pkl=pickle.dumps({"weight": Attack()}))
-        with pytest.raises(UsageError, match="could run foreign code; convert it with PyTorch"):
+        with pytest.raises(UsageError, match="could run arbitrary code; convert it with PyTorch"):
             PyTorchFile(path)
         assert not (tmp_path / "touched").exists()
 

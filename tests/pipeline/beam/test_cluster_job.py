@@ -66,8 +66,8 @@ def test_a_failure_of_the_runner_is_its_last_cause_in_one_line():
     with pytest.raises(RunnerFailed) as caught:
         run(Job(RuntimeError(JAVA)))
     assert str(caught.value) == (
-        "the flink job failed: java.lang.OutOfMemoryError: Java heap space; "
-        "see the runner's pages or log"
+        "the flink job failed: java.lang.OutOfMemoryError: Java heap space; see the runner's web "
+        "UI or log"
     )
     with pytest.raises(RunnerFailed, match="ended as UPDATED"):
         run(Job(PipelineState.UPDATED))
@@ -99,7 +99,7 @@ def test_threads_whose_connection_is_closed_end_in_silence(monkeypatch):
 )
 def test_a_worker_with_another_version_is_one_line(failure):
     text = f"Traceback (most recent call last):\n  File\n{failure}"
-    with pytest.raises(UsageError, match="the workers of the flink job have no bert-pipeline, or"):
+    with pytest.raises(UsageError, match="the workers of the flink job lack bert-pipeline, or"):
         run(Job(RuntimeError(text)))
 
 
@@ -153,4 +153,4 @@ def test_a_job_that_cannot_be_canceled_is_said(monkeypatch):
     job.cancel = cancel
     with pytest.raises(KeyboardInterrupt):
         run(job)
-    assert "could not be canceled (connection refused); it may still run" in job.log
+    assert "could not be canceled (connection refused); it may still be running" in job.log

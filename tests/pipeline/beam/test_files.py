@@ -116,7 +116,7 @@ def test_a_file_of_no_known_format_is_reported_with_what_to_do(tmp_path):
         ("[", "no file matches; check the path and quote the glob"),
         ("", "no such file; check the path"),
         ("none.txt", "no such file; check the path"),
-        ("x/", "no file in this folder that is not hidden; check the path"),
+        ("x/", "this folder has no files, except hidden ones; check the path"),
     ],
 )
 def test_what_matches_nothing_is_refused(tmp_path, monkeypatch, pattern, message):

@@ -75,7 +75,7 @@ def test_scored_tables_are_input_unless_what_they_were_made_from_is_too(corpus):
     assert matched("corp/*.jsonl")[0] == ["corp/b.jsonl"]
     assert matched("corp/sc*.jsonl")[0] == ["corp/scored.jsonl"]
     assert matched("corp/**.jsonl", output="corp/scored.jsonl")[0] == ["corp/b.jsonl"]
-    with pytest.raises(UsageError, match="matches no file but corp/scored.jsonl, which bert-pipe"):
+    with pytest.raises(UsageError, match="only matches corp/scored.jsonl, which bert-pipe"):
         matched("corp/sc*.jsonl", output="corp/scored.jsonl")
 
 

@@ -96,7 +96,7 @@ def test_cluster_runners_get_their_options(values, runner, options):
         ({"runner": "dataflow", "options": ("--project=p",)}, "runner dataflow needs --region"),
         (
             {"runner": "spark", "options": ("--job_endpoint=h:1",), "workers": 2},
-            "--workers has no meaning for runner spark",
+            "--workers does not apply to runner spark",
         ),
     ],
 )

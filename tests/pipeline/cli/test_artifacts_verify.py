@@ -18,7 +18,7 @@ def model(tmp_path):
 
 def test_whole_artifacts_are_ok(run, model):
     code, out, _, _ = run(["verify", str(model), str(model)])
-    assert (code, out.splitlines()) == (0, [f"{model}: OK, 1 file as written (1.5 kB)"] * 2)
+    assert (code, out.splitlines()) == (0, [f"{model}: OK, 1 file unchanged (1.5 kB)"] * 2)
 
 
 def test_differences_are_named_and_all_artifacts_are_read(run, model):
@@ -27,7 +27,7 @@ def test_differences_are_named_and_all_artifacts_are_read(run, model):
     assert code == 1
     assert out.splitlines() == 2 * [
         f"{model}: weights (another SHA-256)",
-        f"{model}: FAILED, 1 of 1 file not as written",
+        f"{model}: FAILED, 1 of 1 file changed or missing",
     ]
     code, out, err, _ = run(["verify", str(model), "--json"])
     assert (code, err.count("FAILED")) == (1, 1)

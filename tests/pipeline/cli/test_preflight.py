@@ -136,16 +136,16 @@ def test_a_path_is_what_it_should_be(folder):
     os.mkfifo("pipe.csv")
     assert "--train pipe.csv: is a pipe or device" in path_fault("table", "--train", "pipe.csv")
     assert "--train -: is a pipe or device" in path_fault("table", "--train", "-")
-    fault = "--train *.csv: no such file; name one, a glob is not expanded"
+    fault = "--train *.csv: no such file; globs are not expanded here"
     assert path_fault("table", "--train", "*.csv") == fault
     (folder / "link.txt").symlink_to("gone.txt")
-    fault = "--vocab link.txt: no such file or folder; it is a link to gone.txt, which is not there"
+    fault = "--vocab link.txt: no such file or folder; it is a broken link to gone.txt"
     assert path_fault("file", "--vocab", "link.txt") == fault
     assert path_fault("any", "PATH", "bert") is None
     (folder / "bert" / "a.txt.gz").touch()
     fault = "--input bert: is a folder; name its files, e.g. 'bert/*.txt.gz'"
     assert path_fault("files", "--input", "bert") == fault
-    fault = "--init train.csv: is a file; name a folder"
+    fault = "--init train.csv: is a file; give a folder"
     assert path_fault("model", "--init", "train.csv") == fault
 
 
@@ -226,10 +226,10 @@ def test_a_missing_engine_names_its_extra(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("train.csv", "--output train.csv: is or holds the input train.csv"),
-        ("file", "--output file: is a file; name a folder"),
-        ("full", "full: holds files that bert-pipeline did not make; choose an empty folder"),
-        ("bert/run", "--output bert/run: lies in the input bert"),
+        ("train.csv", "--output train.csv: is or contains the input train.csv"),
+        ("file", "--output file: is a file; give a folder"),
+        ("full", "full: contains files that bert-pipeline did not make; choose an empty folder"),
+        ("bert/run", "--output bert/run: is inside the input bert"),
         ("begun", None),  # the job resumes it, or says that its config is another
         ("left", None),
         ("new", None),
@@ -251,12 +251,14 @@ def test_an_output_is_looked_at(folder, output, message):
 
 def test_a_folder_is_not_named_as_a_file(folder):
     with pytest.raises(
-        UsageError, match=r"--output s\.xlsx: \.xlsx is no format .* end in \.csv, "
+        UsageError, match=r"--output s\.xlsx: \.xlsx is not a format .* end the name with \.csv, "
     ):
         check_request("score", [score(output="s.xlsx", text_column="text")], overwrite=False)
     values = {"model": "exported", "data": "train.csv", "output": "dev.json"}
     config = build_section(EvaluateConfig, {**values, "text_column": "text"})
-    with pytest.raises(UsageError, match=r"--output dev\.json: .*; it makes a folder: leave the"):
+    with pytest.raises(
+        UsageError, match=r"--output dev\.json: .*; it makes a folder: leave out the"
+    ):
         check_request("evaluate", [config], overwrite=False)
 
 

@@ -46,6 +46,6 @@ def test_two_demos_do_not_share_a_folder(weights, tmp_path):
 def test_a_file_in_place_of_the_demo_folder_is_refused(weights, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"--output .*notes\.txt: is a file; name a folder$"):
+    with pytest.raises(UsageError, match=r"--output .*notes\.txt: is a file; give a folder$"):
         run(path, weights)
     assert path.read_text() == "mine"

@@ -144,7 +144,7 @@ def test_rejected_rows_are_listed_and_other_tables_follow(rows, tmp_path, expect
     got = np.load(tmp_path / "v.npy")
     np.testing.assert_allclose(got, [*expected[[1, 0]], *expected], rtol=0, atol=1e-5)
     assert (manifest["counts"]["rows_in"], manifest["counts"]["rows_rejected"]) == (8, 1)
-    assert "has no vectors of rejected rows" in log.text
+    assert "has no vectors for rejected rows" in log.text
     (reject,) = (tmp_path / "v.npy.rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["line"] == 3
     embed(tmp_path / "a.csv", rows, output=tmp_path / "v.parquet")
@@ -268,7 +268,7 @@ def test_a_folder_of_sentence_transformers_decides_what_is_left_open(rows, tmp_p
 
 def test_a_column_of_that_name_is_no_reason_to_advise_a_flag_of_score(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"text": "a", "embedding": [1]}\n')
-    with pytest.raises(UsageError, match="to be added; rename or remove it$"):
+    with pytest.raises(UsageError, match="would add one of that name; rename or remove it$"):
         embed(tmp_path / "rows.jsonl", output=tmp_path / "v.npy")
 
 

@@ -112,7 +112,7 @@ def test_no_flipped_bit_of_an_exported_model_goes_unnoticed(export, kind, load, 
             flipped = bytearray(content)
             flipped[bit // 8] ^= 1 << bit % 8
             (exported / name).write_bytes(flipped)
-            with pytest.raises(InputError, match=f"{name}: is not what was written"):
+            with pytest.raises(InputError, match=f"{name}: has changed since it was written"):
                 load(exported)
         (exported / name).write_bytes(content)
     load(exported)
@@ -166,7 +166,7 @@ def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypa
 
     card = (tmp_path / "filler" / "README.md").read_text()
     assert "\n---\n\n# Masked language model\n" in card
-    assert "- the 2 likeliest tokens for each mask, with probabilities over the whole" in card
+    assert "- the 2 most likely tokens for each mask, with probabilities over the whole" in card
     manifest = read_manifest(tmp_path / "scored.csv")
     counts = ("rows_in", "rows_out", "rows_rejected")
     assert [manifest["counts"][name] for name in counts] == [3, 2, 1]

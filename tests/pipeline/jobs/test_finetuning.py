@@ -132,7 +132,7 @@ def test_more_epochs_extend_a_finished_run(place):
     assert (manifest["counts"]["steps"], manifest["extended_from"]) == (4, [2])
     assert manifest["timings"]["total"] > manifest["timings"]["last_part"]
     assert manifest["config"]["epochs"] == 2.0
-    assert "run of fewer epochs found; extending it" in log.getvalue()
+    assert "found a run with fewer epochs; extending it" in log.getvalue()
     assert finetuning.run(longer, quietly())["already_done"]
 
 

@@ -33,7 +33,7 @@ def test_a_page_replaces_an_older_one(artifact, tmp_path):
 def test_another_file_is_replaced_only_when_asked(artifact, tmp_path, content):
     page = tmp_path / "thesis.html"
     page.write_bytes(content)
-    with pytest.raises(UsageError, match=r"--html .*thesis.html: exists and is no page of this"):
+    with pytest.raises(UsageError, match=r"--html .*thesis.html: exists and is not a page of this"):
         write(artifact, page)
     assert page.read_bytes() == content
     write(artifact, page, overwrite=True)
@@ -43,7 +43,7 @@ def test_another_file_is_replaced_only_when_asked(artifact, tmp_path, content):
 @pytest.mark.parametrize("name", ["out", "out.manifest.json"])
 def test_a_page_never_takes_the_place_of_what_it_is_about(artifact, tmp_path, name):
     before = (tmp_path / name).read_bytes()
-    with pytest.raises(UsageError, match="--html .*: is or holds the input"):
+    with pytest.raises(UsageError, match="--html .*: is or contains the input"):
         write(artifact, tmp_path / name, overwrite=True)
     assert (tmp_path / name).read_bytes() == before
 
@@ -51,7 +51,7 @@ def test_a_page_never_takes_the_place_of_what_it_is_about(artifact, tmp_path, na
 def test_a_page_is_no_content_of_its_folder(make_job, tmp_path):
     job = make_job(directory=True)
     job.run()
-    with pytest.raises(UsageError, match="lies in the input .*out, whose content it would change"):
+    with pytest.raises(UsageError, match="is inside the input .*out, which it would change"):
         write(job.output, job.output / "page.html")
     (tmp_path / "pages").mkdir()
     with pytest.raises(UsageError, match="--html .*pages: is a folder; name a file"):
@@ -97,7 +97,7 @@ def test_a_page_of_runs_replaces_pages_alone(unfinished, artifact, tmp_path):
     write_runs_page([str(unfinished)], str(page), overwrite=False)
     assert "not finished" in page.read_text()
     page.write_text("ten years of work")
-    with pytest.raises(UsageError, match="--output .*page.html: exists and is no page of this"):
+    with pytest.raises(UsageError, match="--output .*page.html: exists and is not a page of this"):
         write_runs_page([str(unfinished)], str(page), overwrite=False)
-    with pytest.raises(UsageError, match="lies in the input .*run, whose content it would change"):
+    with pytest.raises(UsageError, match="is inside the input .*run, which it would change"):
         write_runs_page([str(unfinished)], str(unfinished / "page.html"), overwrite=True)

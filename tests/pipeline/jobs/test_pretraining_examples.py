@@ -250,7 +250,7 @@ def test_bad_lines_are_rejected_and_counted(folder):
     assert json.loads(reject)["source"] == str(folder / "corpus.txt")
     assert "1 rejected line, with reasons" in said
     assert "  1  invalid UTF-8, first at " in said
-    assert "the file is UTF-8 but for such lines; correct them\n" in said
+    assert "the file is UTF-8 except for such lines; correct them\n" in said
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_one_document_makes_examples_without_random_next_and_reports_so(folder, 
     assert manifest["counts"]["random_next"] == 0
     assert manifest["records"]["eval_shards"] == []
     assert "no example has a random second segment" in said
-    assert "no document fell to evaluation" in said
+    assert "no document was held out for evaluation" in said
     assert not list((folder / "data").glob("eval-*"))
 
 

@@ -87,7 +87,7 @@ def test_what_fails_is_taken_up_again(corpus, expected, fault):
     forget_process()
     _, said = run(corpus, folder)
     assert content(stored_files(folder)) == expected
-    assert "unfinished run of the same config found; resuming it" in said
+    assert "found an unfinished run with the same config; resuming it" in said
     assert not [name for name in FILES if "unfinished" in name]
 
 

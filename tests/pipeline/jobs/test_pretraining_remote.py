@@ -50,7 +50,9 @@ def test_records_that_are_not_what_was_written_are_refused(data, model_config, t
         FILES[f"{DATA}/{name}"] = content
     outputs = [{"path": "train-0", "sha256": "0" * 64}]
     write_manifest(path_of(DATA), {**read_manifest(DATA), "outputs": outputs})
-    with pytest.raises(InputError, match="memory://bucket/data/train-0: is not what was written"):
+    with pytest.raises(
+        InputError, match="memory://bucket/data/train-0: has changed since it was written"
+    ):
         train(DATA, tmp_path / "run", model_config=model_config)
     with pytest.raises(UsageError, match="--data memory://bucket/none: no such folder"):
         train("memory://bucket/none", tmp_path / "run", model_config=model_config)

@@ -57,8 +57,8 @@ def test_more_steps_extend_a_run(data, model_config, tmp_path, monkeypatch):
             train(data, run, steps=9, **keys)
     assert not (run / "manifest.json").exists(), "it would vouch for what may have changed"
     manifest, said = train(data, run, steps=12, **keys)
-    assert f"{run}: run of fewer steps found; extending it" in said
-    assert "extended from 6 to 12 steps: from here on the learning rates of a run of 12" in said
+    assert f"{run}: found a run with fewer steps; extending it" in said
+    assert "extended from 6 to 12 steps: from here on, learning rates are those of a run" in said
     assert (manifest["config"]["steps"], manifest["counts"]["steps"]) == (12, 12)
     assert manifest["extended_from"] == [6]
     assert losses(run)[:6] == first

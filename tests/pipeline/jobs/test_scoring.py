@@ -233,7 +233,7 @@ def test_formulas_of_objects_alone_are_refused(model, tmp_path):
     write_rows(tmp_path / "new.csv")
     output = tmp_path / "out.jsonl"
     config = config_of(model, tmp_path / "new.csv", output=output, escape_formulas=True)
-    with pytest.raises(UsageError, match="--escape-formulas: is for CSV and TSV"):
+    with pytest.raises(UsageError, match="--escape-formulas: is only for CSV and TSV"):
         scoring.run(config, RUNNER, Log().options())
 
 
@@ -290,7 +290,7 @@ def test_a_damaged_model_ends_the_job_before_a_row_is_read(model, tmp_path):
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     config = config_of(folder, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    with pytest.raises(InputError, match=r"variables\.data.*: is not what was written"):
+    with pytest.raises(InputError, match=r"variables\.data.*: has changed since it was written"):
         scoring.run(config, RUNNER, Log().options())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "new.csv"]
 

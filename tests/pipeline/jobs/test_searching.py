@@ -157,9 +157,9 @@ def test_what_cannot_be_compared_is_refused(queries, corpus, tmp_path):
     other = embed(corpus, tmp_path / "max.parquet", pooling="max")
     with pytest.raises(UsageError, match="made with another pooling, so their vectors cannot be"):
         search(tmp_path / "r.jsonl", queries, other)
-    with pytest.raises(UsageError, match=r"queries\.csv: holds no vectors; give --model MODEL"):
+    with pytest.raises(UsageError, match=r"queries\.csv: has no vectors; give --model MODEL"):
         search(tmp_path / "s.jsonl", queries, other, model=None)
-    with pytest.raises(UsageError, match="hold vectors already; leave it out"):
+    with pytest.raises(UsageError, match="are already vectors; leave it out"):
         search(tmp_path / "s.jsonl", other, other)
     with pytest.raises(UsageError, match=r"the name must end in \.jsonl or \.csv"):
         search(tmp_path / "s.npy", queries, corpus)
@@ -192,7 +192,9 @@ def test_a_model_made_for_another_similarity_is_said(tmp_path, queries, corpus):
         log = io.StringIO()
         output = tmp_path / f"{similarity}{recipe.normalize}.jsonl"
         search(output, queries, corpus, log, model=str(model), similarity=similarity)
-        said = "made for the similarity dot, and cosine compares them here; give --similarity dot"
+        said = (
+            "trained for the similarity dot, and cosine compares them here; give --similarity dot"
+        )
         assert (said in log.getvalue()) == is_said
 
 
@@ -212,9 +214,7 @@ def test_queries_and_documents_get_the_prompts_of_the_model(tmp_path, queries, c
     assert rows[0]["text"] in CORPUS  # as it was given, without the prompt
     plain = embed(corpus, tmp_path / "plain.parquet", model=str(model))
     search(tmp_path / "mixed.jsonl", queries, plain, log, model=str(model))
-    assert (
-        "plain.parquet: made with the prompt '', while the model has 'w11 w12 '" in log.getvalue()
-    )
+    assert "plain.parquet: made with the prompt '', but the model's prompt" in log.getvalue()
     named = embed(corpus, tmp_path / "n.parquet", model=str(model), prompt_name="passage")
     log.truncate(0)
     search(tmp_path / "same.jsonl", queries, named, log, model=str(model))

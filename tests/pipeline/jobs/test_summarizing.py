@@ -109,5 +109,5 @@ def test_an_interrupted_job_resumes_with_the_blocks_that_are_left(documents, tmp
 
 
 def test_one_length_of_a_summary():
-    with pytest.raises(ConfigError, match="ratio: sentences is given as well; give one of them"):
+    with pytest.raises(ConfigError, match="ratio: give either ratio or sentences"):
         config_of("a.jsonl", "b.jsonl", sentences=2, ratio=0.3)

@@ -95,7 +95,7 @@ def test_order_blocks_and_workers_do_not_matter(corpus, tmp_path):
 def test_a_small_corpus_gives_fewer_entries_and_reports_why(corpus, tmp_path):
     manifest, said = run(corpus, tmp_path / "vocab.txt", vocab_size=5000, held_out_fraction=0)
     assert manifest["counts"]["entries"] < 5000
-    assert "entries, not 5,000: no pair of pieces is left that was seen 2 times" in said
+    assert "entries, not 5,000: no other pair of pieces occurs 2 times" in said
     assert "no document was held out" in said
 
 
@@ -120,7 +120,7 @@ def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
     assert manifest["counts"]["entries"] == 110
     assert manifest["counts"]["entries_kept"] == 90
     assert str(old) in [one["path"] for one in manifest["inputs"]]
-    with pytest.raises(UsageError, match=r"old.txt has 90 entries already; give --vocab-size"):
+    with pytest.raises(UsageError, match=r"old.txt has 90 entries already; give a --vocab-size"):
         run(corpus, tmp_path / "same.txt", vocab_size=90, extend=str(old))
 
 

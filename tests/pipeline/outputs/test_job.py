@@ -95,7 +95,7 @@ def test_an_interrupted_folder_is_resumed_or_cleared(make_job, can_resume):
     with pytest.raises(RuntimeError):
         job.run()
     assert read_manifest(job.output) is None
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=2)
     job.dies = False
     manifest = job.run(speed=3)
@@ -112,7 +112,7 @@ def test_an_unfinished_run_is_known_again_by_what_its_config_file_says(make_job,
     job.dies = True
     with pytest.raises(RuntimeError):
         job.run(times=3)
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=2)
     job.dies = False
     job.run(times=3)
@@ -127,7 +127,7 @@ def test_a_config_file_with_a_wrong_value_is_of_another_config(make_job, times):
         job.run(times=3)
     marker = job.output / "config.yaml"
     marker.write_text(marker.read_text().replace("times: 3", f"times: {times}"))
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=3)
 
 
@@ -140,7 +140,7 @@ def test_a_key_that_an_older_config_file_lacks_counts_as_its_default(make_job):
     older = marker.read_text().replace("  times: 1\n", "")
     assert older != marker.read_text()
     marker.write_text(older)
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=2)
     job.dies = False
     job.run()
@@ -165,7 +165,7 @@ def test_foreign_files_are_never_replaced(make_job):
     job.output.mkdir()
     (job.output / "thesis.txt").write_text("ten years of work")
     for overwrite in (False, True):
-        with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+        with pytest.raises(UsageError, match="contains files that bert-pipeline did not make"):
             job.run(overwrite=overwrite)
     assert (job.output / "thesis.txt").exists()
 
@@ -177,10 +177,10 @@ def test_a_config_of_another_tool_does_not_make_a_folder_ours(make_job, content)
     job = make_job(directory=True)
     job.output.mkdir()
     (job.output / "config.yaml").write_text(content, encoding="latin-1")
-    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+    with pytest.raises(UsageError, match="contains files that bert-pipeline did not make"):
         job.run()
     (job.output / "thesis.txt").write_text("ten years of work")
-    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+    with pytest.raises(UsageError, match="contains files that bert-pipeline did not make"):
         job.run(overwrite=True)
     assert (job.output / "thesis.txt").exists()
     assert (job.output / "config.yaml").read_text(encoding="latin-1") == content
@@ -191,7 +191,7 @@ def test_an_output_never_takes_the_place_of_an_input(make_job, place):
     job = make_job(directory=True)
     job.run()
     job.input = job.output / "copy.txt"
-    with pytest.raises(UsageError, match="--output .*: is or holds the input .*copy.txt"):
+    with pytest.raises(UsageError, match="--output .*: is or contains the input .*copy.txt"):
         job.run(overwrite=True, output=str(job.input / place))
     assert job.input.exists()
 
@@ -203,7 +203,7 @@ def test_an_output_lies_in_no_input_but_records(tmp_path, make_job):
     values = {"input": str(source), "output": str(source / "out")}
     job.output = source / "out"
     job.input = job.output / "config.yaml"
-    with pytest.raises(UsageError, match="lies in the input .*source, whose content it would chan"):
+    with pytest.raises(UsageError, match="is inside the input .*source, which it would chan"):
         job.run(**values)
     write_manifest(source, {"command": "preprocess"})
     assert not job.run(**values)["already_done"]
@@ -235,7 +235,7 @@ def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(
         patch.setattr(job_module, "write_manifest", fail)
         with pytest.raises(RuntimeError):
             job.run()
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=2)
     assert job.run()["counts"] == {"bytes": 5}
     assert {path.name for path in tmp_path.iterdir()} == {"input.txt", "out", "out.manifest.json"}
@@ -256,7 +256,7 @@ def test_a_manifest_vouches_for_no_other_file_than_its_own(make_job):
     job.dies = True
     with pytest.raises(RuntimeError):
         job.run(times=2, overwrite=True)
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run()
     job.dies = False
     assert job.run(times=2)["counts"] == {"bytes": 10}
@@ -297,7 +297,7 @@ def test_a_damaged_manifest_is_overwritten(job):
 def test_an_output_of_the_wrong_kind_is_refused(make_job):
     folder, file = make_job(directory=True), make_job(directory=False)
     folder.output.write_text("")
-    with pytest.raises(UsageError, match="is a file; name a folder"):
+    with pytest.raises(UsageError, match="is a file; give a folder"):
         folder.run()
     file.output.unlink()
     file.output.mkdir()

@@ -43,7 +43,7 @@ def test_an_interrupted_job_starts_again(job, scheme):
     assert read_manifest(job.output) is None
     forget_process()
     job.dies = False
-    with pytest.raises(UsageError, match="unfinished run of another config"):
+    with pytest.raises(UsageError, match="unfinished run with another config"):
         job.run(times=2)
     job.run()
     assert read_manifest(job.output) is not None
@@ -87,7 +87,7 @@ def test_an_output_that_is_an_input_is_refused(job):
     job.input = "memory://bucket/in/out"
     FILES[job.input] = b"text"
     job.move("memory://bucket/in/out")
-    with pytest.raises(UsageError, match="is or holds the input"):
+    with pytest.raises(UsageError, match="is or contains the input"):
         job.run()
 
 

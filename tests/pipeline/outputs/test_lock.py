@@ -144,8 +144,8 @@ def test_a_file_system_without_locks_is_warned_about(tmp_path, monkeypatch):
     with holding(tmp_path / "out", said=said):
         assert list((tmp_path / "out").iterdir()) == []
     assert re.fullmatch(
-        r"warning: .*out: its file system has no locks \(Operation not supported\); start no "
-        r"second command that writes it\n",
+        r"warning: .*out: its file system does not support locks \(Operation not supported\); do "
+        r"not run another command that writes to it\n",
         said.getvalue(),
     )
 

@@ -84,7 +84,7 @@ def test_of_two_that_start_at_once_one_is_refused(monkeypatch):
 def test_a_run_that_lost_its_marker_does_not_finish():
     with hold() as check:
         FILES[NAME] = marker()
-        with pytest.raises(UsageError, match=r"another process has begun to write it \(pid 1 on"):
+        with pytest.raises(UsageError, match=r"another process started writing to it \(pid 1 on"):
             check()
     assert NAME in FILES  # it is the other one's
     with pytest.raises(UsageError), hold():
@@ -148,6 +148,6 @@ def test_the_marker_is_renewed(monkeypatch):
 
 def test_storage_with_late_listings_is_refused():
     FAULTS.late = True
-    with pytest.raises(UsageError, match="does not list a file written a moment ago"), hold():
+    with pytest.raises(UsageError, match="does not list new files at once"), hold():
         pass
     assert not FILES

@@ -131,7 +131,9 @@ def test_a_file_that_is_not_what_was_made_is_named(tmp_path, is_folder):
     if is_folder:
         check_files(output, {"another.txt"})
     cure = "make it again$" if is_folder else r"or delete .*vocab.txt.manifest.json if the change"
-    with pytest.raises(InputError, match=f"vocab.txt: is not what was written .*; .*{cure}"):
+    with pytest.raises(
+        InputError, match=f"vocab.txt: has changed since it was written .*; .*{cure}"
+    ):
         check_files(output, {"vocab.txt"})
     manifest_path(output).unlink()
     check_files(output, {"vocab.txt"})
@@ -145,7 +147,7 @@ def test_a_manifest_vouches_for_its_file_under_another_name(tmp_path):
     manifest_path(made).rename(manifest_path(renamed))
     check_files(renamed)
     renamed.write_text("[PAT]")
-    with pytest.raises(InputError, match="pieces.txt: is not what was written"):
+    with pytest.raises(InputError, match="pieces.txt: has changed since it was written"):
         check_files(renamed)
 
 

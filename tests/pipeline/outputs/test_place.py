@@ -52,7 +52,9 @@ def test_what_is_written_beside_the_output_is_no_input(make_job, tmp_path, name)
     job.input = tmp_path / name
     job.input.parent.mkdir(exist_ok=True)
     job.input.write_text("text\n")
-    with pytest.raises(UsageError, match="--output .*out: would also replace .*is or holds the in"):
+    with pytest.raises(
+        UsageError, match="--output .*out: would also replace .*is or contains the in"
+    ):
         job.run(overwrite=True)
     assert job.input.read_text() == "text\n"
     assert not job.output.exists()
@@ -75,7 +77,7 @@ def test_a_foreign_folder_stays_where_intermediate_data_would_be(
     if is_finished:
         assert job.run()["already_done"]
     with pytest.raises(
-        UsageError, match=r"\.out\.work: is where --output .* needs a folder of its"
+        UsageError, match=r"\.out\.work: --output .* needs this path for temporary files"
     ):
         job.run(overwrite=True)
     assert (real / "thesis").exists()
@@ -181,7 +183,7 @@ def test_an_unfinished_folder_is_not_finished_from_other_inputs(make_job):
         job.run()
     job.dies = False
     job.input.write_text("other")
-    with pytest.raises(UsageError, match="the content of its inputs has changed since"):
+    with pytest.raises(UsageError, match="its inputs have changed since"):
         job.run()
     job.input.write_text("text\n")
     job.input = job.input.rename(job.input.with_name("renamed.txt"))

@@ -160,7 +160,7 @@ def test_what_failed_is_published_by_the_next_call(kind, tmp_path, monkeypatch):
 
 
 def test_a_run_that_is_taken_over_during_uploads_gets_no_checkpoint(tmp_path):
-    checks = iter([None, UsageError("another process has begun to write it")])
+    checks = iter([None, UsageError("another process started writing to it")])
 
     def lost_meanwhile():
         if (error := next(checks)) is not None:
@@ -176,7 +176,7 @@ def test_a_run_that_is_taken_over_during_uploads_gets_no_checkpoint(tmp_path):
 
 def test_a_run_that_another_process_has_taken_over_is_left_alone(tmp_path):
     def lost():
-        raise UsageError("another process has begun to write it")
+        raise UsageError("another process started writing to it")
 
     write_step(tmp_path, 1)
     with pytest.raises(UsageError, match="another process"):

@@ -122,9 +122,9 @@ def test_defaults_are_listed_where_asked_for(model):
 
 def test_a_changed_file_is_reported(model):
     write_manifest(model, {**MANIFEST, "outputs": describe_files(model, {})})
-    assert "outputs: 2 files as written (compared by SHA-256)" in describe_artifact(
+    assert "outputs: 2 files unchanged (compared by SHA-256)" in describe_artifact(
         str(model), samples=1
     )
     (model / "model.safetensors").write_bytes(bytes(1499) + b"x")
-    line = "warning: 1 of 2 files not as written: model.safetensors (another SHA-256)"
+    line = "warning: 1 of 2 files changed or missing: model.safetensors (another SHA-256)"
     assert line in describe_artifact(str(model), samples=1)

@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 def test_untouched_files_are_as_written(folder):
     outputs = describe_files(folder, {})
-    assert files_line(folder, outputs) == "outputs: 3 files as written (compared by SHA-256)"
+    assert files_line(folder, outputs) == "outputs: 3 files unchanged (compared by SHA-256)"
 
 
 def test_every_kind_of_difference_is_named(folder):
@@ -27,8 +27,8 @@ def test_every_kind_of_difference_is_named(folder):
     (folder / "b").write_bytes(b"x" * 21)
     (folder / "part" / "c").unlink()
     assert files_line(folder, outputs) == (
-        "warning: 3 of 3 files not as written: a (another SHA-256), b (21 bytes instead of 20), "
-        "part/c (missing)"
+        "warning: 3 of 3 files changed or missing: a (another SHA-256), b (21 bytes instead of "
+        "20), part/c (missing)"
     )
 
 
@@ -36,7 +36,7 @@ def test_large_files_are_compared_by_size_alone(folder, monkeypatch):
     outputs = describe_files(folder, {})
     monkeypatch.setattr(files_check, "LARGEST_BYTES_HASHED", 30)
     (folder / "part" / "c").write_bytes(b"y" * 30)
-    line = "outputs: 3 files as written (compared by size, 2 also by SHA-256)"
+    line = "outputs: 3 files unchanged (compared by size, 2 also by SHA-256)"
     assert files_line(folder, outputs) == line
 
 
@@ -46,4 +46,4 @@ def test_a_renamed_file_is_found_with_those_beside_it(tmp_path):
     outputs = describe_files(tmp_path / "old.csv", {})
     for path in list(tmp_path.iterdir()):
         path.rename(path.with_name(path.name.replace("old", "new")))
-    assert files_line(tmp_path / "new.csv", outputs).startswith("outputs: 2 files as written")
+    assert files_line(tmp_path / "new.csv", outputs).startswith("outputs: 2 files unchanged")

@@ -105,7 +105,7 @@ def test_one_run_shows_what_it_changes(make_run):
 def test_an_evaluation_page_that_is_not_the_run_s_is_refused(make_run, tmp_path):
     path = make_run("run")
     (tmp_path / "run" / "report.html").write_text(f"</h1>\n{EVIL}</main></body></html>")
-    with pytest.raises(InputError, match=r"report.html: is not what was written"):
+    with pytest.raises(InputError, match=r"report.html: has changed since it was written"):
         page_of(path)
 
 

@@ -40,7 +40,7 @@ def test_everything_is_said_and_nothing_is_markup():
         assert words in shown
     assert not {"i", "b", "text>"} & set(page.elements)
     assert page.elements.count("svg") == 2 * 2 * 4, "of every head, and of their mean"
-    assert shown.count("Predicted where each token is masked") == 1
+    assert shown.count("Predicted with each token masked") == 1
 
 
 def test_a_pair_has_both_texts_lines_between_them_and_what_is_predicted():
@@ -62,7 +62,7 @@ def test_a_long_text_is_bounded():
     page = check_page(page_of(reading(200)))
     shown = " ".join(page.text)
     assert f"the first {MOST_SHOWN} of 200 tokens" in shown
-    assert "longer than the model reads" in shown
+    assert "longer than the model's maximum length" in shown
     assert page.elements.count("text") == 2 * MOST_SHOWN * 2 * 4
 
 

@@ -119,7 +119,7 @@ def test_rows_of_tables_keep_their_columns(score, tmp_path):
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     counts = score("a.jsonl", "b.jsonl")
-    assert counts.rows_in == 3 and counts.rejected == {"column 'tokens' is no list of texts": 1}
+    assert counts.rows_in == 3 and counts.rejected == {"column 'tokens' is not a list of texts": 1}
     added = ', "predicted_entities": [], "predicted_token_tags": ["B-upper"'
     first, second = (tmp_path / "b.jsonl").read_text().splitlines()
     assert first == lines[0][:-1] + added + ', "O"]}' and second == lines[2][:-1] + added + "]}"
@@ -134,7 +134,7 @@ def test_rows_of_tables_keep_their_columns(score, tmp_path):
 
 def test_only_sentences_become_sentences(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": ["a"]}')
-    with pytest.raises(UsageError, match="only CoNLL files become CoNLL files"):
+    with pytest.raises(UsageError, match="only CoNLL inputs have CoNLL outputs"):
         list_tables((str(tmp_path / "a.jsonl"),), str(tmp_path / "b.conll"), has_words=True)
 
 
@@ -153,5 +153,5 @@ def test_the_column_of_words_is_that_of_the_model_or_the_usual(tmp_path):
         found("a.csv", "n,w\n1,a\n2,b\n3,c\n", known="w")
     assert found("a.conll", "a b\n") == "tokens"
     assert found("a.conll", "a b\n", given="2", known="1") == "2"
-    with pytest.raises(UsageError, match="--tokens-column w: columns of CoNLL files go by number"):
+    with pytest.raises(UsageError, match="--tokens-column w: columns of CoNLL files are numbers"):
         found("a.conll", "a b\n", given="w")

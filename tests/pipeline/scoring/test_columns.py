@@ -46,10 +46,10 @@ def test_any_input_is_named_by_the_flag_of_all(monkeypatch):
     given = config_of(columns=["body=opinion=text"])
     assert scoring_columns(given, task).sources == {"body": "opinion=text"}
     for entry in ("reply=answer", "label=y", "text=review"):
-        refused = f"^--column {entry} has no meaning for m: its model reads body$"
+        refused = f"^--column {entry} does not apply to m: its model reads body$"
         with pytest.raises(UsageError, match=refused):
             scoring_columns(config_of(columns=[entry]), task)
-    twice = "^--column body=b: the column of body is 'a' already; name it once$"
+    twice = "^--column body=b: the column of body is 'a' already; give it once$"
     with pytest.raises(UsageError, match=twice):
         scoring_columns(config_of(columns=["body=a", "body=b"]), task)
     given = config_of(context_column="page", columns=["question=ask"])
@@ -71,13 +71,13 @@ def test_an_input_without_a_column_is_refused(entry):
 
 
 def test_columns_the_model_does_not_read_are_refused():
-    with pytest.raises(UsageError, match="--question-column has no meaning for m: its model read"):
+    with pytest.raises(UsageError, match="--question-column does not apply to m: its model read"):
         scoring_columns(config_of(question_column="q"), CLASSIFICATION)
-    with pytest.raises(UsageError, match="--text-pair-column has no meaning"):
+    with pytest.raises(UsageError, match="--text-pair-column does not apply"):
         scoring_columns(config_of(text_pair_column="q"), CLASSIFICATION)
     with pytest.raises(UsageError, match="m: task 'parsing' is not known"):
         scoring_columns(config_of(), {**CLASSIFICATION, "task": "parsing"})
-    with pytest.raises(UsageError, match="was pretrained only"):
+    with pytest.raises(UsageError, match="is only pretrained"):
         scoring_columns(config_of(), None)
 
 
@@ -151,7 +151,7 @@ def test_every_row_has_as_many_scores_as_choices():
 
 
 def test_scores_that_a_task_or_model_does_not_have_are_refused():
-    refused = "--scores all has no meaning for m: qa predicts"
+    refused = "--scores all does not apply to m: qa predicts"
     with pytest.raises(UsageError, match=refused):
         scoring_columns(config_of(scores="all"), QUESTIONS)
     columns = scoring_columns(config_of(scores="all"), TOPICS)
@@ -180,10 +180,10 @@ def test_added_columns_have_the_names_they_are_given():
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        (["label=x"], "--rename label=x: no such column is added; those are predicted_label, pre"),
-        (["predicted_label=a", "predicted_label=b"], "its name is 'a' already; name it once"),
-        (["predicted_label=predicted_score"], "two added columns would be called 'predicted_sc"),
-        (["predicted_label=predicted_probabilities_Sport"], "would be called 'predicted_proba"),
+        (["label=x"], "--rename label=x: no such column is added; the added ones are predicted_l"),
+        (["predicted_label=a", "predicted_label=b"], "its name is 'a' already; give it once"),
+        (["predicted_label=predicted_score"], "two added columns would both be called 'predict"),
+        (["predicted_label=predicted_probabilities_Sport"], "would both be called 'predicted_pr"),
     ],
 )
 def test_names_that_cannot_be_given_are_refused(entries, message):

@@ -116,5 +116,5 @@ def test_an_earlier_run_s_engine_is_taken_again_if_the_config_allows_it(config):
 
 def test_a_damaged_model_is_refused_before_it_is_tried(config, choose, tmp_path):
     (tmp_path / "model" / "constant.txt").write_text("fine 0.74")
-    with pytest.raises(InputError, match=r"constant\.txt: is not what was written"):
+    with pytest.raises(InputError, match=r"constant\.txt: has changed since it was written"):
         choose(engine_candidates(config, {}, LOCAL), ROWS)

@@ -168,7 +168,7 @@ def test_messy_objects_keep_their_text(tmp_path, make_plan, score):
         '"predicted_label": "8, \\"t\\"", "predicted_score": 0.25}',
     ]
     assert (counts.rows_in, counts.rows_out) == (9, 3)
-    assert (9, "has a key that the predictions need") in rejects_of(tmp_path)
+    assert (9, "has a key of an added column") in rejects_of(tmp_path)
 
 
 def test_objects_to_csv_have_the_columns_of_all_rows(tmp_path, make_plan, score):
@@ -321,7 +321,7 @@ def test_rows_of_parquet_keep_their_values(tmp_path, make_plan, score, output):
 
 def test_parquet_is_not_compressed_again(tmp_path, make_plan):
     (tmp_path / "in.csv").write_text("text\nx\n")
-    with pytest.raises(UsageError, match=r"compressed inside; let the name end in \.parquet"):
+    with pytest.raises(UsageError, match=r"has its own compression; use the extension \.parquet"):
         make_plan("in.csv", output="out.parquet.gz")
 
 

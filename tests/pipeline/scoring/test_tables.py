@@ -34,7 +34,7 @@ def write(tmp_path):
 def test_several_tables_keep_their_names_in_a_folder(tmp_path, write):
     write("b.csv", "a.jsonl", "sub/c.csv")
     assert outputs_of(tmp_path, "*", "sub/*") == ["a.jsonl", "b.csv", "c.csv"]
-    with pytest.raises(UsageError, match="names one file, but 2 files are to be scored"):
+    with pytest.raises(UsageError, match="is one file, but 2 files are scored"):
         list_tables((str(tmp_path / "*"),), str(tmp_path / "out.csv"))
 
 
@@ -57,7 +57,7 @@ def test_partitions_of_a_hive_layout_stay(tmp_path, write):
 def test_a_folder_is_not_called_like_a_file(tmp_path, write, name):
     write("a.csv")
     output = str(tmp_path / name)
-    expected = rf"\{name[2:]} is no format that this command writes; let the name end in \.csv, "
+    expected = rf"\{name[2:]} is not a format of this command; end the name with \.csv, "
     with pytest.raises(UsageError, match=expected):
         list_tables((str(tmp_path / "a.csv"),), output)
     assert list_tables((str(tmp_path / "a.csv"),), output + "/")[1]

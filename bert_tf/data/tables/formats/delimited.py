@@ -76,7 +76,7 @@ def read_delimited_rows(
             named = _DELIMITER_NAMES.get(header.delimiter, repr(header.delimiter))
             console.info(f"{path}: columns are separated by {named}")
         if console is not None and header.has_quotes != has_quotes:
-            console.info(f"{path}: cells are quoted as in CSV, and read so")
+            console.info(f"{path}: cells are quoted, so it is read like CSV")
         yield header
         reader = _RowReader(str(path), header, dialect)
         for found in stream.windows(header.delimiter):

@@ -44,7 +44,8 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
     """
     if compression_of(path) is not None:
         raise UsageError(
-            f"{path}: Parquet is compressed inside and has to be read at any place; unpack the file"
+            f"{path}: Parquet needs random access, which a compressed file does not allow; "
+            "decompress the file"
         )
     with opener(path) as stream:
         try:

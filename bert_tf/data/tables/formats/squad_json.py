@@ -75,8 +75,8 @@ def read_squad_entries(
         text = stream.read(int(megabytes * 1e6) + 1)
     if len(text) > megabytes * 1e6:
         raise InputError(
-            f"{path}: is larger than {megabytes:g} MB, which JSON that is read whole may be; "
-            "split it, or raise max_table_megabytes (an eighth of it is for JSON)"
+            f"{path}: is larger than {megabytes:g} MB, the limit for JSON (an eighth of "
+            "max_table_megabytes); split it, or raise max_table_megabytes"
         )
     try:
         document = json.loads(text)

@@ -16,7 +16,7 @@ FINETUNE = {"task": "classification", "train": "a.csv", "init": "m", "output": "
 )
 @pytest.mark.parametrize("encoding", ["klingon", "rot13", "base64"])
 def test_what_is_no_encoding_of_text_is_refused(section, values, encoding):
-    with pytest.raises(ConfigError, match=f"encoding: '{encoding}' is not known; the usual ones"):
+    with pytest.raises(ConfigError, match=f"encoding: '{encoding}' is unknown; common ones"):
         build_section(section, {**values, "encoding": encoding})
 
 

@@ -11,8 +11,8 @@ NO_HEADER = "give --no-header and the columns by number"
 @pytest.mark.parametrize(
     ("first_line", "words", "is_header"),
     [
-        ("id,body", "it has 'id', 'body'; name the column that is meant", True),
-        ("Complaint text,label", "name the column that is meant", True),
+        ("id,body", "it has 'id', 'body'; specify the column", True),
+        ("Complaint text,label", "specify the column", True),
         ("the router blinks red all night,1", f"if that is the first row, {NO_HEADER}", False),
         ("3,hardware", NO_HEADER, False),  # a number names nothing
     ],

@@ -54,7 +54,7 @@ def test_after_damage_every_read_fails():
 
 @pytest.mark.parametrize("ending", PACKERS)
 def test_what_only_its_name_calls_compressed_is_told(ending):
-    with pytest.raises(OSError, match="it is not compressed as its name says"):
+    with pytest.raises(OSError, match="its content does not match its extension"):
         read(b"plain text", ending)
     with pytest.raises(OSError, match=r"^(?!it is not)"):
         read(PACKERS[ending](b"hello ") + b"plain text", ending)

@@ -27,8 +27,8 @@ REJECTS = [
 def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
     assert list(describe_rejects(REJECTS, 1000, "*.csv")) == [
         "*.csv: 3 of 1,000 rows rejected",
-        "  2  invalid UTF-8, first at a.csv:9; its encoding cannot be told "
-        "from the text; name it with --encoding",
+        "  2  invalid UTF-8, first at a.csv:9; its encoding cannot be detected; give it with "
+        "--encoding",
         "  1  too few cells, first at a.csv:7 (1 where the header has 2)",
     ]
 
@@ -48,8 +48,8 @@ def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected
         raise InputError("a.csv: column 'label' holds 0 in every row")
     assert str(refused.value) == (
         "a.csv: 3 of 5 rows rejected: 2 × invalid UTF-8, first at a.csv:9; 1 × too few cells, "
-        "first at a.csv:7 (1 where the header has 2); its encoding cannot be told from the text; "
-        "name it with --encoding; of the rest: column 'label' holds 0 in every row"
+        "first at a.csv:7 (1 where the header has 2); its encoding cannot be detected; give it "
+        "with --encoding; of the rest: column 'label' holds 0 in every row"
     )
     assert refused.value.rejects == REJECTS
     with (
@@ -64,7 +64,7 @@ def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected
 def test_a_file_without_a_usable_row_says_how_many_have_which_fault():
     error = nothing_usable("a.csv", REJECTS, advice="name the column")
     assert str(error).startswith("a.csv: none of its 3 rows can be used: 2 × invalid UTF-8, first ")
-    assert str(error).endswith("name it with --encoding; name the column")
+    assert str(error).endswith("give it with --encoding; name the column")
     assert error.rejects == REJECTS
     assert str(nothing_usable("a.csv", [])) == "a.csv: has no rows; add some"
     with pytest.raises(RowsRejected) as refused, keeping_rejects(REJECTS):

@@ -282,7 +282,7 @@ def test_blocks_hold_every_row_once(tmp_path):
 
 
 def test_names_and_cells():
-    with pytest.raises(UsageError, match=r"^/: is a folder; name the file to read in it$"):
+    with pytest.raises(UsageError, match=r"^/: is a folder; give a file in it$"):
         table_format("/")
     assert [table_format(name) for name in ("a.csv", "b.tsv.gz", "c.JSONL", "d.json")] == [
         "csv",

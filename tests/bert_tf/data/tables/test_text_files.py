@@ -126,7 +126,7 @@ def test_marks_name_their_encoding(tmp_path, encoding):
             r"is gzip data, not text; rename it to a\.csv\.gz$",
         ),
         (b"%PDF-1.7 \x01", "cp1252", r"is a PDF document, not text; .* pdftotext a\.csv$"),
-        (bytes(range(20)) * 9, "utf-8", "is no text, 135 of its first 180 bytes are NUL or"),
+        (bytes(range(20)) * 9, "utf-8", "is not text, 135 of its first 180 bytes are NUL or"),
     ],
 )
 @pytest.mark.parametrize("packs", [False, True])
@@ -147,10 +147,10 @@ def test_iso_2022_is_read_where_it_is_named(tmp_path):
 def test_a_text_that_goes_on_in_another_encoding_is_refused(tmp_path, name):
     content = b"text\n" + b"a row\n" * 50_000 + "a row of another program\n".encode("utf-16-le")
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    with pytest.raises(InputError, match="begins as UTF-8 and goes on with NUL characters"):
+    with pytest.raises(InputError, match="begins as UTF-8 and continues with NUL characters"):
         read_table(tmp_path / name, text_columns=["text"])
     with (
-        pytest.raises(InputError, match="begins as UTF-8 and goes on"),
+        pytest.raises(InputError, match="begins as UTF-8 and continues"),
         UncompressedFile(str(tmp_path / name)) as file,
     ):
         file.read(1_000_000)

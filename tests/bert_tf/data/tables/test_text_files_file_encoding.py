@@ -49,9 +49,9 @@ def test_an_empty_file_is_refused(data, tmp_path):
     ("data", "advice"),
     [
         (GERMAN.encode("cp1252"), "the file looks like cp1252; give --encoding cp1252"),
-        (GERMAN.encode() + b"bad \xe4\n", "the file is UTF-8 but for such lines; correct them"),
-        (b"\x81\xff\n", "its encoding cannot be told from the text; name it with --encoding"),
-        (None, "its encoding cannot be told from the text; name it with --encoding"),
+        (GERMAN.encode() + b"bad \xe4\n", "the file is UTF-8 except for such lines; correct them"),
+        (b"\x81\xff\n", "its encoding cannot be detected; give it with --encoding"),
+        (None, "its encoding cannot be detected; give it with --encoding"),
     ],
 )
 def test_advice(data, advice, tmp_path):

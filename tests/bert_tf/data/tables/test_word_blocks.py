@@ -103,7 +103,7 @@ def test_tables_hold_lists_or_blanks_between_words(tmp_path):
     assert words(blocks) == [["EU", "7"], ["two", "words"]]
     assert sorted((reject.line, reject.reason) for reject in blocks[0].rejects) == [
         (2, "has no words"),
-        (4, "column 'tokens' is no list of texts"),
+        (4, "column 'tokens' is not a list of texts"),
         (5, "column 'tokens' is missing"),
     ]
     assert words(blocks_of(tmp_path / "a.csv", "w,n\nEU rejects,1\n", column="w"), "w") == [

@@ -45,5 +45,5 @@ def test_the_columns_that_decide_are_probabilities_of_the_same_task():
 
 
 def test_predictions_without_a_probability():
-    with pytest.raises(UsageError, match="--abstain-below has no meaning for m: toy-regression"):
+    with pytest.raises(UsageError, match="--abstain-below does not apply to m: toy-regression"):
         Abstention.of(REGRESSION, 0.5, "m")

@@ -91,7 +91,7 @@ def test_columns_of_inputs_with_names_of_their_own(read_training):
         ({"columns": ["text=opinion"]}, "--column text=opinion"),
         ({"text_column": "opinion"}, "--text-column"),
     ):
-        with pytest.raises(UsageError, match=f"^{flag} has no meaning for m: {reads}$"):
+        with pytest.raises(UsageError, match=f"^{flag} does not apply to m: {reads}$"):
             with_columns(**values)
 
 

@@ -178,7 +178,7 @@ def test_columns_that_a_model_does_not_read_are_refused(pair, flag, refused):
     values = {"model": "m", "data": "d", "output": "o", flag: "other"}
     config = build_section(EvaluateConfig, values)
     if refused:
-        with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} has no meaning for m"):
+        with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} does not apply to m"):
             task.with_columns(config)
     else:
         assert getattr(task.with_columns(config), flag) == "other"

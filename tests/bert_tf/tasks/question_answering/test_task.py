@@ -248,7 +248,7 @@ def test_answers_that_hold_no_token_are_rejected(small_config, tokenizer, tmp_pa
     config = small_config(task="qa", train=str(path), max_seq_length=32, max_query_length=8)
     data = encoded(config, tokenizer, quiet_console)
     assert [str(reject) for reject in data.source.rejects] == [
-        f"{path}:3: answer holds nothing the tokenizer keeps (question 'line 3': '\u0301')"
+        f"{path}:3: answer has no tokens (question 'line 3': '\u0301')"
     ]
     assert len(data.source) == 1
 

@@ -28,9 +28,9 @@ def test_columns_and_metrics_follow_from_the_loss():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"loss": "cosent", "negative_column": ("n",)}, "negative_column: has no meaning for loss"),
+        ({"loss": "cosent", "negative_column": ("n",)}, "negative_column: does not apply to loss"),
         ({"loss": "triplet", "negative_column": ("n", "m")}, "takes one negative of each row"),
-        ({"loss": "triplet", "scale": 10.0}, "scale: has no meaning for loss triplet"),
+        ({"loss": "triplet", "scale": 10.0}, "scale: does not apply to loss triplet"),
         ({"triplet_margin": 1.0}, "triplet_margin: .*it is for triplet"),
         ({"label_column": "s"}, "label_column: .*it is for cosent"),
         ({"best_metric": "spearman"}, "not measured on such rows; choose one of mrr@10"),

@@ -153,7 +153,7 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
             f"embed --model {model} --input texts.jsonl --output {model}.parquet "
             "--text-column anchor"
         )
-        assert "no sentence embeddings" not in capsys.readouterr().err
+        assert "not sentence embeddings" not in capsys.readouterr().err
     run_command("search --queries texts.jsonl --corpus run.parquet --model run --output s.jsonl")
 
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())

@@ -74,8 +74,8 @@ def test_entities_as_objects_lists_and_json_text(tmp_path):
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "tags are not as many as words"),
         ({"tokens": None, "tags": ["O"]}, "column 'tokens' is empty"),
-        ({"tokens": ["a", None], "tags": ["O", "O"]}, "column 'tokens' is no list of texts"),
-        ({"tokens": ["a"], "tags": {"a": "O"}}, "column 'tags' is no list of texts"),
+        ({"tokens": ["a", None], "tags": ["O", "O"]}, "column 'tokens' is not a list of texts"),
+        ({"tokens": ["a"], "tags": {"a": "O"}}, "column 'tags' is not a list of texts"),
         ({"tokens": ["", " "], "tags": ["O", "O"]}, "has no words"),
         ({"tokens": [], "tags": []}, "has no words"),
     ],
@@ -104,7 +104,7 @@ def test_unusable_words_are_rejected_with_their_line(tmp_path, row, reason):
             "entity is not at its place",
         ),
         ([[0, 3, "x"], [2, 7, "y"]], "entities overlap"),
-        ("no list", "column 'entities' is no list of entities"),
+        ("no list", "column 'entities' is not a list of entities"),
     ],
 )
 def test_unusable_entities_are_rejected(tmp_path, entities, reason):
@@ -132,7 +132,7 @@ def test_wrong_columns_are_refused_with_those_there_are(tmp_path):
         read_tagged_texts(path, COLUMNS)
     (tmp_path / "c.conll").write_text("a O\n")
     named = TagColumns(text="text", tokens=None, tags="upos", entities="entities")
-    with pytest.raises(UsageError, match="--tag-column upos: columns of CoNLL files go by number"):
+    with pytest.raises(UsageError, match="--tag-column upos: columns of CoNLL files are numbers"):
         read_tagged_texts(tmp_path / "c.conll", named)
     with pytest.raises(UsageError, match="CoNLL files have no header"):
         read_tagged_texts(tmp_path / "c.conll", COLUMNS, dialect=TableDialect(has_header=False))

@@ -183,7 +183,7 @@ def test_evaluation_may_name_other_columns(learned, tmp_path, quiet_console):
     )
     assert task.with_columns(config).read(str(path), quiet_console).tags == ["B-loc"]
     wrong = build_section(EvaluateConfig, {**values, "answer_column": "words"})
-    with pytest.raises(UsageError, match="--answer-column has no meaning for m: .* tokens and tag"):
+    with pytest.raises(UsageError, match="--answer-column does not apply to m: .* tokens and tag"):
         task.with_columns(wrong)
 
 

@@ -58,7 +58,12 @@ def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
     assert proposal["is_whole"] and proposal["duplicates"] == 3
     assert proposal["tokens"] >= proposal["words"]
     assert proposal["seconds"] > proposal["seconds_per_step"] > 0
-    for line in ("3 documents equal", "too few to learn a language", "Latin 100.0%", "time here"):
+    for line in (
+        "3 documents equal",
+        "too few to pretrain from scratch",
+        "Latin 100.0%",
+        "time here",
+    ):
         assert line in shown.getvalue()
     with pytest.raises(UsageError, match="exists; name another file"):
         propose_pretraining("news.txt.gz", console=Console(shown))

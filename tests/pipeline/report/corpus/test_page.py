@@ -52,4 +52,4 @@ def test_records_lead_to_their_corpus_until_it_changes(folder):
     assert isinstance(found, Corpus)
     assert (found.lowercase, found.config.cleaning, len(found.vocab)) == (False, ("nfc",), 6)
     (folder / "a.txt").write_text("other")
-    assert "a.txt: is gone or has changed since" in corpus_of_records(folder, manifest)
+    assert "a.txt: is missing or has changed" in corpus_of_records(folder, manifest)

@@ -34,7 +34,7 @@ def test_rows_without_a_header_have_numbers_for_names(tmp_path, name, content, d
     assert block.texts("1") == ["1", "0", "1"]
     first = 1 + content.startswith(b"\n")
     assert block.lines == [first, first + 1, first + 2]
-    with pytest.raises(UsageError, match="no column 'text'.*have numbers, here 1 to 2"):
+    with pytest.raises(UsageError, match="no column 'text'.*are numbers, here 1 to 2"):
         read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
 
 
@@ -79,7 +79,7 @@ def test_a_tsv_with_quoted_cells_as_pandas_writes_them(tmp_path_factory, texts):
     block = read_block(path, written.getvalue().encode(), console=Console(said))
     assert block.texts("text") == texts
     assert block.rejects == []
-    assert "cells are quoted as in CSV" in said.getvalue()
+    assert "cells are quoted, so it is read like CSV" in said.getvalue()
 
 
 @pytest.mark.parametrize(
