@@ -200,7 +200,7 @@ def read_table_blocks(
     if is_usable:
         return
     if not tally.total:
-        error = NoRowsError(f"{path}: has a header but no rows; add some")
+        error = NoRowsError(f"{path}: has columns but no rows; add some")
         error.header, error.columns = header, columns
         raise error
     raise nothing_usable(path, tally)

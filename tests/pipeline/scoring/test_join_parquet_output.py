@@ -132,8 +132,8 @@ def test_a_table_without_rows_among_others_has_an_output_without_rows(
 def test_tables_that_all_have_no_rows_are_refused(tmp_path, make_plan, score):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("text\n")
-    with pytest.raises(InputError, match=r"a\.csv: has a header but no rows; add some"):
+    with pytest.raises(InputError, match=r"a\.csv: has columns but no rows; add some"):
         check_tables(make_plan("?.csv", output="out"), Console(io.StringIO()))
     plan = make_plan("a.csv", output="out")
-    with pytest.raises(InputError, match=r"a\.csv: has a header but no rows; add some"):
+    with pytest.raises(InputError, match=r"a\.csv: has columns but no rows; add some"):
         score(plan)

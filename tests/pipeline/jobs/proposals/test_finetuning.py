@@ -126,7 +126,7 @@ def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch
     [
         ("t.csv", "", InputError, r"^t\.csv: is empty"),
         ("t.csv", "id,text\n1,a film\n2,it is\n", UsageError, r"^t\.csv: no column looks like a l"),
-        ("t.csv", "text,label\n", InputError, r"^t\.csv: has a header but no rows"),
+        ("t.csv", "text,label\n", InputError, r"^t\.csv: has columns but no rows"),
         ("t.doc", "text", UsageError, r"^t\.doc: format unknown"),
         ("none.csv", None, UsageError, r"^none\.csv: cannot be read"),
     ],
