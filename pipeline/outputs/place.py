@@ -167,8 +167,8 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
     for written in place.all_paths:
         if written.resolve() == source or written.resolve() in source.parents:
             raise UsageError(
-                f"{flag} {place.output}: would also replace {written}, which is or holds the "
-                f"input {path}; name another"
+                f"{flag} {place.output}: would also replace {written}, which is or contains the "
+                f"input {path}; choose another path"
             )
 
 
