@@ -5,12 +5,15 @@ YAML 1.1 would read `no` as false, `010` as 8 and `12:30` as 750; here the key d
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from bert_tf.base.errors import UsageError
 from bert_tf.base.files import as_path
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
@@ -131,6 +134,34 @@ def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) ->
     """Raises as `read_yaml`, OSError or UnicodeDecodeError."""
     with as_path(path).open(encoding="utf-8") as stream:
         return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
+
+
+def read_yaml_lines(path: str) -> Iterator[tuple[int, str, str]]:
+    """Reads a file of `key: value` lines; yields number, key and value of each.
+
+    Raises UsageError with the line of the first fault.
+    """
+    with naming_file(path, "--curation"):
+        node = _PlainLoader(as_path(path).read_text(encoding="utf-8")).get_single_node()
+    pairs = node.value if isinstance(node, yaml.MappingNode) else [(node, None)] if node else []
+    for key, value in pairs:
+        line = key.start_mark.line + 1
+        if not (isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)):
+            raise UsageError(f"{path}:{line}: expected a line such as gopher_min_words: 30")
+        yield line, key.value, value.value
+
+
+@contextlib.contextmanager
+def naming_file(path: str, flag: str) -> Iterator[None]:
+    """Raises faults of reading a YAML file as UsageError."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); check {flag}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        place = getattr(error, "problem_mark", None)
+        line = f":{place.line + 1}" if place else ""
+        raise UsageError(f"{path}{line}: not valid YAML: {explain_yaml(error)}") from None
 
 
 def yaml_text(document: Any) -> str:

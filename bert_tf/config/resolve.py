@@ -10,8 +10,8 @@ from typing import Any, Generic
 
 import yaml
 
-from bert_tf.base.errors import ConfigError, UsageError
-from bert_tf.config.plain_yaml import explain_yaml, read_yaml, read_yaml_file
+from bert_tf.base.errors import ConfigError
+from bert_tf.config.plain_yaml import explain_yaml, naming_file, read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
     SectionType,
@@ -226,14 +226,8 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
 
     Raises UsageError for a missing or bad file, ConfigError unless it maps known sections.
     """
-    try:
+    with naming_file(path, "--config"):
         document = read_yaml_file(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); check --config") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        place = getattr(error, "problem_mark", None)
-        line = f":{place.line + 1}" if place else ""
-        raise UsageError(f"{path}{line}: not valid YAML: {explain_yaml(error)}") from None
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -48,6 +48,12 @@ from pipeline.cli.usage import InputPath, PathText, plain_command, verbose_optio
     metavar="RULES",
     help="with --html, for a corpus: curation rules to try, as for preprocess (gopher,c4,fineweb)",
 )
+@click.option(
+    "--personal-data",
+    multiple=True,
+    metavar="KINDS",
+    help="with --html, for a corpus: personal data to count and hide, as for preprocess (all)",
+)
 @click.option("--encoding", metavar="NAME", help="with --html, for a corpus: character encoding")
 @click.option(
     "--header/--no-header",
@@ -134,7 +140,8 @@ def _given(values: dict[str, Any]) -> list[str]:
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
     """How `preprocess` reads a corpus with these flags."""
-    flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header", "curation")}
+    keys = ("text_column", "encoding", "header", "curation", "personal_data")
+    flags = {key: of_corpus[key] for key in keys}
     flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
     return resolve(PreprocessConfig, assignments=of_corpus["assignments"], flags=flags)
 

@@ -70,10 +70,12 @@ def check_request(
         section.check_installed()
     if isinstance(config, ScoreConfig) and "://" not in config.model:
         check_is_exported(exported_folder(config.model))
-    if isinstance(config, CorpusSection) and (config.curation or config.languages):
-        from pipeline.corpus.curation.registry import rules_of  # Numba, which takes a second
+    if isinstance(config, CorpusSection) and (
+        config.curation or config.languages or config.personal_data
+    ):
+        from pipeline.corpus.documents import DocumentRules  # Numba, which takes a second
 
-        rules_of(config)
+        DocumentRules.from_config(config)
     if isinstance(config, RowSection):
         _check_columns(config)
     _check_output(config, overwrite=overwrite)

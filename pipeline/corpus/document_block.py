@@ -38,6 +38,7 @@ class DocumentBlock:
     # Number of lines left out on purpose, of any document, by reason.
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
+    replaced: dict[str, int] = dataclasses.field(default_factory=dict)  # values of personal data
 
     @property
     def num_documents(self) -> int:
@@ -103,6 +104,7 @@ def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
         dropped=sum_counts(block.dropped for block in blocks),
         dropped_lines=sum_counts(block.dropped_lines for block in blocks),
         evidence=join_evidence(block.evidence for block in blocks),
+        replaced=sum_counts(block.replaced for block in blocks),
     )
 
 

@@ -13,10 +13,11 @@ from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
-from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence, join_evidence
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.lines import (
     CleanLines,
     clean_lines,
@@ -25,7 +26,6 @@ from pipeline.corpus.lines import (
     paragraph_bounds,
 )
 from pipeline.corpus.raw_block import (
-    DOCUMENTS,
     ONE_DOCUMENT,
     PARAGRAPH_LINES,
     SENTENCE_LINES,
@@ -41,12 +41,6 @@ EMPTY_DOCUMENT = "empty document"
 TOO_FEW_CHARACTERS = "too few characters"
 TOO_FEW_WORDS = "too few words"
 TOO_FEW_LETTERS = "too few letters"
-# Config keys of the limits.
-LIMIT_KEYS = {
-    TOO_FEW_CHARACTERS: "min_document_characters",
-    TOO_FEW_WORDS: "min_document_words",
-    TOO_FEW_LETTERS: "min_letter_fraction",
-}
 _OTHER, _LETTER, _WHITE = 0, 1, 2
 
 
@@ -74,12 +68,14 @@ class DocumentRules:
     )
     limits: DocumentLimits = NO_LIMITS  # documents outside them are dropped
     curation: tuple[Rule, ...] = ()  # in the order of the registry
+    personal_data: PersonalData = dataclasses.field(default_factory=PersonalData)
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> DocumentRules:
         """Reads the rules; raises UsageError for a missing sentence splitter or unknown rules."""
         return cls(
             curation=rules_of(config),
+            personal_data=PersonalData.from_config(config),
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
             limits=DocumentLimits(
@@ -109,12 +105,14 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     """Cleans texts, applies curation, splits sentences and drops documents outside the limits."""
     lines = clean_raw(raw, rules)
     dropped = raw.dropped
-    is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
-    read = len(raw.texts.starts if is_cut else lines.document_lines)
-    evidence = Evidence(tallies={**raw.tallies, DOCUMENTS_READ: read})
     if rules.curation:
         curated = curate(
-            raw.source, lines.clean, lines.line_documents, lines.document_lines, rules.curation
+            raw.source,
+            lines.clean,
+            lines.line_documents,
+            lines.document_lines,
+            rules.curation,
+            rules.personal_data,
         )
         dropped = {**dropped, **curated.dropped}
         lines = dataclasses.replace(
@@ -123,9 +121,8 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
             line_documents=curated.line_documents,
             document_lines=curated.document_lines,
             dropped_lines={**lines.dropped_lines, **curated.dropped_lines},
+            evidence=curated.evidence,
         )
-        evidence = join_evidence([evidence, curated.evidence])
-    lines = dataclasses.replace(lines, evidence=evidence)
     splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
     block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
     return keep_fit_documents(block, rules.limits)
@@ -249,13 +246,17 @@ def _split(
         has_text = clean.lengths > 0
         starts, stops = clean.offsets[:-1][has_text], clean.offsets[1:][has_text] - 1
         documents = lines.line_documents[has_text]
-        counts = np.ones(len(starts), np.int64)
     else:
         starts, stops, documents = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
-        starts, stops, counts = splitter.split(clean.data, starts, stops)
+    # Before sentences are split, which would cut values, and documents compared: what is stored
+    # and what names a document (its hash) is the text without values.
+    data, starts, stops, replaced = rules.personal_data.replace(clean.data, starts, stops)
+    counts = np.ones(len(starts), np.int64)
+    if splitter is not None:
+        starts, stops, counts = splitter.split(data, starts, stops)
     numbers, first_paragraphs = np.unique(documents, return_index=True)
     sentence_counts = np.add.reduceat(counts, first_paragraphs) if len(numbers) else counts
-    sentences = gather(clean.data, starts, stops)
+    sentences = gather(data, starts, stops)
     if "nfc" in rules.cleaning and clean.may_need_composition:
         sentences = compose(sentences)
     empty = np.delete(lines.document_lines, numbers)
@@ -270,6 +271,7 @@ def _split(
         dropped=add_reason(raw.dropped, EMPTY_DOCUMENT, len(empty)),
         dropped_lines=lines.dropped_lines,
         evidence=lines.evidence.with_dropped(raw.source, empty, EMPTY_DOCUMENT),
+        replaced=replaced,
     )
 
 

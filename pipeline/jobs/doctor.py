@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OPTIONAL = (
     *("faiss-cpu", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino"),
-    *("py3langid", "sentencex", "wandb"),
+    *("phonenumbers", "py3langid", "sentencex", "wandb"),
 )
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072

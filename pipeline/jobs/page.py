@@ -52,6 +52,7 @@ def write_corpus_page(
     from pipeline.report.corpus.page import corpus_at  # readers, with Beam
     from pipeline.report.page import corpus_page
 
+    reading.check_installed()
     (path,) = reading.input
     corpus = corpus_at(path, reading=reading, vocab=vocab, lowercase=lowercase)
     files = [file.path for file in corpus.files]

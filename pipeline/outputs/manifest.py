@@ -31,7 +31,7 @@ JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + O
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
 _PACKAGES = (
     "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
-    "py3langid", "pyarrow", "sentencex", "tensorflow", "tensorflow-text",
+    "phonenumbers", "py3langid", "pyarrow", "sentencex", "tensorflow", "tensorflow-text",
 )  # fmt: skip
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
+from bert_tf.config.plain_yaml import read_yaml_lines
 from bert_tf.config.section import (
     Bounds,
     Fraction,
@@ -30,6 +31,7 @@ TEXT_LAYOUTS = (
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
+PERSONAL_DATA = ("email", "ip", "phone", "iban", "card", "all")
 NgramSize = Annotated[int, Bounds(1, 100)]
 _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
     "masking": (
@@ -65,6 +67,23 @@ def changed_masking(config: Section) -> list[str]:
     """The keys of masking with other values than their defaults."""
     fields = [field for field in dataclasses.fields(config) if field.name in _MASKING]
     return [field.name for field in fields if getattr(config, field.name) != field.default]
+
+
+def listed(values: Iterable[str]) -> list[str]:
+    """Splits at commas."""
+    return [part.strip() for value in values for part in value.split(",")]
+
+
+def curation_entries(curation: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields entries of the key `curation`, and of the YAML files in it, after their places."""
+    for entry in listed(curation):
+        if entry.endswith((".yaml", ".yml")):
+            for line, name, value in read_yaml_lines(entry):
+                value = "off" if value in ("false", "no") else value
+                is_on = value in ("true", "yes", "on")
+                yield f"{entry}:{line}", name if is_on else f"{name}={value}"
+        else:
+            yield "curation", entry
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,7 +123,8 @@ class CorpusSection(RowSection):
     )
     curation: tuple[str, ...] = option(
         "rules that drop documents and lines, off by default: the groups gopher (gopher_quality, "
-        "gopher_repetition), c4 and fineweb, or single rules, with =THRESHOLD or =off",
+        "gopher_repetition), c4 and fineweb, or single rules, with =THRESHOLD or =off; or a .yaml "
+        "file of them (gopher_min_words: 30)",
         default=(),
     )
     languages: tuple[str, ...] = option(
@@ -114,6 +134,15 @@ class CorpusSection(RowSection):
     )
     language_threshold: Fraction = option(
         "minimum probability of a document's or line's language", 0.5
+    )
+    personal_data: tuple[str, ...] = option(
+        "personal data to replace by a word, off by default: email, ip (public addresses), phone "
+        "(needs phonenumbers), iban, card, or all",
+        default=(),
+    )
+    phone_regions: tuple[str, ...] = option(
+        "countries (US,DE) whose phone numbers are also replaced without + and country code",
+        default=("US",),
     )
     sentence_splitter: str = advanced(
         "sentence splitter for paragraphs: none (one sentence per line), rules (any "
@@ -146,10 +175,26 @@ class CorpusSection(RowSection):
         affects_output=False,
     )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Has the entries of YAML files instead of their names."""
+        return super().as_dict() | {
+            "curation": [each for _, each in curation_entries(self.curation)]
+        }
+
     def check_installed(self) -> None:
         check_splitter_installed(self.sentence_splitter)
         if self.languages:
             check_packages("languages", ["py3langid"], extra="languages")
+        if {"phone", "all"} & set(listed(self.personal_data)):
+            instead = "list the other kinds without phone"
+            asked, extra = "personal_data phone", "personal-data"
+            check_packages(asked, ["phonenumbers"], extra=extra, instead=instead)
+
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
+        for kind in listed(self.personal_data):
+            if kind not in PERSONAL_DATA:
+                yield f"personal_data: no kind {kind!r}; known kinds: {', '.join(PERSONAL_DATA)}"
 
 
 def check_splitter_installed(name: str) -> None:

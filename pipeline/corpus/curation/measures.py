@@ -12,12 +12,14 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import combine_keys, count_characters, fnv1a
 from pipeline.corpus.characters import decode
 from pipeline.corpus.curation.language import Languages, identify
+from pipeline.corpus.curation.personal_data import PersonalData, find_suspects
 from pipeline.corpus.curation.words import Words, find_words
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.lines import CleanLines, compose
 from pipeline.corpus.raw_block import gather
 
 _SHOWN_LINES = 8
+_MOST_SHRINKING = 300  # bytes of a value by characters of its word
 _LOWER_CASE = 32  # the bit that tells ASCII letters' cases apart
 
 
@@ -141,11 +143,18 @@ class MeasuredText:
         starts, stops = self.starts[lines], self.stops[lines]
         return identify(self.data, starts, stops, self.feeds[lines], np.arange(len(starts) + 1))
 
-    def shown(self, first: int, last: int, *, most_bytes: int) -> str:
-        """The beginning of the lines from the first to before the last."""
-        lines = range(first, min(last, first + _SHOWN_LINES))
-        text = b" ".join(self.data[self.starts[i] : self.stops[i]].tobytes() for i in lines)
-        return text[:most_bytes].decode("utf-8", "ignore")
+    def shown(self, first: int, last: int, *, most: int, personal_data: PersonalData) -> str:
+        """The beginning of the lines from the first to before the last, in characters."""
+        lines = slice(first, min(last, first + _SHOWN_LINES))
+        ranges = self.starts[lines], self.stops[lines]
+        text = b" ".join(
+            self.data[start:stop].tobytes() for start, stop in zip(*ranges, strict=True)
+        )
+        # Cut behind values that reach over the end of what is shown, however short they become.
+        shown = text[: _MOST_SHRINKING * most].decode("utf-8", "ignore")
+        if personal_data.kinds and find_suspects(self.data, *ranges).any():
+            shown, _ = personal_data.replace_in(shown)
+        return shown[:most]
 
     def begin_with(self, *texts: str) -> np.ndarray:
         """bool [lines]: whether each begins with one of the texts."""

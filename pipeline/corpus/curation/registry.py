@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.data import CorpusSection
+from bert_tf.config.sections.data import CorpusSection, curation_entries, listed
 from pipeline.corpus.curation.language import known_languages
 from pipeline.corpus.curation.rule import Rule
 from pipeline.corpus.curation.rules import (
@@ -62,29 +62,32 @@ _OFF = "off"
 
 
 def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
-    """Reads entries of the key `curation`: groups and rules, with `=threshold` or `=off`.
+    """Reads entries of the key `curation`: groups and rules, with `=threshold` or `=off`, or files.
 
-    An entry for a rule holds over those for its groups. Raises UsageError for unknown names and
-    thresholds out of bounds.
+    An entry for a rule holds over those for its groups, `off` over other groups. Raises UsageError
+    for unknown names and thresholds out of bounds.
     """
     groups = {group for rule in RULES for group in rule.groups}
     names = {rule.name: rule for rule in RULES}
     of_groups: dict[str, Rule] = {}
+    off: set[str] = set()
     single: dict[str, Rule | None] = {}
-    for entry in ",".join(entries).split(",") if entries else ():
+    for place, entry in curation_entries(entries):
         name, equals, value = (part.strip() for part in entry.partition("="))
         if name in names:
-            single[name] = _read(names[name], value) if equals else names[name]
+            single[name] = _read(names[name], value, place) if equals else names[name]
         elif name in groups and not equals:
             of_groups |= {rule.name: rule for rule in RULES if name in rule.groups}
+        elif name in groups and value == _OFF:
+            off |= {rule.name for rule in RULES if name in rule.groups}
         elif name in groups:
             raise UsageError(
-                f"curation: {name} is a group of rules; drop it, or set a rule's threshold"
+                f"{place}: {name} is a group of rules; drop it, or set a rule's threshold"
             )
         else:
             known = [*sorted(groups), *names]
-            raise _unknown("curation: no rule", name, known, "groups and rules")
-    chosen = of_groups | single
+            raise _unknown(f"{place}: no rule", name, known, "groups and rules")
+    chosen = {name: rule for name, rule in of_groups.items() if name not in off} | single
     return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
 
 
@@ -93,7 +96,7 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
     rules = choose_rules(config.curation)
     if not config.languages:
         return rules
-    languages = tuple(code.strip() for code in ",".join(config.languages).split(","))
+    languages = tuple(listed(config.languages))
     known = [UNKNOWN, *known_languages()]
     for code in languages:
         if code not in known:
@@ -104,7 +107,7 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
     return (*language_rules(languages, config.language_threshold), *rules)
 
 
-def _read(rule: Rule, value: str) -> Rule | None:
+def _read(rule: Rule, value: str, place: str) -> Rule | None:
     if value == _OFF:
         return None
     try:
@@ -113,7 +116,7 @@ def _read(rule: Rule, value: str) -> Rule | None:
         threshold = -1.0
     if not 0 <= threshold <= rule.highest:
         raise UsageError(
-            f"curation: {rule.name}={value}: expected a number from 0 to {rule.highest:,g}, or "
+            f"{place}: {rule.name}={value}: expected a number from 0 to {rule.highest:,g}, or "
             f"{_OFF}; the default is {rule.threshold:,g}"
         )
     return rule.with_threshold(threshold)

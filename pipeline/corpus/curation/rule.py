@@ -9,10 +9,11 @@ from functools import partial
 import numpy as np
 
 from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.evidence import (
-    LINES_READ,
     MOST_SAMPLES,
     SAMPLE_CHARACTERS,
+    Dropped,
     Evidence,
     Sample,
     rounded,
@@ -20,7 +21,6 @@ from pipeline.corpus.evidence import (
 from pipeline.corpus.lines import CleanLines
 
 _STAYS = -1
-_UTF8_BYTES = 4  # of a character, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +40,6 @@ class Rule:
     maximum: float | None = None
     highest: float = 1.0  # thresholds are from 0 to this
     of_lines: bool = False
-    # Documents are counted by language, if it has this probability.
-    counts_from: float | None = None
-    setting: str = ""  # of the config, unless it is an entry of `curation`
 
     @property
     def threshold(self) -> float:
@@ -52,10 +49,6 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.name}={self.threshold:g}"
-
-    @property
-    def set_by(self) -> str:
-        return self.setting or f"curation: {self}"
 
     def with_threshold(self, threshold: float) -> Rule:
         if self.minimum is None:
@@ -134,8 +127,9 @@ def curate(
     line_documents: np.ndarray,
     document_lines: np.ndarray,
     rules: Sequence[Rule],
+    personal_data: PersonalData,
 ) -> Curated:
-    """Applies rules to documents of a file; arguments as of `DocumentLines`."""
+    """Applies rules to documents of a file; arguments as of `DocumentLines`, `DocumentRules`."""
     text, numbers = MeasuredText.of_lines(clean, line_documents, len(document_lines))
     documents, lines = judge(text, rules)
     goes = np.zeros(len(line_documents), np.bool_)
@@ -145,51 +139,58 @@ def curate(
     if not stays.all():
         kept = np.flatnonzero(stays[line_documents])
         clean, line_documents = clean.select(kept), (np.cumsum(stays) - 1)[line_documents[kept]]
+    samples = _samples(text, (documents, lines), rules, source, document_lines, personal_data)
     return Curated(
         clean=clean,
         line_documents=line_documents,
         document_lines=document_lines[stays],
         dropped=_count(documents.rules, rules),
         dropped_lines=_count(lines.rules, rules),
-        evidence=_gather_evidence(text, (documents, lines), rules, source, document_lines),
+        evidence=Evidence(
+            dropped=[
+                Dropped(source, int(document_lines[each]), rules[number].name, float(value))
+                for each, number, value in zip(
+                    np.flatnonzero(~stays),
+                    documents.rules[~stays],
+                    documents.values[~stays],
+                    strict=True,
+                )
+            ],
+            samples=samples,
+        ),
     )
 
 
-def _gather_evidence(
+def _samples(
     text: MeasuredText,
     verdicts: tuple[Verdicts, Verdicts],
     rules: Sequence[Rule],
     source: str,
     document_lines: np.ndarray,
-) -> Evidence:
-    """Lists dropped documents; samples are the texts with the smallest hashes, equal ones once."""
-    evidence = Evidence()
+    personal_data: PersonalData,
+) -> dict[str, list[Sample]]:
+    """Of each rule that drops text, the texts with the smallest hashes, the first of equal ones."""
+    documents, lines = verdicts
     samples: dict[str, list[Sample]] = {}
-    tallies = {LINES_READ: len(text.starts)}
-    most_bytes = _UTF8_BYTES * SAMPLE_CHARACTERS
-    for number, rule in enumerate(rules):
-        if rule.counts_from is not None:
-            found = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
-            names, counts = (each.tolist() for each in np.unique(found, return_counts=True))
-            tallies |= {f"language/{name}": n for name, n in zip(names, counts, strict=True)}
-        judged = verdicts[rule.of_lines]
-        items = np.flatnonzero(judged.rules == number)
-        if not len(items):
+    for number in np.unique(np.concatenate([documents.rules, lines.rules])):
+        if number == _STAYS:
             continue
-        values = judged.values[items]
-        begins, ends = items, items + 1
-        if not rule.of_lines:
-            evidence = evidence.with_dropped(source, document_lines[items], rule.name, values)
-            begins, ends = text.document_bounds[items], text.document_bounds[items + 1]
+        rule = rules[number]
+        found = lines if rule.of_lines else documents
+        items = np.flatnonzero(found.rules == number)
+        begins = items if rule.of_lines else text.document_bounds[items]
+        ends = begins + 1 if rule.of_lines else text.document_bounds[items + 1]
         hashes, firsts = np.unique(text.hashes(begins, ends), return_index=True)
         samples[rule.name] = [
             Sample(
-                hash_of_text,
+                int(hash_of_text),
                 source,
                 int(document_lines[text.documents[begins[place]]]),
-                rounded(values[place]),
-                text.shown(begins[place], ends[place], most_bytes=most_bytes)[:SAMPLE_CHARACTERS],
+                rounded(found.values[items[place]]),
+                text.shown(
+                    begins[place], ends[place], most=SAMPLE_CHARACTERS, personal_data=personal_data
+                ),
             )
-            for hash_of_text, place in zip(hashes[:MOST_SAMPLES].tolist(), firsts, strict=False)
+            for hash_of_text, place in zip(hashes[:MOST_SAMPLES], firsts, strict=False)
         ]
-    return dataclasses.replace(evidence, samples=samples, tallies=tallies)
+    return samples

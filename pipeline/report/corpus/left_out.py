@@ -12,9 +12,9 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.tasks.base.report_sections import Example
 from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.documents import (
-    LIMIT_KEYS,
     TOO_FEW_CHARACTERS,
     TOO_FEW_LETTERS,
     TOO_FEW_WORDS,
@@ -80,7 +80,8 @@ def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) 
         facts = {"file": reject.source, "detail": reject.detail or "none"}
         rule.add([Example(line=reject.line, facts=facts, texts={})], 1, most)
     for rule in rules.values():
-        rule.examples = _with_lines(config, rule.examples)
+        if not config.personal_data:  # which is not found in what cannot be read
+            rule.examples = _with_lines(config, rule.examples)
     return list(rules.values())
 
 
@@ -104,6 +105,7 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
 
 def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
     is_on = "boilerplate" in config.cleaning
+    personal = PersonalData.from_config(config)
     rule = LeftOut(BOILERPLATE_LINE, "cleaning: boilerplate", is_on)
     for block in raw:
         texts = block.texts
@@ -114,7 +116,8 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
         lines = clean_lines(texts.data, starts, stops, config.cleaning)
         found = np.flatnonzero(find_boilerplate(lines))
         some = found[: most - len(rule.examples)]
-        shown = gather(lines.data, lines.offsets[some], lines.offsets[some + 1] - 1).to_pylist()
+        bounds = lines.offsets[some], lines.offsets[some + 1] - 1
+        shown = gather(*personal.replace(lines.data, *bounds)[:3]).to_pylist()
         rule.add(
             (
                 Example(line=int(line), facts={"file": block.source}, texts={"line": text})
@@ -128,11 +131,12 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[LeftOut]:
     rules = DocumentRules.from_config(config)
-    found = [LeftOut(rule.name, rule.set_by, True) for rule in rules.curation]
+    found = [LeftOut(rule.name, f"curation: {rule}", True) for rule in rules.curation]
     for block in raw if found else ():
         lines = clean_raw(block, rules)
         text, _ = lines.measured()
         bounds = np.searchsorted(text.documents, np.arange(text.num_documents + 1))
+        personal = rules.personal_data
         for rule, left in zip(rules.curation, found, strict=True):
             values = rule.measure(text)
             begins, ends = bounds[:-1], bounds[1:]
@@ -145,7 +149,7 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[
                     facts={"file": block.source, "has": f"{values[number]:.4g}"},
                     texts={
                         "line" if rule.of_lines else "document": text.shown(
-                            begins[number], ends[number], most_bytes=_SHOWN_BYTES
+                            begins[number], ends[number], most=_SHOWN_BYTES, personal_data=personal
                         )
                     },
                 )
@@ -157,9 +161,13 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     rules = []
-    for reason, key in LIMIT_KEYS.items():
+    for reason, key, usual in (
+        (TOO_FEW_CHARACTERS, "min_document_characters", 0),
+        (TOO_FEW_WORDS, "min_document_words", _USUAL_WORDS),
+        (TOO_FEW_LETTERS, "min_letter_fraction", 0),
+    ):
         given = getattr(config, key)
-        limit = given or (_USUAL_WORDS if reason == TOO_FEW_WORDS else 0)
+        limit = given or usual
         if not limit:
             continue
         rule = LeftOut(reason, f"{key}: {limit}", bool(given))
@@ -190,7 +198,11 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
     counts = sum_counts(each for block in blocks for each in (block.dropped, block.dropped_lines))
     counts.pop(BOILERPLATE_LINE, None)  # with examples above
-    return [LeftOut(reason, "always", True, number) for reason, number in counts.items()]
+    replaced = sum_counts(block.replaced for block in blocks)
+    return [
+        *(LeftOut(reason, "always", True, number) for reason, number in counts.items()),
+        *(LeftOut(f"{kind}, replaced", "personal_data", True, replaced[kind]) for kind in replaced),
+    ]
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:

@@ -181,6 +181,7 @@ def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
         "copies": 98,
         "dropped": {"empty document": 1},
         "dropped_lines": {},
+        "replaced": {},
         "rejected": {"invalid UTF-8": 50, "quote is not closed": 1, "too few cells": 1},
     }
     assert report.bytes == 50 * len("x y. zw") + len("a")

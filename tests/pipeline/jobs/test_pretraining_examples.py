@@ -150,6 +150,30 @@ def test_curation_is_counted_and_the_same_however_the_corpus_is_cut(folder, docu
     assert shards_in(folder / "cut") == shards_in(folder / "data")
 
 
+def test_personal_data_is_in_no_output_and_counted(folder, documents):
+    secrets = [b"ada.lovelace@example.org", b"203.104.153.10"]
+    first = f"ba {secrets[0].decode()} be .\nbo bi {secrets[1].decode()} ."
+    bad = b"\n\nba " + secrets[0] + b" \xff ."
+    texts = [first, *documents, first.replace("bo", "bu")]
+    (folder / "corpus.txt").write_bytes("\n\n".join(texts).encode() + bad)
+    vocab = "".join(f"{piece}\n" for piece in [*VOCAB, "emailaddress", "ipaddress"])
+    (folder / "vocab.txt").write_text(vocab, encoding="utf-8")
+    values = {"personal_data": ["email,ip"], "duplicates": "near"}
+    manifest, said = run(config_of(folder, **values))
+    assert manifest["counts"]["replaced"] == {"email": 2, "ip": 2}
+    assert manifest["counts"]["tokens_unknown"] == 0  # the words are in the vocabulary
+    assert "personal data replaced: email 2, ip 2" in said
+    assert "203" not in json.dumps(manifest["counts"]["rejected"])
+    output = folder / "two"
+    run(config_of(folder, output=str(output), block_megabytes=0.01, **values), workers=2)
+    assert shards_in(output) == shards_in(folder / "data")
+    page = artifact_page(str(folder / "data"), samples=3)
+    stored = [file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file()]
+    for text in (said.encode(), page.encode(), *stored):
+        assert not any(secret in text for secret in secrets)
+    assert b"email, replaced" in page.encode()
+
+
 def test_worker_processes_change_nothing(folder):
     run(config_of(folder))
     run(config_of(folder, output=str(folder / "two"), block_megabytes=0.01), workers=2)

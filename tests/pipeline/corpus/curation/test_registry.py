@@ -5,6 +5,7 @@ import re
 import pytest
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.curation.registry import RULES, choose_rules
 
 
@@ -55,3 +56,42 @@ def test_thresholds_are_set_and_rules_of_groups_turned_off():
 def test_faults_name_the_cure(entry, message):
     with pytest.raises(UsageError, match=re.escape(message)):
         choose_rules([entry])
+
+
+def test_a_file_of_rules_is_as_good_as_its_entries(tmp_path):
+    file = tmp_path / "rules.yaml"
+    file.write_text(
+        "gopher: true\ngopher_quality: no\n# few\ngopher_min_words: 30\nc4_max_braces: on\n"
+    )
+    entries = ["gopher", "gopher_quality=off", "gopher_min_words=30", "c4_max_braces"]
+    rules = choose_rules([str(file)])
+    assert rules == choose_rules(entries)
+    assert [str(rule) for rule in rules if "words" in rule.name] == ["gopher_min_words=30"]
+    assert not any("letter" in rule.name for rule in rules)
+    config = VocabConfig(input=("x",), output="v", curation=(f"{file},c4",))
+    assert config.as_dict()["curation"] == [*entries, "c4"]  # what a manifest keeps
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c4: on\ngophr: on\n", "rules.yaml:2: no rule 'gophr'; did you mean 'gopher'?"),
+        (
+            "# few\ngopher_max_hashes: 2\n",
+            "rules.yaml:2: gopher_max_hashes=2: expected a number from",
+        ),
+        ("gopher_max_hashes:\n", "rules.yaml:1: gopher_max_hashes=: expected a number from"),
+        ("c4: 3\n", "rules.yaml:1: c4 is a group of rules"),
+        ("- c4\n", "rules.yaml:1: expected a line such as gopher_min_words: 30"),
+        ("c4:\n  gopher: on\n", "rules.yaml:1: expected a line such as"),
+        ("c4: on\nc4: off\n", "rules.yaml:2: not valid YAML: c4 is given twice; keep one"),
+        ("c4: 'on\n", "rules.yaml:2: not valid YAML: the quote in line 1 is never closed"),
+        (None, "rules.yaml: cannot be read (No such file or directory); check --curation"),
+    ],
+)
+def test_faults_of_a_file_name_its_line(tmp_path, text, message):
+    file = tmp_path / "rules.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        choose_rules([str(file)])

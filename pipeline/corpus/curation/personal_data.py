@@ -1,0 +1,231 @@
+"""Replaces personal data by fixed words: e-mail and IP addresses, phone numbers, IBANs, cards."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numba
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection, listed
+from pipeline.corpus.characters import code_point_table, decode
+from pipeline.corpus.raw_block import gather
+
+# In the order of their search. Words of letters, of which each can be a token of a vocabulary.
+WORDS = {
+    "email": "emailaddress", "iban": "bankaccount", "card": "cardnumber", "ip": "ipaddress",
+    "phone": "phonenumber",
+}  # fmt: skip
+_Spans = Iterator[tuple[int, int]]
+
+# As datatrove's PIIFormatter, but: letters up to Cyrillic count, whatever script is beside them;
+# a domain does not end in a number, as versions do (`numpy@1.26`); and repeats are bounded.
+_LETTER = "0-9A-Za-z\u00c0-\u052f"
+_ATOM = rf"[{_LETTER}_!#$%&'*+/=?^`{{|}}~-]"
+_LABEL = rf"(?:[{_LETTER}-]{{0,61}}[{_LETTER}])?"
+_EMAIL = re.compile(
+    rf"(?<![{_LETTER}_])[{_LETTER}_]{_ATOM}{{0,63}}+(?:\.{_ATOM}{{1,63}}+){{0,15}}+"
+    rf"(?:@(?:(?:[{_LETTER}]{_LABEL}\.){{1,8}}[A-Za-z\u00c0-\u052f]{_LABEL}"
+    r"|\[(?:[0-9]{1,3}\.){3}[0-9]{1,3}\]))+"
+)
+# From here on, looking back follows the first character, by which `re` searches five times as fast.
+_ADDRESS = re.compile(
+    r"[0-9](?<![0-9A-Za-z_.].)(?:"
+    r"[0-9]{0,2}\.(?:[0-9]{1,3}\.){2}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])|"
+    r"(?<=[23])(?<!:.)[0-9A-Fa-f]{3}(?::{1,2}[0-9A-Fa-f]{1,4}){1,7}(?:::)?"
+    r"(?![0-9A-Za-z_]|:[0-9A-Za-z:]))"
+)
+# Characters of the accounts of each country (ISO 13616, release 101 of the registry).
+_ACCOUNTS = {
+    15: "NO", 16: "BE", 18: "DK FI FK FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK",
+    21: "CH HR LI LV", 22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG", 25: "LY PT ST", 26: "IS TR",
+    27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB NI PL SV", 29: "BR EG PS QA UA",
+    30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
+}  # fmt: skip
+_IBAN = re.compile(
+    "[A-Z](?<![0-9A-Za-z].)[A-Z][0-9]{2}(?:"
+    + "|".join(
+        rf"(?<={'..|'.join(countries.split())}..)(?:[ -]?[0-9A-Z]){{{length - 4}}}"
+        for length, countries in _ACCOUNTS.items()
+    )
+    + ")(?![0-9A-Za-z])"
+)
+# By issuer: Visa, Mastercard, Discover, Maestro, UnionPay, JCB; American Express, Diners Club.
+_CARD = re.compile(
+    r"[2-6](?<![0-9A-Za-z_.].)[0-9]{3}(?:(?<=4...|5[0-8]..|2[2-7]..|6...|35..)"
+    r"([ -]?)(?:[0-9]{4}\1){2}(?:[0-9]{4}(?:\1[0-9]{3})?|[0-9])|"
+    r"(?<=3[4-9]..|30[0-5].)([ -]?)[0-9]{6}\2[0-9]{4,5})(?![0-9A-Za-z_]|\.[0-9])"
+)
+# What may stand between the digits of a phone number, as in `phonenumbers`.
+_BETWEEN = (
+    "[- x+()\\[\\]./~\u00a0\u00ad\u2010-\u2015\u200b\u2053\u2060\u2212\u223c\u3000\u30fc"
+    "\uff08\uff09\uff0b\uff0d-\uff0f\uff3b\uff3d\uff5e]"
+)
+_DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
+_LEAD, _EXTENSION = 9, 24  # characters that may come before and after
+
+
+def _is_public(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).is_global
+    except ValueError:
+        return False
+
+
+def _is_account(text: str) -> bool:
+    account = re.sub("[ -]", "", text)
+    return int("".join(str(int(each, 36)) for each in account[4:] + account[:4])) % 97 == 1
+
+
+def _is_card(text: str) -> bool:
+    digits = [int(each) for each in reversed(text) if each.isdigit()]
+    doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+    return (sum(digits[::2]) + doubled) % 10 == 0
+
+
+_PATTERNS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
+    "email": (_EMAIL, bool),
+    "iban": (_IBAN, _is_account),
+    "card": (_CARD, _is_card),
+    "ip": (_ADDRESS, _is_public),
+}
+
+
+def _find(kind: str, text: str) -> _Spans:
+    pattern, is_valid = _PATTERNS[kind]
+    return (match.span() for match in pattern.finditer(text) if is_valid(match[0]))
+
+
+def _find_phones(region: str | None, text: str) -> _Spans:
+    """Shows the library only runs of digits: its time grows with the square of a text."""
+    from phonenumbers import Leniency, PhoneNumberMatcher
+
+    done = 0
+    for run in _DIGITS.finditer(text):
+        begin = max(run.start() - _LEAD, done)
+        part = text[begin : run.end() + _EXTENSION]
+        for match in PhoneNumberMatcher(part, region, Leniency.VALID, sys.maxsize):
+            start, value = begin + match.start, match.raw_string
+            is_here = start < run.end() and start + len(value) > run.start()
+            if is_here and "ISBN" not in text[max(start - _LEAD, 0) : start]:
+                done = start + len(value)
+                yield start + (value[0] == "(" and value.count("(") > value.count(")")), done
+
+
+@dataclasses.dataclass(frozen=True)
+class PersonalData:
+    """The kinds to replace, and the regions whose phone numbers need no country code."""
+
+    kinds: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+
+    @classmethod
+    def from_config(cls, config: CorpusSection) -> PersonalData:
+        """Raises UsageError for an unknown region."""
+        given = listed(config.personal_data)
+        kinds = tuple(kind for kind in WORDS if kind in given or "all" in given)
+        regions = tuple(listed(config.phone_regions)) if "phone" in kinds else ()
+        if regions:
+            from phonenumbers import SUPPORTED_REGIONS
+
+            if unknown := set(regions) - SUPPORTED_REGIONS:
+                raise UsageError(
+                    f"phone_regions: no region {min(unknown)!r}; expected ISO codes of countries, "
+                    "such as US, GB and DE"
+                )
+        return cls(kinds, regions)
+
+    def replace(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, int]]:
+        """Replaces the values in `data[starts[l] : stops[l]]`, lines of clean UTF-8.
+
+        Returns data, starts and stops of the new lines, and the number of values of each kind.
+        """
+        suspects = np.flatnonzero(find_suspects(data, starts, stops) if self.kinds else False)
+        if not len(suspects):
+            return data, starts, stops, {}
+        lines = gather(data, starts[suspects], stops[suspects]).to_pylist()
+        text, counts = self.replace_in("\n".join(lines))
+        changed = [line.encode() for line in text.split("\n")]
+        bounds = offsets_of(np.array([len(line) for line in changed], np.int64)) + len(data)
+        starts, stops = starts.copy(), stops.copy()
+        starts[suspects], stops[suspects] = bounds[:-1], bounds[1:]
+        data = np.concatenate([data, np.frombuffer(b"".join(changed), np.uint8)])
+        return data, starts, stops, counts
+
+    def replace_in(self, text: str) -> tuple[str, Counter[str]]:
+        """Replaces the values in a text of lines."""
+        counts: Counter[str] = Counter()
+        searches = [(kind, partial(_find, kind)) for kind in self.kinds if kind in _PATTERNS]
+        if "phone" in self.kinds:
+            regions = self.regions or (None,)
+            searches += [("phone", partial(_find_phones, region)) for region in regions]
+        for kind, search in searches:
+            parts: list[str] = []
+            done = 0
+            for start, stop in search(text):
+                parts += text[done:start], WORDS[kind]
+                done = stop
+            counts[kind] += len(parts) // 2
+            text = "".join([*parts, text[done:]])
+        return text, +counts
+
+
+_BREAK, _BLANK, _STOP, _DIGIT, _CAPITAL, _AT, _COLON = range(7)
+
+
+@functools.cache
+def _suspect_table() -> np.ndarray:
+    def kind_of(character: str, category: str) -> int:
+        if category == "Nd":
+            return _DIGIT
+        return _BLANK if re.match(_BETWEEN, character) else _BREAK
+
+    table = code_point_table(kind_of, _BREAK)
+    table[ord("A") : ord("Z") + 1] = _CAPITAL
+    table[[ord(character) for character in ".@:"]] = _STOP, _AT, _COLON
+    return table
+
+
+def find_suspects(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """bool [lines]: which may have a value; all others have none."""
+    return _find_suspects(data, starts, stops, _suspect_table())
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_suspects(data, starts, stops, table):
+    found = np.zeros(len(starts), np.bool_)
+    for line in range(len(starts)):
+        position, stop = starts[line], stops[line]
+        digits = dots = capitals = 0
+        is_found = False
+        while position < stop and not is_found:
+            code_point, width = decode(data, position)
+            kind = table[code_point]
+            if kind == _DIGIT:  # of phone numbers and cards; of 1.2.3.4; of DE89
+                digits += 1
+                is_found = digits == 7 or dots == 3 or (digits == 2 and capitals == 2)
+            elif kind == _STOP:
+                dots += digits > 0
+            else:
+                dots = 0
+                digits *= kind == _BLANK
+                capitals = capitals + 1 if kind == _CAPITAL else 0
+                if kind == _AT:
+                    is_found = position + 1 < stop and data[position + 1] != 0x20
+                elif kind == _COLON and position >= starts[line] + 4:  # of 2001:db8::1
+                    is_found = 0x32 <= data[position - 4] <= 0x33 and data[position - 3] != 0x3A
+            position += width
+        found[line] = is_found
+    return found
