@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
 # curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
-    "bert_tf/base": (1375, 12),
+    "bert_tf/base": (1435, 13),
     "bert_tf/config": (2980, 24),
     "bert_tf/data": (7300, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
@@ -26,13 +26,13 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (3100, 22),
     "pipeline/beam": (1937, 14),
     "pipeline/outputs": (1785, 9),
-    "pipeline/corpus": (5250, 30),
-    "pipeline/corpus/curation": (1590, 26),
+    "pipeline/corpus": (5400, 31),
+    "pipeline/corpus/curation": (1600, 26),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
     "pipeline/jobs": (3610, 21),
-    "pipeline/report, pipeline/trying": (4400, 25),
+    "pipeline/report, pipeline/trying": (4500, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
     "pipeline/cli": (2180, 26),

@@ -264,7 +264,8 @@ def test_only_its_folder_and_the_registry_name_a_task():
     of a task is in a file with the name of its folder."""
     files = ("bert_tf/tasks/registry.py", "bert_tf/tasks/__init__.py")
     demo = ("pipeline/demo/plan.py", "pipeline/demo/run.py")
-    allowed = {ROOT / file for file in (*files, *demo)}
+    card = "pipeline/report/corpus/data_card.py"  # how the Hub names the use of records
+    allowed = {ROOT / file for file in (*files, *demo, card)}
     pretrained = [declared_task({"task": name}, "m") for name in PRETRAINED_TASKS]
     tasks = (*TASKS.values(), *pretrained)
     folders = [ROOT / Path(*task.implementation.split(".")[:-1]) for task in tasks]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from bert_tf.base.cards import card_section, markdown_table, read_front_matter
 from bert_tf.base.checksums import CARD
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
@@ -50,7 +49,7 @@ _CARDS = {
 }
 # Of another card, what stays true when the same weights are written in another format.
 _KEPT_KEYS = ("language", "license", "license_name", "license_link", "base_model", "datasets")
-_KEYS = (
+HUB_KEYS = (
     *("language", "license", "license_name", "license_link", "library_name", "pipeline_tag"),
     *("base_model", "tags", "datasets", "model-index"),
 )
@@ -59,7 +58,6 @@ _TAGS = ("bert", "bert-pipeline")
 _LOADERS = {"csv": "csv", "tsv": "csv", "jsonl": "json", "parquet": "parquet"}
 _NOT_MEASURES = ("step", "loss")
 _DIGITS = 6
-_FRONT_MATTER = re.compile(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", re.DOTALL)
 # Where the Hub's client keeps what it downloads: https://hf.co/docs/huggingface_hub/guides/manage-cache
 _CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
@@ -113,30 +111,23 @@ def model_card(
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.vocab_size} vocabulary entries "
         f"({letters}).",
-        _list_section("Task", card.facts),
+        card_section("Task", (f"- {fact}" for fact in card.facts)),
         _data_section(manifest),
         _metrics_section(manifest),
         "" if comparison is None else _int8_section(comparison),
         "\n".join(["## Loading", *loading]),
-        _list_section("What differs", notes),
+        card_section("What differs", (f"- {note}" for note in notes)),
         f"## Limits\n{card.limits}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _list_section(title: str, items: Sequence[str]) -> str:
-    return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
 
 
 def _data_section(manifest: dict[str, Any]) -> str:
     inputs = manifest.get("inputs", [])
     if not inputs:
         return ""
-    lines = ["## Data", "| made from | bytes | SHA-256 |", "|---|---|---|"]
-    lines += [
-        f"| {_input_name(entry)} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |"
-        for entry in inputs
-    ]
+    rows = ((_input_name(each), each["bytes"], f"`{each['sha256'][:16]}…`") for each in inputs)
+    lines = ["## Data", *markdown_table(("made from", "bytes", "SHA-256"), rows)]
     for entry in inputs:
         if entry.get("key") == "teacher":
             teacher = _input_name(entry)
@@ -180,12 +171,12 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
         return ""
     model = BestModel.of_manifest(manifest)
     lines = ["## Metrics", *([f"This is {model}.", ""] if model else [])]
-    lines += ["On the evaluation rows of the run:", "", "| metric | value |", "|---|---|"]
-    lines += [
-        f"| {name} | {value if isinstance(value, int) else format(value, '.4f')} |"
+    rows = [
+        (name, str(value) if isinstance(value, int) else f"{value:.4f}")
         for name, value in best.items()
         if isinstance(value, int | float)
     ]
+    lines += ["On the evaluation rows of the run:", "", *markdown_table(("metric", "value"), rows)]
     deviations = [  # how much the results of a series of runs depend on the seed
         f"{name} {metrics['mean'][name]:.4f} ± {value:.4f}"
         for name, value in metrics.get("deviation", {}).items()
@@ -195,26 +186,6 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
         seeds = manifest["config"]["seeds"]
         lines += ["", f"Mean over {seeds} seeds, ± standard deviation: {', '.join(deviations)}."]
     return "\n".join(lines)
-
-
-def front_matter(metadata: Mapping[str, Any]) -> str:
-    """Write metadata as the head of a card, without empty values."""
-    ordered = {key: metadata[key] for key in _KEYS if metadata.get(key)}
-    text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100)
-    return f"---\n{text}---\n\n"
-
-
-def read_front_matter(folder: Path) -> dict[str, Any]:
-    """Read metadata of a folder's card; {} without a card, or if the Hub cannot read it."""
-    card = folder / CARD
-    if not card.is_file():
-        return {}
-    found = _FRONT_MATTER.match(card.read_bytes().decode("utf-8-sig", errors="replace"))
-    try:
-        metadata = yaml.safe_load(found[1]) if found else None
-    except yaml.YAMLError:
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def hub_metadata(
@@ -237,7 +208,7 @@ def hub_metadata(
         source: the folder that the weights were read from.
         given: `license`, `language` and `base_model`, None where the user gave none.
     """
-    before = read_front_matter(source)
+    before = read_front_matter(source / CARD)
     known = {key: before[key] for key in _KEPT_KEYS if key in before}
     keeps_head = entry.keeps_head(card)
     encoder_tag = entry.encoder_pipeline_tag

@@ -17,7 +17,7 @@ from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
-from pipeline.corpus.evidence import Evidence
+from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence, join_evidence
 from pipeline.corpus.lines import (
     CleanLines,
     clean_lines,
@@ -26,6 +26,7 @@ from pipeline.corpus.lines import (
     paragraph_bounds,
 )
 from pipeline.corpus.raw_block import (
+    DOCUMENTS,
     ONE_DOCUMENT,
     PARAGRAPH_LINES,
     SENTENCE_LINES,
@@ -41,6 +42,12 @@ EMPTY_DOCUMENT = "empty document"
 TOO_FEW_CHARACTERS = "too few characters"
 TOO_FEW_WORDS = "too few words"
 TOO_FEW_LETTERS = "too few letters"
+# Config keys of the limits.
+LIMIT_KEYS = {
+    TOO_FEW_CHARACTERS: "min_document_characters",
+    TOO_FEW_WORDS: "min_document_words",
+    TOO_FEW_LETTERS: "min_letter_fraction",
+}
 _OTHER, _LETTER, _WHITE = 0, 1, 2
 
 
@@ -105,6 +112,9 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     """Cleans texts, applies curation, splits sentences and drops documents outside the limits."""
     lines = clean_raw(raw, rules)
     dropped = raw.dropped
+    is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
+    read = len(raw.texts.starts if is_cut else lines.document_lines)
+    evidence = Evidence(tallies={**raw.tallies, DOCUMENTS_READ: read})
     if rules.curation:
         curated = curate(
             raw.source,
@@ -121,8 +131,9 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
             line_documents=curated.line_documents,
             document_lines=curated.document_lines,
             dropped_lines={**lines.dropped_lines, **curated.dropped_lines},
-            evidence=curated.evidence,
         )
+        evidence = join_evidence([evidence, curated.evidence])
+    lines = dataclasses.replace(lines, evidence=evidence)
     splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
     block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
     return keep_fit_documents(block, rules.limits)

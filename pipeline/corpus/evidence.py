@@ -1,17 +1,30 @@
-"""Evidence on a corpus: documents that were dropped, samples of what each rule drops, tallies."""
+"""Evidence on a corpus: documents that were dropped, samples of what each rule drops, and tallies
+of documents by language, domain and license.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bert_tf.config.sections.data import CorpusSection
 
 MOST_SAMPLES = 20  # of a rule
 SAMPLE_CHARACTERS = 200
+MOST_NAMES = 100  # of a kind of tally
+# Tallies without names: all documents, and the lines that rules judge.
+DOCUMENTS_READ, LINES_READ = "documents", "lines"
+_NAME_CHARACTERS = 100
+# Columns of rows that are counted if a file has them, and the kind of tally.
+TALLIED = {"url": "domain", "license": "license"}
+_HOST = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^/:?#]+)"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,22 +62,17 @@ Samples = Mapping[str, Sequence[Sample]]
 class Evidence:
     dropped: Sequence[Dropped] = ()  # all but copies, which have their own list
     samples: Samples = dataclasses.field(default_factory=dict)
-    # Numbers of documents by what is known of them: `language/en`, `domain/example.com`.
+    # Numbers of documents by kind and name: `language/en`, `domain/example.com`.
     tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def with_dropped(
         self, source: str, lines: np.ndarray, rule: str, values: np.ndarray | None = None
     ) -> Evidence:
         """Adds documents by the lines where they begin, int64 [documents]."""
-        if not len(lines):
-            return self
         numbers = [None] * len(lines) if values is None else values.tolist()
-        found = (Dropped(source, *each) for each in _rows(lines, rule, numbers))
+        rows = zip(lines.tolist(), numbers, strict=True)
+        found = [Dropped(source, line, rule, value) for line, value in rows]
         return dataclasses.replace(self, dropped=[*self.dropped, *found])
-
-
-def _rows(lines: np.ndarray, rule: str, numbers: list) -> Iterator[tuple[int, str, float | None]]:
-    return ((line, rule, value) for line, value in zip(lines.tolist(), numbers, strict=True))
 
 
 def join_evidence(parts: Iterable[Evidence]) -> Evidence:
@@ -92,6 +100,37 @@ def merge_samples(parts: Iterable[Samples]) -> dict[str, list[Sample]]:
             distinct.setdefault(sample.hash, sample)
         merged[rule] = list(distinct.values())[:MOST_SAMPLES]
     return merged
+
+
+def tallied_columns(columns: Iterable[str], config: CorpusSection) -> tuple[str, ...]:
+    """Chooses those of a file that `tally_columns` counts."""
+    return tuple(name for name in columns if name in TALLIED and name != config.text_column)
+
+
+def tally_columns(columns: Mapping[str, pa.Array]) -> dict[str, int]:
+    """Counts documents by the domain of their `url` and by `license`, of the columns given."""
+    tallies: Counter[str] = Counter()
+    for column, cells in columns.items():
+        values = cells.cast(pa.large_binary())
+        if column == "url":
+            values = pc.struct_field(pc.extract_regex(values, _HOST), 0)
+        for entry in pc.value_counts(values.drop_null()).to_pylist():
+            name = entry["values"].decode("utf-8", "replace").strip()[:_NAME_CHARACTERS]
+            if name:
+                tallies[f"{TALLIED[column]}/{name.lower()}"] += entry["counts"]
+    return tallies
+
+
+def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
+    """Keeps the most frequent names of each kind, and what has no name."""
+    kept: dict[str, int] = {}
+    kinds: Counter[str] = Counter()
+    for key, number in sorted(tallies.items(), key=lambda each: (-each[1], each[0])):
+        kind, slash, _ = key.partition("/")
+        kinds[kind] += len(slash)
+        if not slash or kinds[kind] <= MOST_NAMES:
+            kept[key] = number
+    return kept
 
 
 def rounded(value: float) -> float:

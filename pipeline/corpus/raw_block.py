@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numba
 import numpy as np
@@ -69,6 +70,8 @@ class RawBlock:
     # rejects, dropped: of the reader (see `DocumentBlock`).
     rejects: list[Reject] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    # Of the documents, by `tally_columns`, for formats of rows.
+    tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # The reason to reject texts that are not UTF-8; it names the encoding.
     invalid_text: str = INVALID_UTF8
     size: float = 0.0  # what was read for it, in the unit of `Reader.whole_size`

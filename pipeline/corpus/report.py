@@ -8,8 +8,9 @@ import hashlib
 import itertools
 import json
 import operator
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
-from pipeline.corpus.document_block import DocumentBlock, document_hashes
-from pipeline.corpus.evidence import Dropped, Sample, Samples, merge_samples
+from pipeline.corpus.document_block import DocumentBlock, document_hashes, sum_counts
+from pipeline.corpus.evidence import Dropped, Sample, Samples, merge_samples, most_frequent
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"
 _NUM_PARTITIONS = 16
 _REJECTS, _DROPPED = "corpus-rejects", "corpus-dropped"
-_SAMPLES = "corpus-samples.json"
+_SAMPLES, _TALLIES = "corpus-samples.json", "corpus-tallies"
 
 # What was left out of a block of a file: the first line, and JSON lines.
 Listed = tuple[int, bytes]
@@ -66,6 +67,7 @@ class BlockFacts:
     rejects: dict[str, Listed]
     dropped: dict[str, Listed]
     samples: Samples
+    tallies: Mapping[str, int]
     hashes: np.ndarray  # uint64 [documents], of their texts
 
 
@@ -85,11 +87,12 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         _by_file(block.rejects),
         _by_file(sorted(block.evidence.dropped, key=by_place)),
         block.evidence.samples,
+        block.evidence.tallies,
         document_hashes(block),
     )
 
 
-def _by_file(items: Iterable[Reject] | Iterable[Dropped]) -> dict[str, Listed]:
+def _by_file(items: Iterable[Reject | Dropped]) -> dict[str, Listed]:
     return {
         source: (of_file[0].line, b"".join(each.json_line() for each in of_file))
         for source, found in itertools.groupby(items, operator.attrgetter("source"))
@@ -110,6 +113,12 @@ class ReportCorpus(beam.PTransform):
             | "TakeLists" >> beam.FlatMap(_lists_of_block)
             | "GroupByFile" >> beam.GroupByKey()
             | "WriteLists" >> beam.MapTuple(functools.partial(_write_list, folder=self._folder))
+        )
+        _ = (
+            facts
+            | "TakeTallies" >> beam.FlatMap(_tallies_of_block)
+            | "GatherTallies" >> beam.GroupByKey()
+            | "WriteTallies" >> beam.MapTuple(functools.partial(_tally, folder=self._folder))
         )
         _ = (
             facts
@@ -161,6 +170,12 @@ def read_report(folder: str) -> CorpusReport:
     summary = json.loads(text)
     reasons = {key: Counter(value) for key, value in summary.items() if isinstance(value, dict)}
     return CorpusReport(**summary | reasons | {"copies": int(copies)})
+
+
+def read_tallies(folder: str) -> dict[str, int]:
+    """Documents by kind and name; of each kind, the most frequent names."""
+    files = read_shared_files(folder, f"{_TALLIES}-*", may_be_none=True)
+    return most_frequent(sum_counts(map(json.loads, files)))
 
 
 def read_samples(folder: str) -> dict[str, list[Sample]]:
@@ -215,6 +230,18 @@ def _hashes_of_block(facts: BlockFacts) -> Iterator[tuple[int, bytes]]:
     partitions = hashes % np.uint64(_NUM_PARTITIONS)
     for partition in np.unique(partitions):
         yield int(partition), hashes[partitions == partition].tobytes()
+
+
+def _tallies_of_block(facts: BlockFacts) -> Iterator[tuple[int, dict[str, int]]]:
+    shares: dict[int, dict[str, int]] = {}
+    for key, number in facts.tallies.items():
+        share = zlib.crc32(key.encode()) % _NUM_PARTITIONS
+        shares.setdefault(share, {})[key] = number
+    yield from shares.items()
+
+
+def _tally(share: int, parts: Iterable[Mapping[str, int]], *, folder: str) -> None:
+    write_shared_json(most_frequent(sum_counts(parts)), folder, f"{_TALLIES}-{share:02d}.json")
 
 
 def _count_copies(partition: int, parts: Iterable[bytes]) -> int:

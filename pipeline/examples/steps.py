@@ -32,6 +32,7 @@ from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, split_group_runs, write_shard
 from pipeline.examples.tokenized import (
     concatenate,
+    count_lengths,
     from_bytes,
     partition_documents,
     to_bytes,
@@ -122,6 +123,7 @@ class TokenizeBlocks(beam.DoFn):
             "tokens_unknown": int(token_counts[self._tokenizer.unk_id]),
             "tokens_ideographic": int(token_counts[self._ideographs].sum()),
             f"dropped/{NO_TOKENS}": without_tokens,
+            **count_lengths(tokenized.documents),
         }
         yield _store_counts(writer, counted)
         pools = pools_of(tokenized.hashes, plan.pools)

@@ -55,6 +55,14 @@ def tokenize_block(
     return tokenized.select(np.flatnonzero(has_tokens)), int((~has_tokens).sum())
 
 
+def count_lengths(documents: FlatDocuments) -> dict[str, int]:
+    """Counts documents by tokens, `document_tokens/64` for 64 to 127."""
+    bounds = documents.sentence_offsets[documents.document_offsets]
+    exponents, counts = np.unique(np.frexp(np.diff(bounds))[1], return_counts=True)
+    ranges = zip(exponents.tolist(), counts.tolist(), strict=True)
+    return {f"document_tokens/{2 ** (exponent - 1)}": count for exponent, count in ranges}
+
+
 def partition_documents(
     tokenized: TokenizedDocuments, groups: np.ndarray
 ) -> list[tuple[int, TokenizedDocuments]]:

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.cards import front_matter
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.files import naming_file, remove, sync_tree, write_text_atomically
 from bert_tf.config.registries import INT8, SERVING, TEXT
@@ -18,7 +19,7 @@ from bert_tf.export.loading import (
     load_trained_model,
     unread_heads,
 )
-from bert_tf.export.model_card import card_of, front_matter, hub_metadata, model_card
+from bert_tf.export.model_card import HUB_KEYS, card_of, hub_metadata, model_card
 from bert_tf.export.registry import FORMATS, FormatEntry
 from bert_tf.tasks.registry import task_from_settings, with_task_of_weights
 from bert_tf.training.best_model import BestModel
@@ -129,7 +130,7 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
             "base_model": config.base_model,
         },
     )
-    return front_matter(metadata)
+    return front_matter(metadata, HUB_KEYS)
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:

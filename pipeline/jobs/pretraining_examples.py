@@ -36,6 +36,8 @@ from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
     read_report,
+    read_samples,
+    read_tallies,
     report_corpus_lines,
     write_dropped,
     write_rejects,
@@ -60,6 +62,8 @@ from pipeline.outputs.manifest import (
     rejects_path,
 )
 from pipeline.outputs.rejects import corpus_rows, report_rejects
+from pipeline.report.corpus.data_card import DATA_CARD, data_card
+from pipeline.report.corpus.evidence import LENGTHS, rules_in_manifest, tallies_in_manifest
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
 from pipeline.vocabulary.casing import with_casing
@@ -133,7 +137,11 @@ def _make_records(
         write_dropped(job.work, dropped_path(output))
         record.sha256 = read_shard_hashes(job.work)
         report = read_report(job.work)
-        record.counts = _collect_counts(report, read_example_counts(job.work), config)
+        made, tallies = read_example_counts(job.work), read_tallies(job.work)
+        record.counts = _collect_counts(report, made, config)
+        record.extra["rules"] = rules_in_manifest(config, report, read_samples(job.work), tallies)
+        lengths = sorted(_by_reason(made, LENGTHS).items(), key=lambda each: int(each[0]))
+        record.extra["corpus"] |= {LENGTHS: dict(lengths), **tallies_in_manifest(tallies)}
         for line in report_corpus_lines(report, config.duplicates):
             console.info(line)
         rows = corpus_rows(record.counts)
@@ -359,6 +367,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
         record.made.append((str(rejects_path(output)), meaning))
+    write_text_atomically(output / DATA_CARD, data_card(record.manifest()))
+    record.made.append((str(output / DATA_CARD), "sources, rules and counts, for the Hub"))
     record.suggest("train", data=config.output, output="RUN", size="tiny")
 
 

@@ -104,6 +104,7 @@ def finished(made: Made) -> datetime:
 
 def lineage_lines(made: Made) -> list[str]:
     lines = [f"{made.path}: {_how_made(made)}"]
+    lines.extend(f"  {line}" for line in _rule_lines(made))
     shown = {made.path.resolve()}
 
     def add(step: Made, depth: int) -> None:
@@ -114,6 +115,8 @@ def lineage_lines(made: Made) -> list[str]:
                 f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
             )
             inner = source.made
+            if inner is not None:
+                lines.extend(f"{'  ' * (depth + 1)}{line}" for line in _rule_lines(inner))
             if inner is None or not inner.sources:
                 continue
             if inner.path.resolve() in shown:
@@ -124,6 +127,14 @@ def lineage_lines(made: Made) -> list[str]:
 
     add(made, 1)
     return lines
+
+
+def _rule_lines(made: Made) -> list[str]:
+    return [
+        f"rule: {rule['name']}={rule.get('minimum', rule.get('maximum')):g}: {rule['dropped']:,} "
+        f"{rule['of']} dropped"
+        for rule in made.manifest.get("rules", [])
+    ]
 
 
 def _how_made(made: Made) -> str:
@@ -140,6 +151,10 @@ def lineage_json(made: Made) -> dict[str, Any]:
         "finished": finished(made).isoformat(),
         "config": made.manifest.get("config", {}),
         "versions": made.manifest.get("versions", {}),
+        "rules": [
+            {key: value for key, value in rule.items() if key != "samples"}
+            for rule in made.manifest.get("rules", [])
+        ],
         "inputs": [
             {
                 "key": source.key,

@@ -95,12 +95,17 @@ def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
 
 
 def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[Section | str]:
+    from pipeline.report.corpus.evidence import evidence_tables, sample_sections
     from pipeline.report.corpus.page import corpus_of_records, corpus_sections
 
+    content: list[Section | str] = []
+    if "rules" in manifest:
+        content += [table for table in evidence_tables(manifest) if table.rows]
+        content += sample_sections(manifest, most=samples)
     found = corpus_of_records(folder, manifest)
     if isinstance(found, str):
-        return [f'<p class="note">{escape(found)}</p>']
-    return [*corpus_sections(found, samples=samples)]
+        return [*content, f'<p class="note">{escape(found)}</p>']
+    return [*content, *corpus_sections(found, samples=samples)]
 
 
 def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:

@@ -16,7 +16,8 @@ from bert_tf.config.sections.scoring import POOLINGS
 _FORMATS = REGISTRIES.formats
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47
 _LAYERS = re.compile(r"[0-9]+(,[0-9]+)*")
-_LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+# An id of https://hf.co/docs/hub/repositories-licenses.
+HUB_LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -100,7 +101,7 @@ class ExportConfig(Section):
                     f"language: {code!r} is not a language code; expected en, de, zh-Hans, "
                     "multilingual, …, separated by commas"
                 )
-        if self.license is not None and not _LICENSE.fullmatch(self.license):
+        if self.license is not None and not HUB_LICENSE.fullmatch(self.license):
             yield (
                 f"license: {self.license!r} is not a license id; expected one of "
                 "https://hf.co/docs/hub/repositories-licenses: apache-2.0, mit, cc-by-4.0, other, …"

@@ -13,6 +13,8 @@ import numpy as np
 
 from pipeline.corpus.characters import LOWER, UPPER, decode, sentence_table
 
+UNKNOWN = "unknown"
+
 
 @dataclasses.dataclass(frozen=True)
 class Languages:
@@ -20,6 +22,10 @@ class Languages:
 
     codes: np.ndarray  # str [texts]
     probabilities: np.ndarray  # float64 [texts]; as likely as any without a known n-gram
+
+    def named(self, threshold: float) -> np.ndarray:
+        """Names the languages, str [texts], UNKNOWN below the threshold."""
+        return np.where(self.probabilities >= threshold, self.codes, UNKNOWN)
 
 
 class _Model(NamedTuple):

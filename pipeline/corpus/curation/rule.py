@@ -11,9 +11,9 @@ import numpy as np
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.evidence import (
+    LINES_READ,
     MOST_SAMPLES,
     SAMPLE_CHARACTERS,
-    Dropped,
     Evidence,
     Sample,
     rounded,
@@ -40,6 +40,9 @@ class Rule:
     maximum: float | None = None
     highest: float = 1.0  # thresholds are from 0 to this
     of_lines: bool = False
+    # Documents are counted by language, if it has this probability.
+    counts_from: float | None = None
+    setting: str = ""  # of the config, unless it is an entry of `curation`
 
     @property
     def threshold(self) -> float:
@@ -49,6 +52,10 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.name}={self.threshold:g}"
+
+    @property
+    def set_by(self) -> str:
+        return self.setting or f"curation: {self}"
 
     def with_threshold(self, threshold: float) -> Rule:
         if self.minimum is None:
@@ -139,58 +146,55 @@ def curate(
     if not stays.all():
         kept = np.flatnonzero(stays[line_documents])
         clean, line_documents = clean.select(kept), (np.cumsum(stays) - 1)[line_documents[kept]]
-    samples = _samples(text, (documents, lines), rules, source, document_lines, personal_data)
     return Curated(
         clean=clean,
         line_documents=line_documents,
         document_lines=document_lines[stays],
         dropped=_count(documents.rules, rules),
         dropped_lines=_count(lines.rules, rules),
-        evidence=Evidence(
-            dropped=[
-                Dropped(source, int(document_lines[each]), rules[number].name, float(value))
-                for each, number, value in zip(
-                    np.flatnonzero(~stays),
-                    documents.rules[~stays],
-                    documents.values[~stays],
-                    strict=True,
-                )
-            ],
-            samples=samples,
+        evidence=_gather_evidence(
+            text, (documents, lines), rules, source, document_lines, personal_data
         ),
     )
 
 
-def _samples(
+def _gather_evidence(
     text: MeasuredText,
     verdicts: tuple[Verdicts, Verdicts],
     rules: Sequence[Rule],
     source: str,
     document_lines: np.ndarray,
     personal_data: PersonalData,
-) -> dict[str, list[Sample]]:
-    """Of each rule that drops text, the texts with the smallest hashes, the first of equal ones."""
-    documents, lines = verdicts
+) -> Evidence:
+    """Lists dropped documents; samples are the texts with the smallest hashes, equal ones once."""
+    evidence = Evidence()
     samples: dict[str, list[Sample]] = {}
-    for number in np.unique(np.concatenate([documents.rules, lines.rules])):
-        if number == _STAYS:
+    tallies = {LINES_READ: len(text.starts)}
+    for number, rule in enumerate(rules):
+        if rule.counts_from is not None:
+            found = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
+            names, counts = (each.tolist() for each in np.unique(found, return_counts=True))
+            tallies |= {f"language/{name}": n for name, n in zip(names, counts, strict=True)}
+        judged = verdicts[rule.of_lines]
+        items = np.flatnonzero(judged.rules == number)
+        if not len(items):
             continue
-        rule = rules[number]
-        found = lines if rule.of_lines else documents
-        items = np.flatnonzero(found.rules == number)
-        begins = items if rule.of_lines else text.document_bounds[items]
-        ends = begins + 1 if rule.of_lines else text.document_bounds[items + 1]
+        values = judged.values[items]
+        begins, ends = items, items + 1
+        if not rule.of_lines:
+            evidence = evidence.with_dropped(source, document_lines[items], rule.name, values)
+            begins, ends = text.document_bounds[items], text.document_bounds[items + 1]
         hashes, firsts = np.unique(text.hashes(begins, ends), return_index=True)
         samples[rule.name] = [
             Sample(
-                int(hash_of_text),
+                hash_of_text,
                 source,
                 int(document_lines[text.documents[begins[place]]]),
-                rounded(found.values[items[place]]),
+                rounded(values[place]),
                 text.shown(
                     begins[place], ends[place], most=SAMPLE_CHARACTERS, personal_data=personal_data
                 ),
             )
-            for hash_of_text, place in zip(hashes[:MOST_SAMPLES], firsts, strict=False)
+            for hash_of_text, place in zip(hashes[:MOST_SAMPLES].tolist(), firsts, strict=False)
         ]
-    return samples
+    return dataclasses.replace(evidence, samples=samples, tallies=tallies)

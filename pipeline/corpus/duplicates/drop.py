@@ -16,17 +16,13 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes
+from pipeline.corpus.duplicates.find_near import find_near
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
-    PAIR,
     SIGNATURE,
     band_keys,
     choose_bands,
-    choose_kept,
-    merge_nodes,
-    pair_candidates,
-    select_nodes,
     signatures_of,
 )
 from pipeline.corpus.duplicates.occurrences import (
@@ -38,13 +34,15 @@ from pipeline.corpus.duplicates.occurrences import (
     REPEATED_LINE,
     BlockId,
     Dropped,
-    Kept,
     Occurrences,
     choose_dropped,
     find_repeated,
     lines_of_block,
     merge_kept,
     merge_occurrences,
+    partition_rows,
+    partitions_of,
+    read_rows,
 )
 from pipeline.corpus.report import write_lines
 
@@ -89,7 +87,7 @@ class DropDuplicates(beam.PTransform):
         nothing = blocks.pipeline | "Nothing" >> beam.Create([])
         documents = lines = nothing
         if job.documents:
-            kept = _find_near(parts, job) if job.bands else nothing
+            kept = find_near(parts, job.store, job.threshold) if job.bands else nothing
             documents = (
                 {"occurrences": parts[OCCURRENCES], "kept": kept}
                 | "GatherEquals" >> beam.CoGroupByKey()
@@ -116,34 +114,8 @@ def write_duplicates(folder: str, path: str | Path) -> int:
     return write_lines(files, path)
 
 
-def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
-    """(partition of the keys, reference to `Kept`) pairs."""
-    candidates = (
-        parts[BANDS]
-        | "GatherBands" >> beam.GroupByKey()
-        | "PairCandidates" >> beam.FlatMap(pair_in_bands, job).with_outputs(KEYS, main=PAIRS)
-    )
-    nodes = (
-        {
-            "occurrences": parts[OCCURRENCES],
-            "signatures": parts[SIGNATURES],
-            "keys": candidates[KEYS],
-        }
-        | "GatherSignatures" >> beam.CoGroupByKey()
-        | "SelectCandidates" >> beam.FlatMap(select_candidates, job)
-    )
-    return (
-        {"pairs": candidates[PAIRS], "nodes": nodes}
-        | "GatherCandidates" >> beam.CoGroupByKey()
-        | "ConnectNear" >> beam.FlatMap(connect_near, job)
-    )
-
-
-_NUM_PARTITIONS = 32
 REPORT_NAME = "corpus-duplicates-{}.jsonl"
 TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
-PAIRS, KEYS = "pairs", "keys"
-_EVERYWHERE = 0  # the key of what is processed on one worker
 Output: TypeAlias = beam.pvalue.TaggedOutput
 # The documents of a block that go, and whether each is a near duplicate.
 DocumentsToDrop = tuple[np.ndarray, np.ndarray]
@@ -158,31 +130,6 @@ class DropJob:
     lines: bool  # whether repeated lines are dropped
     store: BlobStore  # where text and records wait
     folder: str  # shared by all workers and the submitting process
-
-
-def partitions_of(keys: np.ndarray) -> np.ndarray:
-    """The partition of each key, a 64-bit hash: uint64 of the same shape."""
-    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
-
-
-def partition_rows(
-    rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
-) -> list[tuple[int, BlobReference]]:
-    partitions = partitions_of(keys)
-    order = np.argsort(partitions, kind="stable")
-    rows = rows[order]
-    borders = np.searchsorted(partitions[order], np.arange(_NUM_PARTITIONS + 1, dtype=np.uint64))
-    return [
-        (partition, writer.add([rows[borders[partition] : borders[partition + 1]].tobytes()]))
-        for partition in range(_NUM_PARTITIONS)
-        if borders[partition] < borders[partition + 1]
-    ]
-
-
-def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
-    return np.concatenate(
-        [np.empty(0, kind), *(np.frombuffer(store.read(item), kind) for item in references)]
-    )
 
 
 def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
@@ -230,60 +177,6 @@ def _store_signatures(
     rows["key"] = np.repeat(keys, bands[0])
     for part in partition_rows(rows, rows["band"], writer):
         yield Output(BANDS, part)
-
-
-def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], job: DropJob) -> Iterator[Any]:
-    """Pairs documents with equal bands; sends their keys to the partition of their records."""
-    store = job.store
-    pairs = pair_candidates(read_rows(store, bands[1], BAND))
-    if not len(pairs):
-        return
-    keys = np.unique(np.concatenate([pairs["low"], pairs["high"]]))
-    with store.writer() as writer:
-        stored = writer.add([pairs.tobytes()])
-        partitions = partition_rows(keys, keys, writer)
-    yield _EVERYWHERE, stored
-    for part in partitions:
-        yield Output(KEYS, part)
-
-
-def select_candidates(
-    partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
-) -> Iterator[tuple[int, BlobReference]]:
-    store, parts = job.store, partition[1]
-    selected = np.unique(read_rows(store, parts["keys"], np.dtype("u8")))
-    if not len(selected):
-        return
-    nodes = select_nodes(
-        merge_occurrences(store.read(item) for item in parts["occurrences"]),
-        read_rows(store, parts["signatures"], SIGNATURE),
-        selected,
-    )
-    with store.writer() as writer:
-        stored = writer.add([pickle.dumps(nodes)])
-    yield _EVERYWHERE, stored
-
-
-def connect_near(
-    candidates: tuple[int, dict[str, list[BlobReference]]], job: DropJob
-) -> Iterator[tuple[int, BlobReference]]:
-    """Compares all candidates and sends each partition of the keys the documents to drop."""
-    store, parts = job.store, candidates[1]
-    kept = choose_kept(
-        merge_nodes(store.read(item) for item in parts["nodes"]),
-        read_rows(store, parts["pairs"], PAIR),
-        job.threshold,
-    )
-    partitions = partitions_of(kept.rows["key"])
-    with store.writer() as writer:
-        stored = [
-            (
-                int(partition),
-                writer.add([pickle.dumps(Kept(kept.rows[partitions == partition], kept.files))]),
-            )
-            for partition in np.unique(partitions)
-        ]
-    yield from stored
 
 
 def choose_documents(

@@ -7,21 +7,14 @@ are compared by whole signatures, with a standard error of sqrt(s (1 - s) / 128)
 
 from __future__ import annotations
 
-import dataclasses
-import pickle
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
 
 import numba
 import numpy as np
 
 from bert_tf.base.kernels import combine, mix64, next_bits, seed_key
-from pipeline.corpus.duplicates.occurrences import (
-    KEPT,
-    Kept,
-    Occurrences,
-    first_of_runs,
-    merge_numbered,
-)
+from pipeline.corpus.duplicates.occurrences import first_of_runs
 
 NUM_HASHES = 128
 GRAM_WORDS = 5
@@ -29,22 +22,13 @@ _FOUND_AT_THRESHOLD = 0.95
 _LARGEST = np.uint32(0xFFFFFFFF)
 # A document's key under one of its bands.
 BAND = np.dtype([("band", "u8"), ("key", "u8")])
-# Two documents' keys, the lower first.
-PAIR = np.dtype([("low", "u8"), ("high", "u8")])
+# Two documents' keys.
+PAIR = np.dtype([("left", "u8"), ("right", "u8")])
 SIGNATURE = np.dtype([("key", "u8"), ("minima", "u4", (NUM_HASHES,))])
-NODE = np.dtype(
-    [
-        ("key", "u8"),
-        ("identity", "u8"),
-        ("line", "i8"),
-        ("source", "i8"),
-        ("minima", "u4", (NUM_HASHES,)),
-    ]
-)
 # In a larger group of equal bands not every pair is compared, only neighbors and all with the
 # first: boilerplate of a million pages would make 10^12 pairs.
 _ALL_PAIRS_UP_TO = 32
-_PAIRS_CHUNK_SIZE = 100_000
+_PAIRS_TOGETHER = 8_000_000
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
@@ -110,31 +94,34 @@ def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
     return keys
 
 
-def pair_candidates(bands: np.ndarray) -> np.ndarray:
-    """PAIR, sorted and distinct: documents of different keys that share a BAND, of all bands."""
-    bands = _sorted_distinct(bands)
+def pair_candidates(bands: np.ndarray) -> Iterator[np.ndarray]:
+    """Pairs documents of different keys that share a BAND, of all bands.
+
+    Yields PAIR, distinct and sorted, the lower key left, in parts of bounded size.
+    """
+    bands = sorted_distinct(bands)
     begins = np.flatnonzero(first_of_runs(bands["band"]))
     ends = np.append(begins[1:], len(bands))
-    pairs = np.empty(_count_pairs(begins, ends), PAIR)
-    _fill_pairs(bands["key"], begins, ends, pairs["low"], pairs["high"])
-    return _sorted_distinct(pairs)
+    found = np.cumsum(_count_pairs(ends - begins))
+    limits = np.arange(_PAIRS_TOGETHER, found[-1:].sum(), _PAIRS_TOGETHER)
+    borders = np.unique([0, *np.searchsorted(found, limits) + 1, len(begins)])
+    for first, last in itertools.pairwise(borders):
+        pairs = np.empty(found[last - 1] - (found[first - 1] if first else 0), PAIR)
+        groups = begins[first:last], ends[first:last]
+        _fill_pairs(bands["key"], *groups, pairs["left"], pairs["right"])
+        yield sorted_distinct(pairs)
 
 
-def _sorted_distinct(rows: np.ndarray) -> np.ndarray:
+def _count_pairs(sizes: np.ndarray) -> np.ndarray:
+    return np.where(sizes <= _ALL_PAIRS_UP_TO, sizes * (sizes - 1) // 2, 2 * sizes - 3)
+
+
+def sorted_distinct(rows: np.ndarray) -> np.ndarray:
     """Distinct rows of two fields, sorted by both; np.unique is slow on records."""
     first, second = (rows[name] for name in rows.dtype.names or ())
     order = np.lexsort((second, first))
     rows = rows[order]
     return rows[first_of_runs(first[order]) | first_of_runs(second[order])]
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_pairs(begins, ends):
-    count = 0
-    for group in range(len(begins)):
-        size = ends[group] - begins[group]
-        count += size * (size - 1) // 2 if size <= _ALL_PAIRS_UP_TO else 2 * size - 3
-    return count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -150,85 +137,3 @@ def _fill_pairs(keys, begins, ends, low, high):
             for left in range(nearest, right):
                 low[found], high[found] = keys[left], keys[right]
                 found += 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Nodes:
-    """Candidates: NODE [n], one row per key, whose `source` is a number in `files`."""
-
-    rows: np.ndarray
-    files: list[str]
-
-
-def select_nodes(occurrences: Occurrences, signatures: np.ndarray, selected: np.ndarray) -> Nodes:
-    """The records of `selected` keys (rising), from sorted occurrences of a whole partition."""
-    firsts = occurrences.rows[occurrences.is_first()]
-    firsts = firsts[np.searchsorted(firsts["key"], selected)]
-    keys, places = np.unique(signatures["key"], return_index=True)
-    rows = np.empty(len(selected), NODE)
-    rows["key"] = selected
-    rows["identity"] = firsts["identity"]
-    rows["line"] = firsts["line"]
-    rows["minima"] = signatures["minima"][places[np.searchsorted(keys, selected)]]
-    files = sorted({source for source, _ in occurrences.blocks})
-    numbers = {source: number for number, source in enumerate(files)}
-    of_blocks = np.array([numbers[source] for source, _ in occurrences.blocks], np.int64)
-    rows["source"] = of_blocks[firsts["block"]]
-    return Nodes(rows, files)
-
-
-def merge_nodes(parts: Iterable[bytes]) -> Nodes:
-    loaded: list[Nodes] = [pickle.loads(part) for part in parts]
-    files, rows = merge_numbered([(each.files, each.rows) for each in loaded], "source", NODE)
-    return Nodes(rows[np.argsort(rows["key"])], files)
-
-
-def choose_kept(nodes: Nodes, pairs: np.ndarray, threshold: float) -> Kept:
-    """Keeps the lowest identity of each component that PAIRs of enough similarity connect."""
-    rows = nodes.rows
-    pairs = _sorted_distinct(pairs)
-    left = np.searchsorted(rows["key"], pairs["low"])
-    right = np.searchsorted(rows["key"], pairs["high"])
-    is_similar = _similarities(rows["minima"], left, right) >= threshold
-    # By identity, so that a component's lowest number is the document that stays.
-    order = np.lexsort((rows["key"], rows["identity"]))
-    ranks = np.empty(len(rows), np.int64)
-    ranks[order] = np.arange(len(rows))
-    roots = np.arange(len(rows))
-    _connect(ranks[left[is_similar]], ranks[right[is_similar]], roots)
-    stays = order[roots[ranks]]
-    goes = np.flatnonzero(stays != np.arange(len(rows)))
-    stays = stays[goes]
-    kept = np.empty(len(goes), KEPT)
-    kept["key"] = rows["key"][goes]
-    for name in ("identity", "source", "line"):
-        kept[name] = rows[name][stays]
-    kept["similarity"] = _similarities(rows["minima"], goes, stays)
-    return Kept(kept, nodes.files)
-
-
-def _similarities(minima: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    parts = [
-        estimated_similarity(minima[left[start:stop]], minima[right[start:stop]])
-        for start in range(0, len(left), _PAIRS_CHUNK_SIZE)
-        for stop in [start + _PAIRS_CHUNK_SIZE]
-    ]
-    return np.concatenate([np.empty(0), *parts])
-
-
-@numba.njit(cache=True, nogil=True)
-def _connect(left, right, roots):
-    """Union-find: `roots` begins as 0, 1, 2 … and ends as the lowest number of each component."""
-    for edge in range(len(left)):
-        a, b = _root(roots, left[edge]), _root(roots, right[edge])
-        roots[max(a, b)] = min(a, b)
-    for node in range(len(roots)):
-        roots[node] = _root(roots, node)
-
-
-@numba.njit(cache=True, nogil=True)
-def _root(roots, node):
-    while roots[node] != node:
-        roots[node] = roots[roots[node]]
-        node = roots[node]
-    return node

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
 
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.corpus.document_block import DocumentBlock
 
-# The key (see `FoldedBlock`), the identity (`document_hashes`), the line of the file where the
+_NUM_PARTITIONS = 64
+_SLICE_BYTES = 128 * 1024 * 1024
+KEY = np.dtype("u8")  # see `FoldedBlock`
+# The key, the identity (`document_hashes`), the line of the file where the
 # document begins, its number in its block, and its block's number among the sources.
 OCCURRENCE = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("line", "i8"), ("document", "u4"), ("block", "u4")]
@@ -25,8 +29,8 @@ EXACT_COPY, NEAR_DUPLICATE = "exact copy", "near duplicate"
 BlockId = tuple[str, int]
 Name = TypeVar("Name", str, BlockId)
 REPEATED_LINE, ONLY_REPEATED_LINES = "repeated line", "only repeated lines"
-# The key (see `FoldedBlock`), its document's identity and number in the block, the line's number in
-# its document and in its block, and the block's number in a list.
+# The key, its document's identity and number in the block, the line's number in its document and in
+# its block, and the block's number in a list.
 LINE = np.dtype(
     [
         ("key", "u8"),
@@ -37,6 +41,48 @@ LINE = np.dtype(
         ("block", "u4"),
     ]
 )
+
+
+def partitions_of(keys: np.ndarray) -> np.ndarray:
+    """The partition of each key, a 64-bit hash: uint64 of the same shape."""
+    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
+
+
+def partition_rows(
+    rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
+) -> list[tuple[int, BlobReference]]:
+    partitions = partitions_of(keys)
+    order = np.argsort(partitions, kind="stable")
+    rows = rows[order]
+    borders = np.searchsorted(partitions[order], np.arange(_NUM_PARTITIONS + 1, dtype=np.uint64))
+    return [
+        (partition, writer.add([rows[borders[partition] : borders[partition + 1]].tobytes()]))
+        for partition in range(_NUM_PARTITIONS)
+        if borders[partition] < borders[partition + 1]
+    ]
+
+
+def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
+    """The rows of all blobs, each of which is in memory only until it is copied."""
+    references = list(references)
+    rows = np.empty(sum(each.length for each in references) // kind.itemsize, kind)
+    end = 0
+    for reference in references:
+        begin, end = end, end + reference.length // kind.itemsize
+        rows[begin:end] = np.frombuffer(store.read(reference), kind)
+    return rows
+
+
+def read_slices(
+    store: BlobStore, references: Iterable[BlobReference], kind: np.dtype, field: str
+) -> Iterator[np.ndarray]:
+    """The rows of all blobs in parts of bounded size; those of an equal hash in the same part."""
+    references = list(references)
+    count = 1 + sum(each.length for each in references) // _SLICE_BYTES
+    for number in range(count):
+        parts = (np.frombuffer(store.read(each), kind) for each in references)
+        chosen = [rows[rows[field] % np.uint64(count) == number] for rows in parts]
+        yield np.concatenate([np.empty(0, kind), *chosen])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,10 +136,10 @@ class Kept:
     files: list[str]
 
 
-def merge_kept(parts: Iterable[bytes]) -> Kept | None:
+def merge_kept(parts: Iterable[bytes]) -> Kept:
     loaded: list[Kept] = [pickle.loads(part) for part in parts]
-    assert len(loaded) <= 1, "near duplicates are found in one place"
-    return loaded[0] if loaded else None
+    files, rows = merge_numbered([(each.files, each.rows) for each in loaded], "source", KEPT)
+    return Kept(rows[np.argsort(rows["key"])], files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +152,7 @@ class Dropped:
     kept_files: list[str]  # a path each
 
 
-def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
+def choose_dropped(occurrences: Occurrences, kept: Kept) -> Dropped:
     """Drops all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
     rows = occurrences.rows
     is_first = occurrences.is_first()
@@ -118,7 +164,7 @@ def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
     stand_ins["similarity"] = 1.0
     kept_files = files[stays["block"]] if len(rows) else files[:0]
     goes_as_near = np.zeros(len(rows), np.bool_)
-    if kept is not None and len(kept.rows):
+    if len(kept.rows):
         keys = kept.rows["key"]
         places = np.minimum(np.searchsorted(keys, rows["key"]), len(keys) - 1)
         goes_as_near = keys[places] == rows["key"]

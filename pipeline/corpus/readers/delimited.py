@@ -25,7 +25,8 @@ from bert_tf.data.tables.formats.delimited import (
 )
 from bert_tf.data.tables.rejects import HEADER_REPEATED, Reject
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.evidence import tallied_columns, tally_columns
+from pipeline.corpus.raw_block import RawBlock, Texts, gather
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 
 
@@ -35,6 +36,7 @@ class DelimitedReader(ChunkReader):
 
     header: TableHeader  # the names of the columns, and how fields are written
     column: int  # place of the text column, from 0
+    tallied: tuple[str, ...] = ()  # further columns, for `tally_columns`
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
@@ -42,7 +44,8 @@ class DelimitedReader(ChunkReader):
         dialect = TableDialect.of(config)
         header = read_table_header(path, dialect, has_quotes=has_quotes, opener=open_stored)
         check_columns(path, header, header.columns, [config.text_column])
-        return cls(header, header.columns.index(config.text_column))
+        tallied = tallied_columns(header.columns, config)
+        return cls(header, header.columns.index(config.text_column), tallied)
 
     def find_last_border(self, data: bytes) -> int:
         if not self.header.has_quotes:
@@ -71,8 +74,13 @@ class DelimitedReader(ChunkReader):
         is_sound &= is_row & ~repeats
         is_sound[is_sound] = are_utf8(data, records.starts[is_sound], records.stops[is_sound])
         blank_lines = records.blank_lines + int(is_blank.sum())
-        fields = records.offsets[:-1][is_sound] + self.column
-        copied, offsets = field_bytes(data, records, fields)
+        first_fields = records.offsets[:-1][is_sound]
+        copied, offsets = field_bytes(data, records, first_fields + self.column)
+        tallied = {}
+        for name in self.tallied:
+            place = self.header.columns.index(name)
+            cells, ends = field_bytes(data, records, first_fields + place)
+            tallied[name] = gather(cells, ends[:-1], ends[1:])
         return RawBlock(
             source=path,
             index=chunk.index,
@@ -86,6 +94,7 @@ class DelimitedReader(ChunkReader):
                 for record in np.flatnonzero(is_row & ~is_sound).tolist()
             ],
             dropped={"blank line": blank_lines} if blank_lines else {},
+            tallies=tally_columns(tallied),
         )
 
     def _records(self, data: bytes, first_line: int) -> Records:

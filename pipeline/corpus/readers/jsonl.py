@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pyarrow as pa
+
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import cell_fault, check_columns
 from bert_tf.data.tables.dialect import TableDialect
@@ -18,6 +20,7 @@ from bert_tf.data.tables.formats.json_lines import (
 )
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.evidence import TALLIED, tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 from pipeline.corpus.readers.wikiextractor import wiki_text
@@ -59,6 +62,7 @@ class JsonlReader(ChunkReader):
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         texts: list[bytes] = []
         lines: list[int] = []
+        cells: dict[str, list[str]] = {column: [] for column in TALLIED}
         rejects: list[Reject] = []
         blank = 0
         for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line):
@@ -69,8 +73,12 @@ class JsonlReader(ChunkReader):
                 blank += 1
                 continue
             try:
-                texts.append(self._text(_parse(line, self.dialect)))
+                row = _parse(line, self.dialect)
+                texts.append(self._text(row))
                 lines.append(number)
+                for column, found in cells.items():
+                    if isinstance(cell := row.get(column), str):
+                        found.append(cell)
             except RowError as error:
                 rejects.append(Reject(path, number, error.reason, error.detail))
         if chunk.data.endswith(b"\n"):
@@ -81,6 +89,9 @@ class JsonlReader(ChunkReader):
             texts=Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped={"blank line": blank} if blank else {},
+            tallies=tally_columns(
+                {column: pa.array(found, pa.string()) for column, found in cells.items()}
+            ),
         )
 
     def _text(self, row: dict[str, Any]) -> bytes:

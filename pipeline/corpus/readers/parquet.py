@@ -18,6 +18,7 @@ from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.formats.parquet import is_text, open_parquet, parquet_schema, read_batches
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from pipeline.beam.storage import open_stored
+from pipeline.corpus.evidence import tallied_columns, tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Split
 
@@ -28,6 +29,7 @@ class ParquetReader:
 
     column: str
     dialect: TableDialect = PLAIN
+    tallied: tuple[str, ...] = ()  # further columns, for `tally_columns`
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> ParquetReader:
@@ -42,7 +44,8 @@ class ParquetReader:
                 f"{', '.join(f.name for f in schema if is_text(f.type)) or 'none'} "
                 "(choose one with --text-column)"
             )
-        return cls(config.text_column, dialect)
+        texts = [field.name for field in schema if is_text(field.type)]
+        return cls(config.text_column, dialect, tallied_columns(texts, config))
 
     def resolved(self, path: str) -> ParquetReader:
         del path
@@ -61,15 +64,17 @@ class ParquetReader:
         row = split.offset
         with open_parquet(path, open_stored) as (stream, file):
             row_bytes = self._group_bytes(file, split.index) / max(split.length, 1)
-            pending: list[pa.LargeBinaryArray] = []
-            for batch in read_batches(stream, file, split.index, [self.column]):
-                pending.append(batch.column(0).cast(pa.large_binary()))
-                if sum(part.nbytes for part in pending) >= block_bytes:
-                    yield self._block(path, row, pa.concat_arrays(pending), row_bytes)
-                    row += sum(map(len, pending))
+            columns = [self.column, *self.tallied]
+            pending: list[pa.RecordBatch] = []
+            for batch in read_batches(stream, file, split.index, columns):
+                cells = [batch.column(name).cast(pa.large_binary()) for name in columns]
+                pending.append(pa.record_batch(cells, columns))
+                if sum(part.column(0).nbytes for part in pending) >= block_bytes:
+                    yield self._block(path, row, pending, row_bytes)
+                    row += sum(part.num_rows for part in pending)
                     pending = []
             if pending:
-                yield self._block(path, row, pa.concat_arrays(pending), row_bytes)
+                yield self._block(path, row, pending, row_bytes)
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
         del stored_bytes
@@ -86,7 +91,10 @@ class ParquetReader:
             if column.path_in_schema == self.column
         )
 
-    def _block(self, path: str, row: int, texts: pa.LargeBinaryArray, row_bytes: float) -> RawBlock:
+    def _block(
+        self, path: str, row: int, parts: list[pa.RecordBatch], row_bytes: float
+    ) -> RawBlock:
+        texts, *others = map(pa.concat_arrays, zip(*parts, strict=True))
         is_null = np.asarray(texts.is_null().to_numpy(zero_copy_only=False))
         data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
         offsets = np.frombuffer(texts.buffers()[1], np.int64)
@@ -111,5 +119,11 @@ class ParquetReader:
                 else too_long(path, row + 1 + place, self.dialect)
                 for place in np.flatnonzero(~has_text).tolist()
             ],
+            tallies=tally_columns(
+                {
+                    name: cells.filter(pa.array(has_text))
+                    for name, cells in zip(self.tallied, others, strict=True)
+                }
+            ),
             size=len(texts) * row_bytes,
         )

@@ -15,6 +15,7 @@ from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.documents import (
+    LIMIT_KEYS,
     TOO_FEW_CHARACTERS,
     TOO_FEW_LETTERS,
     TOO_FEW_WORDS,
@@ -131,7 +132,7 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[LeftOut]:
     rules = DocumentRules.from_config(config)
-    found = [LeftOut(rule.name, f"curation: {rule}", True) for rule in rules.curation]
+    found = [LeftOut(rule.name, rule.set_by, True) for rule in rules.curation]
     for block in raw if found else ():
         lines = clean_raw(block, rules)
         text, _ = lines.measured()
@@ -161,13 +162,9 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     rules = []
-    for reason, key, usual in (
-        (TOO_FEW_CHARACTERS, "min_document_characters", 0),
-        (TOO_FEW_WORDS, "min_document_words", _USUAL_WORDS),
-        (TOO_FEW_LETTERS, "min_letter_fraction", 0),
-    ):
+    for reason, key in LIMIT_KEYS.items():
         given = getattr(config, key)
-        limit = given or usual
+        limit = given or (_USUAL_WORDS if reason == TOO_FEW_WORDS else 0)
         if not limit:
             continue
         rule = LeftOut(reason, f"{key}: {limit}", bool(given))

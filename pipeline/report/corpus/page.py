@@ -58,7 +58,9 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
             vocab = read_vocab_for_masking(path)
         else:
             files.append(FileInfo(str(path), item["bytes"]))
+    # The manifest has the rules' samples of the whole corpus.
     names = {field.name for field in dataclasses.fields(PreprocessConfig)}
+    names -= {"curation", "languages"} if "rules" in manifest else set()
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in manifest.get("config", {}).items()

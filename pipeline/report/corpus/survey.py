@@ -134,8 +134,8 @@ def similar_documents(
     found = np.empty(len(firsts) * bands, BAND)
     found["band"] = band_keys(signatures, bands, rows).ravel()
     found["key"] = np.repeat(np.arange(len(firsts)), bands)
-    pairs = pair_candidates(found) if len(found) else np.empty(0, PAIR)
-    left, right = pairs["low"].astype(np.int64), pairs["high"].astype(np.int64)
+    pairs = np.concatenate([np.empty(0, PAIR), *pair_candidates(found)])
+    left, right = pairs["left"].astype(np.int64), pairs["right"].astype(np.int64)
     similarity = estimated_similarity(signatures[left], signatures[right])
     is_similar = similarity >= threshold
     left, right, similarity = left[is_similar], right[is_similar], similarity[is_similar]

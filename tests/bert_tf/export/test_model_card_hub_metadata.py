@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from bert_tf.base.cards import front_matter, read_front_matter
+from bert_tf.base.checksums import CARD
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.export.model_card import front_matter, hub_metadata, read_front_matter
+from bert_tf.export.model_card import HUB_KEYS, hub_metadata
 from bert_tf.export.registry import FORMATS
 from bert_tf.tasks.registry import task_from_settings
 
@@ -50,7 +52,7 @@ def metadata(tmp_path, *, manifest=MANIFEST, kind="savedmodel", **given):
 
 
 def test_the_head_of_a_run(tmp_path):
-    text = front_matter(metadata(tmp_path, license="apache-2.0", language=["en", "de"]))
+    text = front_matter(metadata(tmp_path, license="apache-2.0", language=["en", "de"]), HUB_KEYS)
     first, body, rest = text.split("---\n")
     assert (first, rest) == ("", "\n")
     head = yaml.safe_load(body)
@@ -96,7 +98,7 @@ def test_a_format_without_the_head_promises_nothing_of_it(tmp_path, kind):
 
 
 def test_a_model_without_a_run_has_no_results(tmp_path):
-    head = yaml.safe_load(front_matter(metadata(tmp_path, manifest={})).split("---\n")[1])
+    head = yaml.safe_load(front_matter(metadata(tmp_path, manifest={}), HUB_KEYS).split("---\n")[1])
     assert head.keys() == {"library_name", "pipeline_tag", "tags"}
 
 
@@ -117,7 +119,7 @@ def test_a_folder_written_in_another_format_keeps_its_license(tmp_path):
 )
 def test_a_card_that_the_hub_cannot_read_says_nothing(tmp_path, card):
     (tmp_path / "README.md").write_bytes(card.encode(errors="surrogateescape"))
-    assert read_front_matter(tmp_path) == {}
+    assert read_front_matter(tmp_path / CARD) == {}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_the_client_of_the_hub_reads_the_head(tmp_path):
     hub = pytest.importorskip("huggingface_hub", reason="is not installed")
     path = tmp_path / "README.md"
     head = metadata(tmp_path, license="mit", language=["en"], base_model="ada/bert")
-    path.write_text(front_matter(head) + "# Text classifier\n")
+    path.write_text(front_matter(head, HUB_KEYS) + "# Text classifier\n")
     data = hub.ModelCard.load(path).data
     assert (data.license, data.language, data.base_model) == ("mit", ["en"], "ada/bert")
     assert (data.library_name, data.pipeline_tag) == ("transformers", "text-classification")
@@ -151,4 +153,4 @@ def test_the_client_of_the_hub_reads_the_head(tmp_path):
     found = {each.metric_name: (each.metric_type, each.metric_value) for each in data.eval_results}
     assert found == {"accuracy": ("accuracy", 0.912346), "macro_f1": ("f1", 0.5)}
     assert {each.dataset_name for each in data.eval_results} == {"dev.jsonl.gz"}
-    assert read_front_matter(tmp_path) == head
+    assert read_front_matter(tmp_path / CARD) == head

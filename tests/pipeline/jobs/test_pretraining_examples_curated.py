@@ -16,6 +16,10 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
+from pipeline.report.artifact import describe_artifact
+from pipeline.report.corpus.data_card import data_card
+from pipeline.report.lineage import lineage_json, lineage_lines, trace
+from pipeline.report.page import artifact_page
 
 pytestmark = pytest.mark.slow  # complete jobs
 
@@ -102,3 +106,50 @@ def test_documents_are_kept_dropped_by_rule_or_rejected(folder):
     assert sum(counts["rejected"].values()) == 2
     assert "dropped.jsonl" in {each["path"] for each in manifest["outputs"]}
     assert "dropped documents, with the rule of each" in said
+
+
+def test_the_manifest_has_rules_with_samples_and_tallies(folder):
+    manifest, _ = run(folder)
+    rules = {rule["name"]: rule for rule in manifest["rules"]}
+    left_out = manifest["counts"]["dropped"] | manifest["counts"]["dropped_lines"]
+    assert {name: rule["dropped"] for name, rule in rules.items()} == {
+        name: left_out.get(name, 0) for name in rules
+    }
+    words = rules["gopher_min_words"]
+    assert words["set_by"] == "curation: gopher_min_words=10"
+    assert (words["minimum"], words["of"]) == (10, "documents")
+    assert words["paper"].startswith("Rae et al. 2021")
+    assert words["fraction"] == round(words["dropped"] / (60 + 60 + 59), 6)
+    listed = {
+        (each["source"], each["line"], each["value"])
+        for each in lines_of(folder / "data/dropped.jsonl")
+        if each["rule"] == "gopher_min_words"
+    }
+    shown = {(each["source"], each["line"], each["value"]) for each in words["samples"]}
+    assert shown <= listed
+    assert len(shown) == min(len(listed), 20)
+    corpus = manifest["corpus"]
+    example_com = {f"www{n}.example.com": 20 for n in range(3)}
+    assert corpus["domains"] == {"example.org": 60, **example_com}
+    assert (corpus["licenses"], corpus["documents_read"]) == ({"mit": 60}, 179)
+    assert sum(corpus["document_tokens"].values()) == manifest["counts"]["documents"]
+    made = trace(folder / "data", manifest)
+    told = lineage_lines(made)
+    assert f"  rule: gopher_min_words=10: {words['dropped']} documents dropped" in told
+    assert lineage_json(made)["rules"][0].keys() >= {"name", "set_by", "dropped"}
+    page = artifact_page(str(folder / "data"), samples=1)
+    assert "Rae et al. 2021 (arXiv:2112.11446), A.1.1" in page and "Dropped: c4_max_braces" in page
+    shown = "\n".join(describe_artifact(str(folder / "data"), samples=1))
+    assert "| gopher_min_words | at least 10 | curation: gopher_min_words=10 | Rae et al." in shown
+
+
+def test_the_card_says_what_the_manifest_counts(folder):
+    manifest, _ = run(folder)
+    card = (folder / "data/DATA_CARD.md").read_text(encoding="utf-8")
+    assert data_card(manifest) == card
+    assert "DATA_CARD.md" in {each["path"] for each in manifest["outputs"]}
+    assert str(folder) not in card
+    assert f"| read | {60 + 2 + 60 + 59 + 1} |" in card
+    run(folder, "again")
+    for name in ("DATA_CARD.md", "dropped.jsonl"):
+        assert (folder / "again" / name).read_bytes() == (folder / "data" / name).read_bytes()

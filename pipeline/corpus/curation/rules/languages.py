@@ -7,11 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.corpus.curation.language import Languages
+from pipeline.corpus.curation.language import UNKNOWN, Languages
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.rule import Rule
 
-UNKNOWN = "unknown"
 _LONG = 300  # characters of a line that is judged by itself; shorter ones are unsure
 _PAPER = "Lui and Baldwin 2012 (aclanthology.org/P12-3005)"
 
@@ -52,9 +51,10 @@ def for_english(rule: Rule) -> Rule:
 def language_rules(languages: tuple[str, ...], threshold: float) -> tuple[Rule, ...]:
     wanted = partial(is_wanted, languages=languages, threshold=threshold)
     lines = partial(is_wanted_line, languages=languages, threshold=threshold)
-    unknown = Rule("unknown_language", certainty, paper=_PAPER, minimum=threshold)
+    rule = partial(Rule, paper=_PAPER, setting=f"languages: {', '.join(languages)}")
+    unknown = rule("unknown_language", certainty, minimum=threshold)
     return (
         *(() if UNKNOWN in languages else (unknown,)),
-        Rule("other_language", wanted, paper=_PAPER, minimum=1),
-        Rule("other_language_line", lines, paper=_PAPER, minimum=1, of_lines=True),
+        rule("other_language", wanted, minimum=1, counts_from=threshold),
+        rule("other_language_line", lines, minimum=1, of_lines=True),
     )

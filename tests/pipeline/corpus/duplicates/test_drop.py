@@ -21,18 +21,11 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.document_block import document_hashes
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.duplicates.folding import fold_block
-from pipeline.corpus.duplicates.near_duplicates import (
-    BAND,
-    GRAM_WORDS,
-    NODE,
-    PAIR,
-    Nodes,
-    choose_kept,
-    merge_nodes,
-    pair_candidates,
-)
+from pipeline.corpus.duplicates.near_duplicates import GRAM_WORDS
 from pipeline.corpus.duplicates.occurrences import (
+    KEPT,
     OCCURRENCE,
+    Kept,
     Occurrences,
     choose_dropped,
     find_repeated,
@@ -258,7 +251,7 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         parts.append(pickle.dumps(Occurrences([(block.source, block.index)], rows)))
     source.shuffle(parts)
     occurrences = merge_occurrences(parts)
-    dropped = choose_dropped(occurrences, None)
+    dropped = choose_dropped(occurrences, Kept(np.empty(0, KEPT), []))
     assert not dropped.is_near.any()
     assert len(occurrences.rows) == len(texts)
     keys = set(occurrences.rows["key"].tolist())
@@ -295,40 +288,3 @@ def test_choosing_among_equal_lines_is_brute_force_in_any_order(block_of, docume
     }
     expected = {place[2:] for equal in places.values() for place in sorted(equal)[1:]}
     assert repeated == expected
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40))
-def test_candidates_are_all_pairs_with_an_equal_band(rows):
-    pairs = pair_candidates(np.array(rows, BAND))
-    expected = {
-        (min(a, b), max(a, b))
-        for (left, a), (right, b) in itertools.combinations(rows, 2)
-        if left == right and a != b
-    }
-    assert pairs.tolist() == sorted(expected)
-
-
-def test_of_a_large_group_only_some_pairs_are_compared():
-    rows = np.zeros(1000, BAND)
-    rows["key"] = np.arange(1000)
-    pairs = pair_candidates(rows)
-    assert len(pairs) == 2 * 1000 - 3
-    assert set(zip(pairs["low"].tolist(), pairs["high"].tolist(), strict=True)) == {
-        pair for right in range(1, 1000) for pair in ((0, right), (right - 1, right))
-    }
-
-
-def test_a_chain_of_pairs_is_one_group_and_unlike_pairs_are_none():
-    rows = np.zeros(5, NODE)
-    rows["key"] = [10, 20, 30, 40, 50]
-    rows["identity"] = [7, 3, 9, 1, 5]
-    rows["minima"][4] = 1
-    pairs = np.array([(10, 20), (20, 30), (40, 50)], PAIR)
-    kept = choose_kept(Nodes(rows, ["a"]), pairs, 0.8)
-    assert kept.rows["key"].tolist() == [10, 30]
-    assert kept.rows["identity"].tolist() == [3, 3]
-    assert kept.rows["similarity"].tolist() == [1, 1]
-    parts = [pickle.dumps(Nodes(rows[[3, 0]], ["b"])), pickle.dumps(Nodes(rows[[1]], ["a"]))]
-    merged = merge_nodes(parts)
-    assert merged.rows["key"].tolist() == [10, 20, 40]
-    assert [merged.files[source] for source in merged.rows["source"]] == ["b", "a", "b"]

@@ -1,0 +1,268 @@
+"""The Beam steps that find near duplicates, with 12 bytes per candidate on one worker."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numba
+import numpy as np
+
+from pipeline.beam.blobs import BlobReference, BlobStore
+from pipeline.corpus.duplicates.near_duplicates import (
+    BAND,
+    PAIR,
+    SIGNATURE,
+    estimated_similarity,
+    pair_candidates,
+    sorted_distinct,
+)
+from pipeline.corpus.duplicates.occurrences import (
+    KEPT,
+    KEY,
+    Kept,
+    merge_occurrences,
+    partition_rows,
+    read_rows,
+    read_slices,
+)
+
+PAIRS, KEYS = "pairs", "keys"
+_EVERYWHERE = 0  # the key of the step on one worker
+_ROWS_TOGETHER = 200_000
+# The first document of a key; `source` is a number in the files, `number` one in the partition.
+NODE = np.dtype(
+    [("identity", "u8"), ("line", "i8"), ("source", "u4"), ("number", "u4"), *SIGNATURE.descr]
+)
+# The first document of a pair, and the key of the second.
+HALF = np.dtype([("left", NODE), ("right", "u8")])
+
+
+class Nodes(NamedTuple):
+    """The candidates of a partition, by rising key."""
+
+    rows: BlobReference  # NODE
+    keys: BlobReference
+    identities: BlobReference
+    files: BlobReference  # a pickled list of paths
+
+
+# A partition, its candidates and, by partition, uint32 [n, 2]: numbers of similar documents, the
+# first there, the second here.
+Similar = tuple[int, Nodes, list[tuple[int, BlobReference]]]
+
+
+def find_near(
+    parts: dict[str, beam.PCollection], store: BlobStore, threshold: float
+) -> beam.PCollection:
+    """(partition of the keys, reference to `Kept`) pairs.
+
+    Documents are compared twice by the same steps: candidates, and those to drop with those kept.
+
+        bands ───────── candidates ─┬─ similar pairs ── groups ── to drop and kept ─┬─ `Kept`
+        occurrences ─┬─ records ────┴───────────────────────────────────────────────┘
+        signatures ──┘
+    """
+    pairs = (
+        parts["bands"]
+        | "GatherBands" >> beam.GroupByKey()
+        | "PairCandidates" >> beam.FlatMap(pair_in_bands, store).with_outputs(KEYS, main=PAIRS)
+    )
+    parts = {name: parts[name] for name in ("occurrences", "signatures")}
+    nodes = (
+        {**parts, "keys": pairs[KEYS]}
+        | "GatherSignatures" >> beam.CoGroupByKey()
+        | "SelectCandidates" >> beam.FlatMap(select_candidates, store)
+    )
+    dropped = (
+        _gather_halves("Candidates", pairs[PAIRS], nodes, store)
+        | "FindSimilar" >> beam.FlatMap(find_similar, store, threshold)
+        | "GatherSimilar" >> beam.GroupByKey()
+        | "ConnectSimilar" >> beam.FlatMap(connect_similar, store)
+    )
+    halves = _gather_halves("Dropped", dropped, nodes, store)
+    return halves | "DescribeDropped" >> beam.FlatMap(describe_dropped, store)
+
+
+def _gather_halves(
+    name: str, pairs: beam.PCollection, nodes: beam.PCollection, store: BlobStore
+) -> beam.PCollection:
+    halves = (
+        {"pairs": pairs, "nodes": nodes}
+        | f"GatherLeft{name}" >> beam.CoGroupByKey()
+        | f"SendLeft{name}" >> beam.FlatMap(send_left, store)
+    )
+    return {"halves": halves, "nodes": nodes} | f"Gather{name}" >> beam.CoGroupByKey()
+
+
+def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) -> Iterator[Any]:
+    """Sends candidates to the partition of the left one, and the keys of both to their own."""
+    pairs, keys = [], []
+    with store.writer() as writer:
+        for rows in read_slices(store, bands[1], BAND, "band"):
+            for found in pair_candidates(rows):
+                pairs += partition_rows(found, found["left"], writer)
+                both = np.unique(np.concatenate([found["left"], found["right"]]))
+                keys += partition_rows(both, both, writer)
+    yield from pairs
+    for part in keys:
+        yield beam.pvalue.TaggedOutput(KEYS, part)
+
+
+def select_candidates(
+    partition: tuple[int, dict[str, list[BlobReference]]], store: BlobStore
+) -> Iterator[tuple[int, Nodes]]:
+    number, parts = partition
+    keys = np.unique(read_rows(store, parts["keys"], KEY))
+    if not len(keys):
+        return
+    occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
+    firsts = occurrences.rows[occurrences.is_first()]
+    firsts = firsts[np.searchsorted(firsts["key"], keys)]
+    files, of_blocks = np.unique([name for name, _ in occurrences.blocks], return_inverse=True)
+    rows = np.empty(len(keys), NODE)
+    rows["key"], rows["number"] = keys, np.arange(len(keys))
+    rows["identity"], rows["line"] = firsts["identity"], firsts["line"]
+    rows["source"] = of_blocks[firsts["block"]]
+    for reference in parts["signatures"]:
+        signatures = np.frombuffer(store.read(reference), SIGNATURE)
+        places = np.minimum(np.searchsorted(keys, signatures["key"]), len(keys) - 1)
+        is_selected = keys[places] == signatures["key"]
+        rows["minima"][places[is_selected]] = signatures["minima"][is_selected]
+    begins = range(0, len(rows), _ROWS_TOGETHER)
+    with store.writer() as writer:
+        nodes = Nodes(
+            rows=writer.add(rows[begin : begin + _ROWS_TOGETHER].tobytes() for begin in begins),
+            keys=writer.add([keys.tobytes()]),
+            identities=writer.add([rows["identity"].tobytes()]),
+            files=writer.add([pickle.dumps(files.tolist())]),
+        )
+    yield number, nodes
+
+
+def send_left(
+    partition: tuple[int, dict[str, list[Any]]], store: BlobStore
+) -> Iterator[tuple[int, tuple[int, BlobReference]]]:
+    """Sends the pairs of a partition, as HALF, to the partition of their right documents."""
+    number, parts = partition
+    if not parts["pairs"]:
+        return
+    nodes = np.frombuffer(store.read(parts["nodes"][0].rows), NODE)
+    keys = nodes["key"].copy()
+    sent = []
+    with store.writer() as writer:
+        for pairs in read_slices(store, parts["pairs"], PAIR, "left"):
+            pairs = sorted_distinct(pairs)
+            for begin in range(0, len(pairs), _ROWS_TOGETHER):
+                some = pairs[begin : begin + _ROWS_TOGETHER]
+                halves = np.empty(len(some), HALF)
+                halves["left"] = nodes[np.searchsorted(keys, some["left"])]
+                halves["right"] = some["right"]
+                stored = partition_rows(halves, halves["right"], writer)
+                sent += [(receiver, (number, reference)) for receiver, reference in stored]
+    yield from sent
+
+
+def _compare(
+    parts: dict[str, list[Any]], store: BlobStore
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """The sender of pairs, NODE of their left and of their right documents, and similarities."""
+    for stored in parts["nodes"]:
+        nodes = np.frombuffer(store.read(stored.rows), NODE)
+        keys = nodes["key"].copy()
+        for sender, reference in parts["halves"]:
+            halves = np.frombuffer(store.read(reference), HALF)
+            left, right = halves["left"], nodes[np.searchsorted(keys, halves["right"])]
+            yield sender, left, right, estimated_similarity(left["minima"], right["minima"])
+
+
+def find_similar(
+    partition: tuple[int, dict[str, list[Any]]], store: BlobStore, threshold: float
+) -> Iterator[tuple[int, Similar]]:
+    number, parts = partition
+    edges = []
+    with store.writer() as writer:
+        for sender, left, right, similarity in _compare(parts, store):
+            both = np.stack([left["number"], right["number"]], axis=1)[similarity >= threshold]
+            if len(both):
+                edges.append((sender, writer.add([both.tobytes()])))
+    for nodes in parts["nodes"]:
+        yield _EVERYWHERE, (number, nodes, edges)
+
+
+def connect_similar(
+    gathered: tuple[int, Iterable[Similar]], store: BlobStore
+) -> Iterator[tuple[int, BlobReference]]:
+    """Pairs the documents to drop with the one that is kept of each group, in their partitions.
+
+    Groups are the connected components of similar pairs; the lowest identity is kept.
+    """
+    parts = sorted(gathered[1])
+    bounds = np.cumsum([0, *(nodes.keys.length // KEY.itemsize for _, nodes, _ in parts)])
+    starts = {number: start for (number, *_), start in zip(parts, bounds, strict=False)}
+    parents = np.arange(bounds[-1], dtype=np.uint32)
+    identities = read_rows(store, [nodes.identities for _, nodes, _ in parts], KEY)
+    for number, _, edges in parts:
+        for sender, reference in edges:
+            both = np.frombuffer(store.read(reference), np.uint32).reshape(-1, 2)
+            connect(both, (starts[sender], starts[number]), identities, parents)
+    del identities
+    flatten(parents)
+    keys = read_rows(store, [nodes.keys for _, nodes, _ in parts], KEY)
+    sent = []
+    with store.writer() as writer:
+        for (number, *_), (begin, end) in zip(parts, itertools.pairwise(bounds), strict=True):
+            dropped = begin + np.flatnonzero(parents[begin:end] != np.arange(begin, end))
+            pairs = np.empty(len(dropped), PAIR)
+            pairs["left"], pairs["right"] = keys[dropped], keys[parents[dropped]]
+            sent.append((number, writer.add([pairs.tobytes()])))
+    yield from sent
+
+
+@numba.njit(cache=True, nogil=True)
+def connect(edges, starts, identities, parents):
+    """Union-find over documents, whose numbers are relative to the starts of both sides.
+
+    `parents` begins as 0, 1, 2 …; a root has the lowest identity, in any order of the edges.
+    """
+    for edge in range(len(edges)):
+        a = _root(parents, starts[0] + edges[edge, 0])
+        b = _root(parents, starts[1] + edges[edge, 1])
+        if identities[b] < identities[a] or (identities[b] == identities[a] and b < a):
+            a, b = b, a
+        parents[b] = a
+
+
+@numba.njit(cache=True, nogil=True)
+def flatten(parents):
+    for node in range(len(parents)):
+        parents[node] = _root(parents, node)
+
+
+@numba.njit(cache=True, nogil=True)
+def _root(parents, node):
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = np.int64(parents[node])
+    return node
+
+
+def describe_dropped(
+    partition: tuple[int, dict[str, list[Any]]], store: BlobStore
+) -> Iterator[tuple[int, BlobReference]]:
+    """Sends documents to drop, with those that are kept in their place, to their partition."""
+    described = []
+    with store.writer() as writer:
+        for sender, left, right, similarity in _compare(partition[1], store):
+            (nodes,) = partition[1]["nodes"]
+            files = pickle.loads(store.read(nodes.files))
+            kept = np.empty(len(left), KEPT)
+            kept["key"], kept["similarity"] = left["key"], similarity
+            kept["identity"], kept["line"] = right["identity"], right["line"]
+            numbers, kept["source"] = np.unique(right["source"], return_inverse=True)
+            part = Kept(kept, [files[number] for number in numbers])
+            described.append((sender, writer.add([pickle.dumps(part)])))
+    yield from described

@@ -1,0 +1,144 @@
+"""Evidence on a corpus in the manifest of a job, and as tables of its page and card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bert_tf.base.cards import markdown_table
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.tasks.base.report_sections import Example, ExamplesSection, TableSection
+from pipeline.corpus.curation.registry import rules_of
+from pipeline.corpus.documents import LIMIT_KEYS
+from pipeline.corpus.evidence import DOCUMENTS_READ, LINES_READ, MOST_NAMES, Samples
+from pipeline.corpus.report import CorpusReport
+from pipeline.outputs.rejects import corpus_rows
+
+# Kinds of tallies by their keys in the manifest.
+_TALLIES = {"languages": "language", "domains": "domain", "licenses": "license"}
+LENGTHS = "document_tokens"
+
+
+def rules_in_manifest(
+    config: CorpusSection, report: CorpusReport, samples: Samples, tallies: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Describes each rule that is on: setting, threshold, paper, what it dropped, samples."""
+    rules: list[dict[str, Any]] = [
+        {
+            "name": rule.name,
+            "set_by": rule.set_by,
+            "minimum" if rule.maximum is None else "maximum": rule.threshold,
+            "paper": rule.paper,
+            "of": LINES_READ if rule.of_lines else DOCUMENTS_READ,
+        }
+        for rule in rules_of(config)
+    ]
+    rules += [
+        {"name": reason, "set_by": f"{key}: {least:g}", "minimum": least, "of": DOCUMENTS_READ}
+        for reason, key in LIMIT_KEYS.items()
+        if (least := getattr(config, key))
+    ]
+    for rule in rules:
+        name, of = rule["name"], rule["of"]
+        rule["dropped"] = (report.dropped_lines if of == LINES_READ else report.dropped)[name]
+        rule["fraction"] = round(rule["dropped"] / max(tallies.get(of, 0), 1), 6)
+        rule["samples"] = [
+            {"source": each.source, "line": each.line, "value": each.value, "text": each.text}
+            for each in samples.get(name, ())
+        ]
+    return rules
+
+
+def tallies_in_manifest(tallies: Mapping[str, int]) -> dict[str, Any]:
+    """Documents read, and those by language, domain and license, where these are known."""
+    names = {
+        key: {
+            name.removeprefix(f"{kind}/"): number
+            for name, number in tallies.items()
+            if name.startswith(f"{kind}/")
+        }
+        for key, kind in _TALLIES.items()
+    }
+    known = {key: found for key, found in names.items() if found}
+    return {"documents_read": tallies.get(DOCUMENTS_READ, 0), **known}
+
+
+def rule_table(manifest: Mapping[str, Any]) -> TableSection:
+    return TableSection(
+        title="Rules",
+        columns=(
+            ("rule", "text"), ("keeps", "text"), ("set by", "text"), ("paper", "text"),
+            ("dropped", "count"), ("of", "text"), ("of all", "percent"),
+        ),
+        rows=[
+            [
+                rule["name"], shown_bound(rule), rule["set_by"], rule.get("paper", ""),
+                rule["dropped"], rule["of"], rule["fraction"],
+            ]
+            for rule in manifest.get("rules", [])
+        ],
+        note="In this order: text counts under the first rule that drops it.",
+    )  # fmt: skip
+
+
+def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
+    """Tables of the whole corpus: text left out, rules, languages, domains, licenses, lengths."""
+    counts, corpus = manifest["counts"], manifest["corpus"]
+    rows = [["read", corpus_rows(counts)], ["kept", counts["documents"]]]
+    for kind in ("dropped", "rejected"):
+        rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
+    yield _table("Documents", "rows", rows)
+    lines = [list(each) for each in counts["dropped_lines"].items()]
+    yield _table("Lines", "dropped from documents", lines)
+    yield rule_table(manifest)
+    for key in _TALLIES:
+        names = [list(each) for each in corpus.get(key, {}).items()]
+        note = f"The most frequent {MOST_NAMES}, " if len(names) == MOST_NAMES else ""
+        yield _table(key.capitalize(), "documents", names, f"{note}before rules.".capitalize())
+    lengths = [
+        [f"{int(least):,} to {2 * int(least) - 1:,} tokens", number]
+        for least, number in corpus.get(LENGTHS, {}).items()
+    ]
+    yield _table("Lengths", "documents", lengths)
+
+
+def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> TableSection:
+    columns: Any = ((what, "text"), ("number", "count"))
+    return TableSection(title=title, columns=columns, rows=rows, note=note)
+
+
+def table_lines(table: TableSection) -> list[str]:
+    """Writes a table in Markdown; nothing without rows."""
+    kinds = [kind for _, kind in table.columns]
+    rows = [
+        [
+            f"{cell:.2%}" if kind == "percent" else cell
+            for cell, kind in zip(row, kinds, strict=True)
+        ]
+        for row in table.rows
+    ]
+    lines = markdown_table([name for name, _ in table.columns], rows) if rows else []
+    return [*lines, "", table.note] if lines and table.note else lines
+
+
+def shown_bound(rule: Mapping[str, Any]) -> str:
+    if "minimum" in rule:
+        return f"at least {rule['minimum']:,g}"
+    return f"at most {rule['maximum']:,g}"
+
+
+def sample_sections(manifest: Mapping[str, Any], *, most: int) -> Iterator[ExamplesSection]:
+    for rule in manifest["rules"]:
+        if shown := rule["samples"][:most]:
+            yield ExamplesSection(
+                title=f"Dropped: {rule['name']}",
+                examples=[
+                    Example(
+                        line=each["line"],
+                        facts={"file": each["source"], "has": f"{each['value']:.4g}"},
+                        texts={rule["of"]: each["text"]},
+                    )
+                    for each in shown
+                ],
+                note=f"Keeps {shown_bound(rule)}; {rule['set_by']}; {rule['paper']}.",
+            )
