@@ -1,5 +1,7 @@
 """What `inspect` refuses."""
 
+import json
+
 import pytest
 
 
@@ -48,3 +50,20 @@ def test_the_page_shows_what_curation_would_drop(run, tmp_path):
     flags = ["--html", str(page), "--curation", "c4_max_braces"]
     assert run(["inspect", str(tmp_path / "a.jsonl"), *flags])[0] == 0
     assert "curation: c4_max_braces=0" in page.read_text()
+
+
+@pytest.mark.slow
+def test_the_page_counts_personal_data_and_does_not_show_it(run, tmp_path):
+    secret = "ada.lovelace@example.org"
+    texts = [f"a {{ {secret} b", f"Read more: {secret}", f"Copyright 2020 by {secret}", "c " * 400]
+    rows = [json.dumps({"text": text + secret}) for text in texts]
+    (tmp_path / "a.jsonl").write_text("\n".join([*rows, f'{{"text": "{secret}'[:-1], ""]))
+    page = tmp_path / "page.html"
+    flags = ["--html", str(page), "--curation", "c4_max_braces,gopher_max_words=9"]
+    flags += ["--set", "preprocess.cleaning=[whitespace, boilerplate]"]
+    assert run(["inspect", str(tmp_path / "a.jsonl"), *flags])[0] == 0
+    assert secret[:-1] in page.read_text()
+    assert run(["inspect", str(tmp_path / "a.jsonl"), *flags, "--personal-data", "email"])[0] == 0
+    text = page.read_text()
+    assert "email, replaced" in text and "emailaddress" in text
+    assert "lovelace" not in text

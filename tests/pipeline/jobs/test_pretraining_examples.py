@@ -154,16 +154,17 @@ def test_personal_data_is_in_no_output_and_counted(folder, documents):
     secrets = [b"ada.lovelace@example.org", b"203.104.153.10"]
     first = f"ba {secrets[0].decode()} be .\nbo bi {secrets[1].decode()} ."
     bad = b"\n\nba " + secrets[0] + b" \xff ."
-    texts = [first, *documents, first.replace("bo", "bu")]
+    texts = [first, *documents, first.replace("bo", "bu"), f"be {{ {secrets[0].decode()} ."]
     (folder / "corpus.txt").write_bytes("\n\n".join(texts).encode() + bad)
     vocab = "".join(f"{piece}\n" for piece in [*VOCAB, "emailaddress", "ipaddress"])
     (folder / "vocab.txt").write_text(vocab, encoding="utf-8")
-    values = {"personal_data": ["email,ip"], "duplicates": "near"}
+    values = {"personal_data": ["email,ip"], "duplicates": "near", "curation": ["c4_max_braces"]}
     manifest, said = run(config_of(folder, **values))
     assert manifest["counts"]["replaced"] == {"email": 2, "ip": 2}
     assert manifest["counts"]["tokens_unknown"] == 0  # the words are in the vocabulary
     assert "personal data replaced: email 2, ip 2" in said
-    assert "203" not in json.dumps(manifest["counts"]["rejected"])
+    (rule,) = [each for each in manifest["rules"] if each["name"] == "c4_max_braces"]
+    assert [sample["text"] for sample in rule["samples"]] == ["be { emailaddress ."]
     output = folder / "two"
     run(config_of(folder, output=str(output), block_megabytes=0.01, **values), workers=2)
     assert shards_in(output) == shards_in(folder / "data")
