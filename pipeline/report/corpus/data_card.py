@@ -26,6 +26,7 @@ _NOT_DONE = {
     "curation": "No published rule of quality was applied.",
     "duplicates": "Copies of documents were kept.",
     "duplicate_lines": "Lines that documents share were kept.",
+    "personal_data": "Personal data was not replaced.",
 }
 
 
@@ -37,7 +38,7 @@ def data_card(manifest: Mapping[str, Any]) -> str:
         card_section("Sources", _sources(manifest["inputs"])),
         *(card_section(table.title, table_lines(table)) for table in evidence_tables(manifest)),
         card_section("Made with", _settings(manifest)),
-        card_section("Not done", _not_done(manifest["config"])),
+        card_section("Not done", _not_done(manifest)),
     ]
     return front_matter(_metadata(manifest), _KEYS) + "\n\n".join(filter(None, sections)) + "\n"
 
@@ -104,9 +105,10 @@ def _settings(manifest: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _not_done(config: Mapping[str, Any]) -> Iterator[str]:
+def _not_done(manifest: Mapping[str, Any]) -> Iterator[str]:
+    config = manifest["config"]
     for key, sentence in _NOT_DONE.items():
         if not config[key] or config[key] == "keep":
             yield f"- {sentence}"
-    yield "- Personal data was not removed."
-    yield "- Texts of evaluation sets were not looked for."
+    if all(each["key"] != "exclude" for each in manifest["inputs"]):
+        yield "- Texts of evaluation sets were not looked for."

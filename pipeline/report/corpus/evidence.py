@@ -90,6 +90,8 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     yield _table("Documents", "rows", rows)
     lines = [list(each) for each in counts["dropped_lines"].items()]
     yield _table("Lines", "dropped from documents", lines)
+    replaced = [list(each) for each in counts.get("replaced", {}).items()]
+    yield _table("Personal data", "replaced", replaced)
     yield rule_table(manifest)
     for key in _TALLIES:
         names = [list(each) for each in corpus.get(key, {}).items()]

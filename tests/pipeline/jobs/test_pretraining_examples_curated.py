@@ -67,7 +67,7 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, name: str = "data", **values):
+def run(folder: Path, name: str = "data", *, workers: int = 1, **values):
     said = io.StringIO()
     config = {
         "input": [str(folder / "corpus/*")],
@@ -85,7 +85,7 @@ def run(folder: Path, name: str = "data", **values):
     }
     manifest = pretraining_examples.run(
         build_section(PreprocessConfig, config),
-        build_section(RunnerConfig, {"workers": 1}),
+        build_section(RunnerConfig, {"workers": workers}),
         RunOptions(console=Console(said)),
     )
     return manifest, said.getvalue()
@@ -150,6 +150,26 @@ def test_the_card_says_what_the_manifest_counts(folder):
     assert "DATA_CARD.md" in {each["path"] for each in manifest["outputs"]}
     assert str(folder) not in card
     assert f"| read | {60 + 2 + 60 + 59 + 1} |" in card
-    run(folder, "again")
-    for name in ("DATA_CARD.md", "dropped.jsonl"):
-        assert (folder / "again" / name).read_bytes() == (folder / "data" / name).read_bytes()
+
+
+def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
+    values = {"duplicates": "near", "languages": ["en", "unknown"], "language_threshold": 0.9}
+    expected, _ = run(folder, **values)
+    files = files_in(folder / "data")
+    assert files.keys() > {"DATA_CARD.md", "dropped.jsonl", "duplicates.jsonl", "rejects.jsonl"}
+    names = ("c.txt", "a.jsonl", "b.parquet")
+    shuffled = [str(folder / "corpus" / name) for name in names]
+    for name, workers, changed in (
+        ("shuffled", 1, {"input": shuffled, "block_megabytes": 0.01}),
+        ("workers", 2, {"block_megabytes": 0.01}),
+    ):
+        manifest, _ = run(folder, name, workers=workers, **values, **changed)
+        found = files_in(folder / name)
+        assert [each for each in files if files[each] != found.get(each)] == []
+        for key in ("counts", "rules", "corpus"):
+            assert manifest[key] == expected[key]
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    notes = ("manifest.json", "config.yaml", "job.log")
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in notes}

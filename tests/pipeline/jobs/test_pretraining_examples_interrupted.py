@@ -177,7 +177,8 @@ def test_a_run_resumes_where_another_was_interrupted(
 
 
 def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, workers, tmp_path):
-    values = {"duplicates": "exact", "masking": "dynamic", "compression": "gzip"}
+    values = {"duplicates": "near", "masking": "dynamic", "compression": "gzip"}
+    values |= {"curation": ["gopher_min_words=50", "c4_min_line_words"]}
     manifest, _ = run(values_of(corpus, tmp_path / "whole", **values))
     work = workers.take_counts()
     values = values_of(corpus, tmp_path / "data", **values)
@@ -191,7 +192,8 @@ def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, work
     for name in ("blocks", "pools", "shards"):
         assert done[name] + after[name] == work[name]
     assert files_in(tmp_path / "data") == files_in(tmp_path / "whole")
-    assert resumed["counts"] == manifest["counts"]
+    for key in ("counts", "rules", "corpus"):
+        assert resumed[key] == manifest[key]
 
 
 @pytest.mark.parametrize(

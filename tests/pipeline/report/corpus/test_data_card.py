@@ -9,9 +9,10 @@ from bert_tf.base.cards import read_front_matter
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.report.corpus.data_card import DATA_CARD, data_card
 
+SETTINGS = {"curation": ["c4"], "languages": ["en,de,unknown"], "personal_data": ["all"]}
 MANIFEST = {
     "command": "preprocess",
-    "config": {**PreprocessConfig().as_dict(), "curation": ["c4"], "languages": ["en,de,unknown"]},
+    "config": {**PreprocessConfig().as_dict(), **SETTINGS},
     "inputs": [
         {"key": "vocab", "path": "/home/me/vocab.txt", "bytes": 7, "sha256": "c" * 64},
         {"key": "input", "path": "/home/me/de/a.txt", "bytes": 1234, "sha256": "b" * 64},
@@ -23,6 +24,7 @@ MANIFEST = {
         "examples": {"train": 900, "eval": 100},
         "dropped": {"c4_max_braces": 2},
         "dropped_lines": {"c4_min_line_words": 3},
+        "replaced": {"email": 4},
         "rejected": {"not JSON": 1},
         "copies": 0,
     },
@@ -87,14 +89,11 @@ def test_the_card_has_counts_rules_and_what_was_not_done():
         "| de | 6 |",
         "| 64 to 127 tokens | 6 |",
         "- Copies of documents were kept.",
-        "- Personal data was not removed.",
+        "| email | 4 |",
+        "- Texts of evaluation sets were not looked for.",
     ):
         assert line in card.splitlines()
-    assert "Languages were not identified" not in card
+    assert "Languages were not identified" not in card and "Personal data was not" not in card
     assert "/home" not in card and "secret" not in card
     settings = yaml.safe_load(card.split("```yaml\n")[1].split("```")[0])["preprocess"]
-    assert settings == {
-        "seed": PreprocessConfig.seed,
-        "curation": ["c4"],
-        "languages": ["en,de,unknown"],
-    }
+    assert settings == {"seed": PreprocessConfig.seed, **SETTINGS}

@@ -1,0 +1,174 @@
+"""Speed of curation, and whether its files are the same however a job runs.
+
+    python benchmarks/curation.py 'corpus/*.txt.gz' --vocab vocab.txt [--rounds 3]
+    python benchmarks/curation.py 'corpus/*.txt.gz' --vocab vocab.txt --bytes [--kills 3]
+
+The first prints megabytes of text per CPU second of `preprocess` with each part of curation by
+itself and with all, and then of each rule alone on clean text. The second compares the SHA-256 of
+all files of 1, 2 and 4 workers, of the inputs in another order, and of a job that is killed
+(SIGKILL) several times and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.processor import describe_processor
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig
+from pipeline.beam.files import match_files
+from pipeline.corpus.curation.registry import rules_of
+from pipeline.corpus.documents import DocumentRules, clean_raw
+from pipeline.jobs import pretraining_examples
+from pipeline.outputs.job import RunOptions
+from pipeline.report.corpus.sample import read_sample
+
+ALL: dict[str, Any] = {
+    "curation": ["gopher,c4,fineweb"],
+    "languages": ["en"],
+    "duplicates": "near",
+    "personal_data": ["all"],
+}
+PARTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    **{name: {"curation": [name]} for name in ("gopher_repetition", "gopher_quality")},
+    **{name: {"curation": [name]} for name in ("c4", "fineweb")},
+    "languages": {"languages": ["en"]},
+    "personal data": {"personal_data": ["all"]},
+    "near duplicates": {"duplicates": "near"},
+    "all": ALL,
+}
+NOTES = ("manifest.json", "config.yaml", "job.log")
+
+
+def config_of(inputs: list[str], vocab: str, output: Path, **values: Any) -> PreprocessConfig:
+    values = {"input": inputs, "vocab": vocab, "output": str(output), **values}
+    return build_section(PreprocessConfig, values)
+
+
+def time_job(inputs: list[str], vocab: str, folder: Path, **values: Any) -> float:
+    """CPU seconds of a job in this process, all of its threads included."""
+    output = folder / "data"
+    shutil.rmtree(output, ignore_errors=True)
+    config = config_of(inputs, vocab, output, **values)
+    begin = time.process_time()
+    pretraining_examples.run(config, RunnerConfig(workers=1), RunOptions(console=Console()))
+    return time.process_time() - begin
+
+
+def time_rules(inputs: list[str], vocab: str, folder: Path) -> Iterator[tuple[str, float]]:
+    """Megabytes per CPU second of each rule alone, with what it measures."""
+    config = config_of(inputs, vocab, folder, curation=ALL["curation"], languages=ALL["languages"])
+    rules = DocumentRules.from_config(config)
+    sample = read_sample(config, match_files(config.input))
+    lines = [clean_raw(raw, rules) for raw in sample.raw]
+    megabytes = sum(len(each.clean.data) for each in lines) / 1e6
+    for rule in rules_of(config):
+        rule.measure(lines[0].measured()[0])  # compiles
+        seconds = 0.0
+        for each in lines:
+            text, _ = each.measured()
+            begin = time.process_time()
+            rule.measure(text)
+            seconds += time.process_time() - begin
+        yield rule.name, megabytes / max(seconds, 1e-9)
+
+
+def text_megabytes(inputs: list[str], vocab: str, folder: Path) -> float:
+    config = config_of(inputs, vocab, folder)
+    sample = read_sample(config, match_files(config.input), most_bytes=1 << 40)
+    return sum(int((raw.texts.stops - raw.texts.starts).sum()) for raw in sample.raw) / 1e6
+
+
+def print_speeds(options: argparse.Namespace, folder: Path) -> None:
+    megabytes = text_megabytes(options.inputs, options.vocab, folder)
+    print(f"{megabytes:.1f} MB of text; processor: {describe_processor()}")
+    seconds: dict[str, list[float]] = {name: [] for name in PARTS}
+    for number in range(options.rounds + 1):
+        for name, values in PARTS.items():
+            found = time_job(options.inputs, options.vocab, folder, **values)
+            if number:  # the first round compiles
+                seconds[name].append(found)
+    plain = statistics.median(seconds["plain"])
+    for name, found in seconds.items():
+        median = statistics.median(found)
+        print(f"{name:<20} {megabytes / median:6.2f} MB/s  {plain / median:6.2f} of plain")
+    for name, speed in time_rules(options.inputs, options.vocab, folder):
+        print(f"{name:<40} {speed:8.1f} MB/s")
+
+
+def command(
+    options: argparse.Namespace, inputs: list[str], output: Path, workers: int
+) -> list[str]:
+    settings = [f"--set=preprocess.{key}={value}".replace("'", "") for key, value in ALL.items()]
+    start = "from pipeline.cli.main import main; main()"
+    files = [f"--input={path}" for path in inputs]
+    job = ["preprocess", *files, f"--vocab={options.vocab}", f"--output={output}"]
+    return [sys.executable, "-c", start, *job, *settings, f"--set=runner.workers={workers}"]
+
+
+def sha256_of(folder: Path) -> str:
+    """Of the names and bytes of all files but notes with times and paths."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name not in NOTES:
+            digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def print_bytes(options: argparse.Namespace, folder: Path) -> None:
+    inputs = [file.path for file in match_files(tuple(options.inputs))]
+    for workers in (1, 2, 4):
+        output = folder / f"workers-{workers}"
+        subprocess.run(command(options, inputs, output, workers), check=True, capture_output=True)
+        print(f"{workers} workers: {sha256_of(output)}")
+    random.Random(0).shuffle(inputs)
+    output = folder / "shuffled"
+    subprocess.run(command(options, inputs, output, 1), check=True, capture_output=True)
+    print(f"other order: {sha256_of(output)}")
+    output, begin, killed = folder / "killed", time.monotonic(), 0
+    subprocess.run(command(options, inputs, output, 1), check=True, capture_output=True)
+    whole = time.monotonic() - begin
+    shutil.rmtree(output)
+    for kill in range(1, options.kills + 1):
+        job = subprocess.Popen(
+            command(options, inputs, output, 1), stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            job.wait(whole * kill / (options.kills + 1))
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+            killed += 1
+    subprocess.run(command(options, inputs, output, 1), check=True, capture_output=True)
+    print(f"killed {killed} times: {sha256_of(output)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("inputs", nargs="+")
+    parser.add_argument("--vocab", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bytes", action="store_true")
+    parser.add_argument("--kills", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        (print_bytes if options.bytes else print_speeds)(options, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
