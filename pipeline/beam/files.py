@@ -73,7 +73,8 @@ class UncompressedFile:
     """A file's uncompressed bytes as UTF-8; also a context manager.
 
     Text of another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
-    (`is_transcoded`); faults in it become bytes that are not UTF-8.
+    (`is_transcoded`); faults in it become bytes that are not UTF-8. Without an encoding, it may
+    hold any bytes.
 
     Raises:
         UsageError: the file cannot be opened.
@@ -81,14 +82,17 @@ class UncompressedFile:
             the file is not text.
     """
 
-    def __init__(self, path: str, encoding: str = "utf-8"):
+    def __init__(self, path: str, encoding: str | None = "utf-8"):
         self._path = path
         stream = open_stored(path)
         self._file = stream
         self._stream = uncompressed(stream, path)
         try:
             self._pending = self._read_stored(SAMPLE_BYTES)
-            self._transcoder = transcoder_of(path, self._pending, encoding)
+            self._is_text = encoding is not None
+            self._transcoder = (
+                None if encoding is None else transcoder_of(path, self._pending, encoding)
+            )
             if self._transcoder is not None:
                 self._pending = self._transcoder.transcode(self._pending)
         except InputError:
@@ -116,7 +120,7 @@ class UncompressedFile:
             is_end = len(part) < missing
             if self._transcoder is not None:
                 part = self._transcoder.transcode(part, is_end=is_end)
-            else:
+            elif self._is_text:
                 checked_part(self._path, part)
             parts.append(part)
             missing -= len(part)

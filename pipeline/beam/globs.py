@@ -21,6 +21,7 @@ _DOT = r"(?<=[^/])\."
 _ANY_IN_NAME = rf"(?:[^/.]|{_DOT})"
 _ANY = rf"(?:[^.]|{_DOT})"
 FORMAT_OF_ENDING = {".txt": "text", ".text": "text", **TABLE_FORMATS, ".xml": "mediawiki"}
+FORMAT_OF_ENDING |= {".html": "html", ".htm": "html", ".warc": "warc", ".wet": "warc"}
 _FILES_LOOKED_AT = 10_000
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _OPTIONAL = (
-    *("faiss-cpu", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino"),
-    *("phonenumbers", "py3langid", "sentencex", "wandb"),
+    *("faiss-cpu", "fastwarc", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino"),
+    *("phonenumbers", "py3langid", "resiliparse", "sentencex", "trafilatura", "wandb"),
 )
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072

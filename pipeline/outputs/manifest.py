@@ -30,8 +30,9 @@ JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + O
 # metrics.jsonl has the numbers of the events.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
 _PACKAGES = (
-    "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
-    "phonenumbers", "py3langid", "pyarrow", "sentencex", "tensorflow", "tensorflow-text",
+    "apache-beam", "faiss-cpu", "fastwarc", "keras", "keras-hub", "mwparserfromhell", "numba",
+    "numpy", "phonenumbers", "py3langid", "pyarrow", "resiliparse", "sentencex", "tensorflow",
+    "tensorflow-text", "trafilatura",
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
@@ -22,7 +23,9 @@ from bert_tf.config.section import (
 )
 from bert_tf.config.sections.tables import RowSection
 
-CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
+CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki", "html", "warc")
+_WEB_ENDINGS = frozenset((".html", ".htm", ".warc", ".wet"))
+HTML_EXTRACTORS = ("resiliparse", "trafilatura")
 MASKINGS = ("token", "ngram", "span")
 TEXT_LAYOUTS = (
     *("auto", "sentences", "lines", "paragraphs", "file"),
@@ -107,6 +110,11 @@ class CorpusSection(RowSection):
         "auto",
         choices=TEXT_LAYOUTS,
     )
+    html_extractor: str = advanced(
+        "library that extracts the main text of HTML pages: resiliparse, or trafilatura (slower)",
+        "resiliparse",
+        choices=HTML_EXTRACTORS,
+    )
     cleaning: tuple[str, ...] = advanced(
         "cleaning steps, applied in this order: html (remove tags, decode entities), controls "
         "(replace control characters with spaces), whitespace (collapse runs to one space), nfc "
@@ -189,12 +197,24 @@ class CorpusSection(RowSection):
             instead = "list the other kinds without phone"
             asked, extra = "personal_data phone", "personal-data"
             check_packages(asked, ["phonenumbers"], extra=extra, instead=instead)
+        endings = (PurePath(path).suffixes[-2:] for path in self.input)
+        if self.format in ("html", "warc") or any(
+            _WEB_ENDINGS.intersection(map(str.lower, found)) for found in endings
+        ):
+            check_web_packages(self.html_extractor)
 
     def faults(self) -> Iterator[str]:
         yield from super().faults()
         for kind in listed(self.personal_data):
             if kind not in PERSONAL_DATA:
                 yield f"personal_data: no kind {kind!r}; known kinds: {', '.join(PERSONAL_DATA)}"
+
+
+def check_web_packages(extractor: str) -> None:
+    """Raises UsageError if a package to read web pages is missing."""
+    check_packages("HTML and WARC", ["fastwarc", "resiliparse"], extra="web")
+    if extractor == "trafilatura":
+        check_packages("html_extractor trafilatura", ["trafilatura"], extra="trafilatura")
 
 
 def check_splitter_installed(name: str) -> None:

@@ -24,12 +24,14 @@ from pipeline.beam.files import FileInfo
 from pipeline.beam.globs import FORMAT_OF_ENDING
 from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.delimited import DelimitedReader
+from pipeline.corpus.readers.html_pages import HtmlReader
 from pipeline.corpus.readers.jsonl import JsonlReader
 from pipeline.corpus.readers.layouts import Sketch, add_up
 from pipeline.corpus.readers.mediawiki import MediaWikiReader
 from pipeline.corpus.readers.parquet import ParquetReader
 from pipeline.corpus.readers.splits import ChunkReader, Split
 from pipeline.corpus.readers.text import HEAD_BYTES, TextReader
+from pipeline.corpus.readers.warc import WarcReader
 from pipeline.corpus.readers.wikiextractor import format_of_wiki_file
 
 _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
@@ -39,6 +41,8 @@ _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
     "tsv": functools.partial(DelimitedReader.for_file, has_quotes=False),
     "parquet": ParquetReader.for_file,
     "mediawiki": MediaWikiReader.for_file,
+    "html": HtmlReader.for_file,
+    "warc": WarcReader.for_file,
 }
 _PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
 # Bytes of English text in a stored byte.

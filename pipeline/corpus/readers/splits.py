@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterator
+from typing import ClassVar
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
@@ -56,6 +57,8 @@ class ChunkReader(abc.ABC):
     one split. Damage and documents of more than `largest_document` bytes are InputErrors.
     """
 
+    is_text: ClassVar[bool] = True  # otherwise the dialect's encoding does not count
+
     largest_document: int = int(CorpusSection.max_document_megabytes * 1e6)
     dialect: TableDialect = PLAIN
 
@@ -74,9 +77,12 @@ class ChunkReader(abc.ABC):
         del path
         return self
 
+    def _open(self, path: str) -> UncompressedFile:
+        return UncompressedFile(path, self.dialect.encoding if self.is_text else None)
+
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
         compression = compression_of(path)
-        with UncompressedFile(path, self.dialect.encoding) as file:
+        with self._open(path) as file:
             if compression is None and not file.is_transcoded:
                 yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
@@ -93,7 +99,7 @@ class ChunkReader(abc.ABC):
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Reads a split by blocks; raises UsageError if the file has changed since it was split."""
         if split.length < 0:
-            with UncompressedFile(path, self.dialect.encoding) as file:
+            with self._open(path) as file:
                 for chunk in self._cut(file, path, block_bytes):
                     block = self.read(path, chunk)
                     yield dataclasses.replace(
@@ -107,7 +113,7 @@ class ChunkReader(abc.ABC):
         yield dataclasses.replace(block, size=len(data))
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        with UncompressedFile(path, self.dialect.encoding) as file:
+        with self._open(path) as file:
             if compression_of(path) is None and not file.is_transcoded:
                 return float(stored_bytes)
             size = 0

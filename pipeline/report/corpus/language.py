@@ -28,6 +28,8 @@ _FORMATS = {
     "tsv": "TSV: a document per row",
     "parquet": "Parquet: a document per row",
     "mediawiki": "MediaWiki dump: a document per article",
+    "html": "HTML: a document per file",
+    "warc": "WARC: a document per page",
 }
 OTHER = "other"
 _SCRIPT = re.compile(

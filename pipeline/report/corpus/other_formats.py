@@ -54,7 +54,8 @@ _SIGNS = (
     _Sign(
         re.compile(rb"</?[A-Za-z][^<>@\n]{0,200}>"),
         0.05,
-        f"tags such as {{}}, which become words; remove markup with {_CLEANING}",
+        "tags such as {}, which become words; give files of HTML the ending .html, or remove "
+        f"markup with {_CLEANING}",
         is_markup=True,
     ),
     _Sign(

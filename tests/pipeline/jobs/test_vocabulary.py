@@ -92,6 +92,26 @@ def test_order_blocks_and_workers_do_not_matter(corpus, tmp_path):
     assert found["metrics"] == expected["metrics"]
 
 
+def test_pages_of_the_web_are_counted_and_workers_do_not_matter(tmp_path):
+    pytest.importorskip("fastwarc")
+    record = "WARC/1.0\r\nWARC-Type: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}\r\n\r\n"
+    bodies = [f"<p>{SENTENCES[n % 2]}</p>" for n in range(400)] + ["<meta charset=utf-8>\xe9 x"]
+    records = [record.format("resource", "text/html", len(body), body) for body in bodies]
+    records += [record.format("resource", "image/png", 3, "png")] * 2
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "a.warc").write_bytes("".join(records).encode("latin-1"))
+    (folder / "b.html").write_text(bodies[0])
+    one, said = run(folder, tmp_path / "one.txt", block_megabytes=0.01)
+    two, _ = run(folder, tmp_path / "two.txt", block_megabytes=0.01, runner={"workers": 2})
+    assert (tmp_path / "two.txt").read_bytes() == (tmp_path / "one.txt").read_bytes()
+    assert one["counts"] == two["counts"]
+    counts = {key: one["counts"][key] for key in ("documents", "dropped", "rejected")}
+    rejected = {"page is not in its encoding": 1}
+    assert counts == {"documents": 401, "dropped": {"not HTML": 2}, "rejected": rejected}
+    assert f"page is not in its encoding, first at {folder / 'a.warc'}:401" in said
+
+
 def test_a_small_corpus_gives_fewer_entries_and_reports_why(corpus, tmp_path):
     manifest, said = run(corpus, tmp_path / "vocab.txt", vocab_size=5000, held_out_fraction=0)
     assert manifest["counts"]["entries"] < 5000

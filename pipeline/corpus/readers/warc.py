@@ -1,0 +1,234 @@
+"""WARC files: a document per HTML page or, in WET files, per text of a page.
+
+Records are found by their lengths; after one that is damaged, reading goes on with the next header.
+The line of a document or reject is the number of its record in the file, from 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import ClassVar
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection, check_web_packages
+from bert_tf.data.tables.rejects import Reject
+from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.readers.html_pages import Extracted, extract_pages
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
+
+NOT_HTML = "not HTML"
+NOT_OK = "HTTP status other than 200"
+NO_CONTENT = "revisit, continuation or unknown record"
+BROKEN_RECORD = "broken WARC record"
+BROKEN_HTTP = "broken HTTP response"
+TOO_LONG = "record is too long"
+_SIGNATURE = b"WARC/"
+_PEEKED_BYTES = 8
+_START = re.compile(_SIGNATURE + rb"\d\.\d{1,3}\r?\n(?=[A-Za-z-]{1,30}:)")
+_MOST_START_BYTES = 48
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_MOST_HEAD_BYTES = 1 << 16
+_MOST_HELD_BYTES = 1 << 18
+_LENGTH = re.compile(rb"\nContent-Length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
+_LINE_ENDS = re.compile(rb"[\r\n]*")
+_HTML = ("text/html", "application/xhtml+xml")
+_BATCH_BYTES, _BATCH_PAGES = 1 << 22, 64
+
+
+class _RecordError(Exception):
+    """A record that cannot be read; the arguments are the reason and the detail."""
+
+
+class _DroppedRecord(Exception):
+    """A record without text of a page; the argument is the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Page:
+    url: str
+    content: bytes
+    charset: str
+    is_html: bool  # otherwise it is the text of a WET file
+
+
+@dataclasses.dataclass(frozen=True)
+class _Span:
+    """Where a record begins, its content begins, and it ends; `fault` if its content is damaged."""
+
+    begin: int
+    head: int
+    stop: int
+    fault: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class WarcReader(ChunkReader):
+    extractor: str  # see `CorpusSection.html_extractor`
+    is_text: ClassVar[bool] = False
+
+    @classmethod
+    def for_file(cls, path: str, config: CorpusSection) -> WarcReader:
+        """Raises UsageError if the file is no WARC file or a package is missing."""
+        check_web_packages(config.html_extractor)
+        with UncompressedFile(path, None) as file:
+            if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(_SIGNATURE):
+                raise UsageError(f"{path}: is no WARC file, which begins with WARC/")
+        return cls(config.html_extractor)
+
+    def find_last_border(self, data: bytes) -> int:
+        *_, last = (None, *_find_records(data, self.largest_document, is_end=False))
+        if last is not None and (last.begin or not last.fault):
+            return last.begin
+        # The rest of a damaged or long record, up to the next header, is skipped in pieces.
+        if len(data) <= _MOST_HELD_BYTES:
+            return 0
+        border = len(data) - _MOST_START_BYTES
+        return border + data.startswith(_SIGNATURE, border)
+
+    def count_lines(self, data: bytes, stop: int) -> int:
+        return sum(1 for _ in _find_records(data[:stop], self.largest_document, is_end=True))
+
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
+        texts: dict[int, bytes] = {}
+        rejects: list[Reject] = []
+        dropped: Counter[str] = Counter()
+        for batch in _batches(self._pages(path, chunk, rejects, dropped)):
+            html = [page for page in batch.values() if page.is_html]
+            contents = [(page.content, page.charset) for page in html]
+            answers = iter(extract_pages(self.extractor, contents))
+            for number, page in batch.items():
+                answer = next(answers) if page.is_html else Extracted(page.content)
+                if answer.reason:
+                    detail = "; ".join(filter(None, [answer.detail, page.url]))
+                    rejects.append(Reject(path, number, answer.reason, detail))
+                else:
+                    texts[number] = answer.text
+        return RawBlock(
+            source=path,
+            index=chunk.index,
+            texts=Texts.of_rows(list(texts.values()), list(texts)),
+            rejects=sorted(rejects, key=lambda reject: reject.line),
+            dropped=dict(dropped),
+        )
+
+    def _pages(
+        self, path: str, chunk: Chunk, rejects: list[Reject], dropped: Counter[str]
+    ) -> Iterator[tuple[int, _Page]]:
+        """Yields pages with the numbers of their records; adds to `rejects` and `dropped`."""
+        records = _find_records(chunk.data, self.largest_document, is_end=True)
+        for number, span in enumerate(records, chunk.first_line):
+            try:
+                if span.fault:
+                    reason = TOO_LONG if span.fault == TOO_LONG else BROKEN_RECORD
+                    place = f"at byte {chunk.offset + span.begin:,} of the uncompressed file"
+                    raise _RecordError(reason, f"{span.fault}, {place}")
+                page = _page_of(chunk.data[span.begin : span.stop], self.largest_document)
+            except _DroppedRecord as drop:
+                dropped[drop.args[0]] += 1
+            except _RecordError as error:
+                rejects.append(Reject(path, number, *error.args))
+            else:
+                if page is not None:
+                    yield number, page
+
+
+def _batches(pages: Iterator[tuple[int, _Page]]) -> Iterator[dict[int, _Page]]:
+    batch: dict[int, _Page] = {}
+    size = 0
+    for number, page in pages:
+        batch[number] = page
+        size += len(page.content)
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_PAGES:
+            yield batch
+            batch, size = {}, 0
+    yield batch
+
+
+def _page_of(data: bytes, longest: int) -> _Page | None:
+    """The page of a record, decoded from what HTTP makes of it; None if there cannot be one."""
+    from fastwarc.warc import WarcRecord, WarcRecordType
+
+    try:
+        record = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
+    except (OSError, ValueError) as error:
+        raise _RecordError(BROKEN_RECORD, str(error)) from None
+    kind = record.record_type
+    if kind in (WarcRecordType.warcinfo, WarcRecordType.request, WarcRecordType.metadata):
+        return None
+    if kind not in (WarcRecordType.response, WarcRecordType.resource, WarcRecordType.conversion):
+        raise _DroppedRecord(NO_CONTENT)
+    headers = record.headers
+    url = (headers.get("WARC-Target-URI") or record.record_id or "").strip("<>")
+    media = (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    charset = ""
+    try:
+        if record.is_http:
+            record.parse_http(auto_decode="all", quirks_mode=True)
+            status = record.http_headers.status_code
+            if status is None:
+                raise OSError("no status code")
+            if status != 200:
+                raise _DroppedRecord(NOT_OK)
+            media = (record.http_content_type or "").lower()
+            charset = record.http_charset or ""
+        is_text = kind == WarcRecordType.conversion and media == "text/plain"
+        if media not in _HTML and not is_text:
+            raise _DroppedRecord(NOT_HTML)
+        content = record.reader.read(longest + 1)
+    except (OSError, ValueError) as error:
+        raise _RecordError(BROKEN_HTTP, f"{error}; {url}") from None
+    if len(content) > longest:
+        raise _RecordError(TOO_LONG, url)
+    return _Page(url, content, charset, not is_text)
+
+
+def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:
+    """Yields the records that begin in data; the last may go on behind it unless `is_end`."""
+    begin = _begin_of_record(data, 0)
+    while begin < len(data):
+        head, stop, fault = _measure(data, begin, longest, is_end=is_end)
+        if stop < 0:
+            following = _begin_of_record(data, head) if fault else len(data)
+            stop = following
+        else:
+            following = _after_line_ends(data, stop)
+        yield _Span(begin, head, stop, fault)
+        begin = following
+
+
+def _begin_of_record(data: bytes, start: int) -> int:
+    if start == 0 and data.startswith(_SIGNATURE):
+        return 0
+    match = _START.search(data, start)
+    return match.start() if match else len(data)
+
+
+def _after_line_ends(data: bytes, place: int) -> int:
+    match = _LINE_ENDS.match(data, place)
+    assert match is not None  # it may be empty
+    return match.end()
+
+
+def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[int, int, str]:
+    """Where a record's content begins and ends, negative if that is unknown, and its fault."""
+    head = _HEAD_END.search(data, begin, begin + _MOST_HEAD_BYTES)
+    if head is None:
+        is_broken = is_end or len(data) >= begin + _MOST_HEAD_BYTES
+        return begin + len(_SIGNATURE), -1, "its header does not end" if is_broken else ""
+    length = _LENGTH.search(data, begin, head.end())
+    if length is None:
+        return head.end(), -1, "no Content-Length"
+    stop = head.end() + int(length[1])
+    if stop - begin + _MOST_START_BYTES > longest:
+        return head.end(), -1, TOO_LONG
+    following = _after_line_ends(data, stop)
+    if data.startswith(_SIGNATURE, following) or (is_end and stop <= len(data) == following):
+        return head.end(), stop, ""
+    if not is_end and len(data) - following < len(_SIGNATURE):
+        return head.end(), -1, ""
+    return head.end(), -1, "not as long as its Content-Length"

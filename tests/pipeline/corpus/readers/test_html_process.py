@@ -1,0 +1,44 @@
+"""The encoding of pages: byte-order mark, HTTP, <meta>, detection, in this order."""
+
+import codecs
+
+import pytest
+
+from pipeline.corpus.readers.html_process import decode
+
+pytest.importorskip("resiliparse")
+
+
+@pytest.mark.parametrize(
+    ("page", "charset", "text"),
+    [
+        (codecs.BOM_UTF8 + b"<meta charset=latin1>\xc3\xa9", "latin1", "<meta charset=latin1>é"),
+        (codecs.BOM_UTF16_LE + "é".encode("utf-16-le"), "", "é"),
+        (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), "utf-8", "é"),
+        (b"\xe9", "latin1", "é"),
+        (b"\x93a\x94", "iso-8859-1", "“a”"),  # which is Windows-1252 on the web
+        (b"<meta charset='koi8-r'>\xc1", "", "<meta charset='koi8-r'>а"),
+        (b"<meta charset='koi8-r'>\xe9", "latin1", "<meta charset='koi8-r'>é"),
+        (
+            b'<META http-equiv=Content-Type content="text/html; charset=Shift_JIS">\x83e',
+            "",
+            '<META http-equiv=Content-Type content="text/html; charset=Shift_JIS">テ',
+        ),
+        (b"<meta charset=utf-16>\xc3\xa9", "", "<meta charset=utf-16>é"),
+        (b"<meta charset=nonsense>\xc3\xa9", "none", "<meta charset=nonsense>é"),
+        ("<p>привет мир как дела".encode("cp1251"), "", "<p>привет мир как дела"),
+        ("<p>naïve café".encode(), "", "<p>naïve café"),
+        ("<p>naïve café".encode()[:-1], "utf-8", "<p>naïve caf"),  # cut off by the crawler
+        (b"<meta charset=latin1>caf\xe9 x", "utf-8", "<meta charset=latin1>café x"),
+        (b"", "", ""),
+    ],
+)
+def test_pages_are_decoded_as_they_say(page, charset, text):
+    assert decode(page, charset) == text
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "shift_jis"])
+def test_a_page_in_no_encoding_that_it_names_raises(charset):
+    with pytest.raises(UnicodeDecodeError) as raised:
+        decode(b"caf\xe9 \xff x \xa0", charset)
+    assert raised.value.encoding == charset

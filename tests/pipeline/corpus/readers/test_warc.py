@@ -1,0 +1,237 @@
+"""WARC and WET files: pages are documents, and each other record is counted or no page."""
+
+import gzip
+import io
+import zlib
+
+import pytest
+from behavior.readers import check_reader, raw_texts, read_corpus
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_tf.base.errors import InputError, UsageError
+from pipeline.corpus.readers.html_pages import BAD_ENCODING
+from pipeline.corpus.readers.warc import (
+    BROKEN_HTTP,
+    BROKEN_RECORD,
+    NO_CONTENT,
+    NOT_HTML,
+    NOT_OK,
+    TOO_LONG,
+)
+
+warc = pytest.importorskip("fastwarc.warc")
+html2text = pytest.importorskip("resiliparse.extract.html2text")
+pytestmark = pytest.mark.slow  # starts processes
+
+HTML = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+
+
+def record(content, kind="response", media="application/http", url="http://a.org/", length=None):
+    head = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n"
+        "WARC-Record-ID: <urn:uuid:a0a0a0a0-0000-4000-8000-000000000000>\r\n"
+        f"Content-Type: {media}\r\nContent-Length: {length or len(content)}\r\n\r\n"
+    )
+    return head.encode() + content + b"\r\n\r\n"
+
+
+def response(body, http=HTML, **values):
+    return record(http.encode() + b"\r\n" + body, **values)
+
+
+def page(number):
+    return f"<html><body><p>Page {number} has one sentence.</p></body></html>".encode()
+
+
+def sentence(number):
+    return [f"Page {number} has one sentence."]
+
+
+INFO = record(b"software: x\r\n", "warcinfo", "application/warc-fields")
+REQUEST = record(b"GET / HTTP/1.1\r\n\r\n", "request")
+
+
+def test_pages_are_documents_known_by_their_records(tmp_path):
+    content = INFO + b"".join(
+        REQUEST + response(page(n)) + record(b"a: b", "metadata", "application/warc-fields")
+        for n in range(6)
+    )
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(n) for n in range(6)]
+    assert (found.rejects, found.dropped) == ([], {})
+    lines = [line for block in found.blocks for line in block.document_lines.tolist()]
+    assert lines == [3 * n + 3 for n in range(6)]
+    assert len(read_corpus(tmp_path / "a.warc", 1).splits) > 12
+
+
+def test_each_record_may_be_a_gzip_member(tmp_path):
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(b"".join(map(gzip.compress, [INFO, *(response(page(n)) for n in range(3))])))
+    assert read_corpus(path).documents == [sentence(n) for n in range(3)]
+
+
+def test_texts_are_those_of_fastwarc_and_resiliparse(tmp_path):
+    stream = io.BytesIO()
+    for number in range(9):
+        body = f"<title>T</title><nav><a href=x>Home</a></nav><h1>é{number}</h1>" + "<p>ü b\n" * 9
+        new = warc.WarcRecord()
+        new.init_headers(record_type=warc.WarcRecordType.response)
+        new.set_bytes_content(f"{HTML}X: {number}\r\n\r\n{body}".encode())
+        new.is_http = True
+        new.write(stream)
+    path = tmp_path / "a.warc"
+    path.write_bytes(stream.getvalue())
+    expected = [
+        html2text.extract_plain_text(each.reader.read().decode(), main_content=True)
+        for each in warc.ArchiveIterator(io.BytesIO(stream.getvalue()))
+    ]
+    assert list(raw_texts(path, 100).values()) == expected
+
+
+def test_the_texts_of_wet_files_are_read_as_they_are(tmp_path):
+    texts = ["A title\nOne <b>is</b> here. Two is.", "Drei ist da.\n", " "]
+    content = INFO + b"".join(
+        record(text.encode(), "conversion", "text/plain; charset=utf-8") for text in texts
+    )
+    content += record(b"\xff", "conversion", "text/plain")
+    found = check_reader(tmp_path, "a.warc.wet", content)
+    assert found.documents == [["A title", "One <b>is</b> here.", "Two is."], ["Drei ist da."]]
+    assert found.dropped == {"empty document": 1}
+    assert found.reasons == [(5, "invalid UTF-8")]
+
+
+def test_records_without_a_page_are_counted(tmp_path):
+    content = b"".join(
+        (
+            response(page(0)),
+            response(page(1), "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n"),
+            response(b"", "HTTP/1.0 301 Moved\r\nLocation: x\r\n"),
+            response(b"%PDF", "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n"),
+            response(b"x", "HTTP/1.1 200 OK\r\n"),
+            record(b"1.2.3.4", media="text/dns"),
+            record(b"", "revisit", "application/http"),
+            record(b"<p>rest", "continuation"),
+            record(page(2), "resource", "text/html"),
+            record(b"png", "resource", "image/png"),
+            response(b"<p></p>"),
+            response(page(3), "HTTP/1.1 200\r\ncontent-type: Application/XHTML+xml\r\n"),
+        )
+    )
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(n) for n in (0, 2, 3)]
+    assert found.dropped == {NOT_OK: 2, NOT_HTML: 4, NO_CONTENT: 2, "empty document": 1}
+    assert not found.rejects
+
+
+def chunked(data):
+    return b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (3, data[:3], len(data) - 3, data[3:])
+
+
+def test_http_encodings_are_undone(tmp_path):
+    import brotli
+
+    bodies = [
+        response(gzip.compress(page(0)), HTML + "Content-Encoding: gzip\r\n"),
+        response(brotli.compress(page(1)), HTML + "Content-Encoding: br\r\n"),
+        response(zlib.compress(page(2)), HTML + "Content-Encoding: deflate\r\n"),
+        response(chunked(page(3)), HTML + "Transfer-Encoding: chunked\r\n"),
+        response(
+            chunked(gzip.compress(page(4))),
+            HTML + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        ),
+        response(page(5), HTML + "Content-Length: 3\r\n"),  # which the record overrules
+        response("Ärger".encode("latin-1"), HTML.replace("utf-8", "ISO-8859-1")),
+    ]
+    found = check_reader(tmp_path, "a.warc", b"".join(bodies))
+    assert found.documents == [*(sentence(n) for n in range(6)), ["Ärger"]]
+    assert not found.rejects
+
+
+def test_broken_pages_are_rejects_with_their_record_and_address(tmp_path):
+    content = b"".join(
+        (
+            response(page(0)),
+            response(b"no gzip", HTML + "Content-Encoding: gzip\r\n", url="http://b/"),
+            response(b"zz\r\nno chunk", HTML + "Transfer-Encoding: chunked\r\n"),
+            record(b"nonsense"),
+            response(b"caf\xe9 au lait", url="http://c/"),
+            response(page(2)),
+        )
+    )
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(n) for n in (0, 2)]
+    assert found.reasons == [
+        *((number, BROKEN_HTTP) for number in (2, 3, 4)),
+        (5, BAD_ENCODING),
+    ]
+    assert found.rejects[0][2].endswith("; http://b/")
+    assert found.rejects[-1][2] == "utf-8, at byte 4; http://c/"
+
+
+def test_reading_goes_on_after_damaged_records(tmp_path):
+    parts = [
+        response(page(0)),
+        response(b"<p>too short", length=30),
+        response(page(1)),
+        response(b"<p>too long", length=400),
+        response(page(2)),
+        response(page(3)).replace(b"Content-Length", b"Content-Size"),
+        response(page(4)),
+        b"WARC/1.0\r\nWARC-Type: response\r\n" + b"x: y\r\n" * 20_000,
+        response(page(5)),
+        response(page(6))[:-20],
+    ]
+    found = check_reader(tmp_path, "a.warc", b"".join(parts))
+    assert found.documents == [sentence(n) for n in (0, 1, 2, 4, 5)]
+    assert found.reasons == [(number, BROKEN_RECORD) for number in (2, 4, 6, 8, 10)]
+    place = sum(map(len, parts[:3]))
+    detail = f"not as long as its Content-Length, at byte {place:,} of the uncompressed file"
+    assert found.rejects[1][2] == detail
+
+
+def test_a_record_may_be_larger_than_any_document(tmp_path):
+    video = record(b"WARC/1.0\n" * 1_000_000, "resource", "video/mp4")
+    bomb = response(gzip.compress(b" " * 2_000_000), HTML + "Content-Encoding: gzip\r\n")
+    content = b"".join([response(page(0)), video, response(page(1)), bomb, response(page(2))])
+    (tmp_path / "a.warc").write_bytes(content)
+    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(content))
+    for name in ("a.warc", "a.warc.gz"):
+        for block_bytes in (50_000, 1 << 22):
+            found = read_corpus(tmp_path / name, block_bytes, max_document_megabytes=1.0)
+            assert found.documents == [sentence(n) for n in range(3)]
+            assert found.reasons == [(2, TOO_LONG), (4, TOO_LONG)]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 2500), st.binary(max_size=40), st.integers(0, 300))),
+    st.integers(1, 3000),
+)
+def test_no_damage_changes_what_cuts_give(tmp_path_factory, changes, block_bytes):
+    """Records with spliced bytes: the same documents and rejects for any cut, none twice."""
+    content = b"".join(response(page(n)) for n in range(8))
+    for place, new, length in changes:
+        content = content[:place] + new + content[place + length :]
+    path = tmp_path_factory.mktemp("warc") / "a.warc"
+    path.write_bytes(
+        b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n" + content
+    )
+    whole, cut = read_corpus(path), read_corpus(path, block_bytes)
+    assert (cut.documents, cut.rejects, cut.dropped) == (
+        whole.documents,
+        whole.rejects,
+        whole.dropped,
+    )
+    assert len(whole.documents) + len(whole.rejects) + sum(whole.dropped.values()) <= 8 + len(
+        changes
+    )
+
+
+def test_files_that_are_no_warc_or_cut_short_are_named(tmp_path):
+    (tmp_path / "a.warc").write_bytes(page(0))
+    with pytest.raises(UsageError, match=r"a\.warc: is no WARC file"):
+        read_corpus(tmp_path / "a.warc")
+    (tmp_path / "b.warc.gz").write_bytes(gzip.compress(response(page(0)) * 99)[:-9])
+    with pytest.raises(InputError, match=r"b\.warc\.gz: cannot be read to its end"):
+        read_corpus(tmp_path / "b.warc.gz")
