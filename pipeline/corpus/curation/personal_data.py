@@ -72,6 +72,9 @@ _BETWEEN = (
     "\uff08\uff09\uff0b\uff0d-\uff0f\uff3b\uff3d\uff5e]"
 )
 _DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
+# Runs of more digits than a number has are rows of a table, unless the library would cut them.
+_MOST_DIGITS = 19
+_CUTS = re.compile("[(/+\uff08\uff0b\u2012-\u2015\uff0d]|\\s-|-\\s|\\S{7}")
 _LEAD, _EXTENSION = 9, 24  # characters that may come before and after
 
 
@@ -112,6 +115,8 @@ def _find_phones(region: str | None, text: str) -> _Spans:
 
     done = 0
     for run in _DIGITS.finditer(text):
+        if sum(map(str.isdigit, run[0])) > _MOST_DIGITS and not _CUTS.search(run[0]):
+            continue
         begin = max(run.start() - _LEAD, done)
         part = text[begin : run.end() + _EXTENSION]
         for match in PhoneNumberMatcher(part, region, Leniency.VALID, sys.maxsize):
