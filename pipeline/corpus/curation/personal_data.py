@@ -72,8 +72,7 @@ _BETWEEN = (
     "\uff08\uff09\uff0b\uff0d-\uff0f\uff3b\uff3d\uff5e]"
 )
 _DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
-# Runs of more digits than a number has are rows of a table, unless the library would cut them.
-_MOST_DIGITS = 19
+# Runs of more than 19 digits are rows of a table, unless the library would cut them here.
 _CUTS = re.compile("[(/+\uff08\uff0b\u2012-\u2015\uff0d]|\\s-|-\\s|\\S{7}")
 _LEAD, _EXTENSION = 9, 24  # characters that may come before and after
 
@@ -115,7 +114,7 @@ def _find_phones(region: str | None, text: str) -> _Spans:
 
     done = 0
     for run in _DIGITS.finditer(text):
-        if sum(map(str.isdigit, run[0])) > _MOST_DIGITS and not _CUTS.search(run[0]):
+        if sum(map(str.isdigit, run[0])) > 19 and not _CUTS.search(run[0]):
             continue
         begin = max(run.start() - _LEAD, done)
         part = text[begin : run.end() + _EXTENSION]
@@ -193,9 +192,8 @@ _BREAK, _BLANK, _STOP, _DIGIT, _CAPITAL, _AT, _COLON = range(7)
 @functools.cache
 def _suspect_table() -> np.ndarray:
     def kind_of(character: str, category: str) -> int:
-        if category == "Nd":
-            return _DIGIT
-        return _BLANK if re.match(_BETWEEN, character) else _BREAK
+        is_blank = re.match(_BETWEEN, character)
+        return _DIGIT if category == "Nd" else _BLANK if is_blank else _BREAK
 
     table = code_point_table(kind_of, _BREAK)
     table[ord("A") : ord("Z") + 1] = _CAPITAL
