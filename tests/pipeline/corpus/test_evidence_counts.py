@@ -20,7 +20,7 @@ from pipeline.corpus.report import facts_of_block
 
 SENTENCES = (
     "The river has a bridge, and the people of the town are on it with all that they have.",
-    "uses javascript", "{", "# # # ...", "• point", "Ende gut.", "a\u0301 b", "bad \udcff",
+    "uses javascript", "{", "# # # ...", "• point", "Fin.", "a\u0301 b", "bad \udcff",
 )  # fmt: skip
 LINES = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=12)
 DOCUMENTS = st.lists(LINES.map("\n".join), min_size=1, max_size=12)
