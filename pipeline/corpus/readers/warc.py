@@ -13,10 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
+import pyarrow as pa
+
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection, check_web_packages
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.evidence import tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.html_pages import Extracted, extract_pages
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
@@ -95,6 +98,7 @@ class WarcReader(ChunkReader):
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         texts: dict[int, bytes] = {}
+        urls: list[bytes] = []
         rejects: list[Reject] = []
         dropped: Counter[str] = Counter()
         for batch in _batches(self._pages(path, chunk, rejects, dropped)):
@@ -108,12 +112,14 @@ class WarcReader(ChunkReader):
                     rejects.append(Reject(path, number, answer.reason, detail))
                 else:
                     texts[number] = answer.text
+                    urls.append(page.url.encode("utf-8", "surrogateescape"))
         return RawBlock(
             source=path,
             index=chunk.index,
             texts=Texts.of_rows(list(texts.values()), list(texts)),
             rejects=sorted(rejects, key=lambda reject: reject.line),
             dropped=dict(dropped),
+            tallies=tally_columns({"url": pa.array(urls, pa.binary())}),
         )
 
     def _pages(
