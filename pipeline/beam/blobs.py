@@ -5,6 +5,7 @@ Beam's runners keep shuffled data in memory; all workers see the output's folder
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import time
@@ -71,6 +72,7 @@ LabeledBlob = tuple[int | str, BlobReference]
 Work = Callable[["BlobWriter"], Iterable[LabeledBlob]]
 
 
+@dataclasses.dataclass(frozen=True)
 class BlobStore:
     """Blobs in files of an existing folder that all workers see; sent to the workers.
 
@@ -78,15 +80,14 @@ class BlobStore:
     outlives its run, cannot interfere.
     """
 
-    def __init__(self, folder: str):
-        self._folder = folder
+    folder: str
 
     @property
     def is_remote(self) -> bool:
-        return isinstance(path_of(self._folder), RemotePath)
+        return isinstance(path_of(self.folder), RemotePath)
 
     def writer(self) -> BlobWriter:
-        return BlobWriter(path_of(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
+        return BlobWriter(path_of(self.folder) / f"{uuid.uuid4().hex}{_BLOBS}")
 
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """Does a unit of work, unless this run or an interrupted one has finished it.
@@ -95,17 +96,17 @@ class BlobStore:
         """
         finished = self.finished(name)
         if finished is None:
-            file = path_of(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
+            file = path_of(self.folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
             with BlobWriter(file) as writer:
                 finished = list(work(writer))
                 writer.sync()  # before a file marks it as whole
             done = {"file": file.name, "blobs": finished}
-            write_text_atomically(path_of(self._folder) / f"{name}{_FINISHED}", sealed(done))
+            write_text_atomically(path_of(self.folder) / f"{name}{_FINISHED}", sealed(done))
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:
         """Returns the blobs that `once` yielded for this name; None if unknown or damaged."""
-        folder = path_of(self._folder)
+        folder = path_of(self.folder)
         done = read_if_sound(folder / f"{name}{_FINISHED}")
         if done is None:
             return None
@@ -119,7 +120,7 @@ class BlobStore:
         """
         is_whole = length is None and start == 0
         size = reference.length - start if length is None else length
-        path = path_of(self._folder) / reference.name
+        path = path_of(self.folder) / reference.name
 
         def read_now() -> bytes:
             data = _read_range(path, reference.offset + start, size)

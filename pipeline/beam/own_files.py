@@ -16,7 +16,10 @@ from pipeline.beam.stored_path import path_of
 _MANIFEST, _MARKER = "manifest.json", "config.yaml"
 _SIDE_ENDINGS = tuple(
     f".{name}"
-    for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "job.log")
+    for name in (
+        *(_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl"),
+        "job.log",
+    )
 )
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")

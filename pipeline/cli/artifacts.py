@@ -54,6 +54,13 @@ from pipeline.cli.usage import InputPath, PathText, plain_command, verbose_optio
     metavar="KINDS",
     help="with --html, for a corpus: personal data to count and hide, as for preprocess (all)",
 )
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="FILES",
+    type=InputPath("files"),
+    help="with --html, for a corpus: files with text to look for in it, as for preprocess",
+)
 @click.option("--encoding", metavar="NAME", help="with --html, for a corpus: character encoding")
 @click.option(
     "--header/--no-header",
@@ -140,7 +147,7 @@ def _given(values: dict[str, Any]) -> list[str]:
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
     """How `preprocess` reads a corpus with these flags."""
-    keys = ("text_column", "encoding", "header", "curation", "personal_data")
+    keys = ("text_column", "encoding", "header", "curation", "personal_data", "exclude")
     flags = {key: of_corpus[key] for key in keys}
     flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
     return resolve(PreprocessConfig, assignments=of_corpus["assignments"], flags=flags)

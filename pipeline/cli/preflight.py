@@ -50,6 +50,7 @@ _CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None, "keep_ac
 _EXTENDABLE = {"steps", "epochs", "seeds"}
 _OPENED_FILES = 3  # whose columns are looked at before a job, which looks at all
 _MOST_NEIGHBORS = 10_000
+_OF_ANY_COLUMN = ("unlabeled", "exclude")
 
 
 def check_request(
@@ -184,7 +185,8 @@ def _check_columns(config: RowSection) -> None:
         needed.update((entry.partition("=")[2], "columns") for entry in config.columns)
     of_evaluation = {field.name for field in dataclasses.fields(EvaluateConfig)}
     for field in dataclasses.fields(config):
-        if field.metadata["reads"] not in ("table", "tables", "files") or field.name == "unlabeled":
+        reads = field.metadata["reads"] if field.name not in _OF_ANY_COLUMN else None
+        if reads not in ("table", "tables", "files"):
             continue
         value = getattr(config, field.name)
         is_eval = field.name in ("eval", "calibrate")

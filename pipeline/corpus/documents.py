@@ -12,6 +12,7 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode
+from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.curation.registry import rules_of
@@ -76,13 +77,17 @@ class DocumentRules:
     limits: DocumentLimits = NO_LIMITS  # documents outside them are dropped
     curation: tuple[Rule, ...] = ()  # in the order of the registry
     personal_data: PersonalData = dataclasses.field(default_factory=PersonalData)
+    exclusion: Exclusion | None = None
 
     @classmethod
-    def from_config(cls, config: CorpusSection) -> DocumentRules:
+    def from_config(
+        cls, config: CorpusSection, exclusion: Exclusion | None = None
+    ) -> DocumentRules:
         """Reads the rules; raises UsageError for a missing sentence splitter or unknown rules."""
         return cls(
             curation=rules_of(config),
             personal_data=PersonalData.from_config(config),
+            exclusion=exclusion,
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
             limits=DocumentLimits(
@@ -109,7 +114,7 @@ class DocumentLines:
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Cleans texts, applies curation, splits sentences and drops documents outside the limits."""
+    """Cleans texts, applies curation, splits sentences, excludes texts, applies the limits."""
     lines = clean_raw(raw, rules)
     dropped = raw.dropped
     is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
@@ -136,6 +141,8 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     lines = dataclasses.replace(lines, evidence=evidence)
     splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
     block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
+    if rules.exclusion is not None:
+        block = rules.exclusion.apply(block)
     return keep_fit_documents(block, rules.limits)
 
 

@@ -44,6 +44,23 @@ class Dropped:
         return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shared:
+    """Words of a document that a text to exclude has too."""
+
+    source: str  # file of the document
+    line: int  # where the document begins
+    identity: str  # hash of the document's text
+    words: int
+    text: str  # the beginning of these words
+    exclude: str  # file of the excluded text
+    exclude_line: int
+
+    def json_line(self) -> bytes:
+        line = json.dumps(dataclasses.asdict(self), ensure_ascii=False)
+        return line.encode("utf-8", "backslashreplace") + b"\n"
+
+
 class Sample(NamedTuple):
     """The beginning of a document or line that a rule dropped; a hash of its text chooses it."""
 
@@ -62,6 +79,7 @@ Samples = Mapping[str, Sequence[Sample]]
 class Evidence:
     dropped: Sequence[Dropped] = ()  # all but copies, which have their own list
     samples: Samples = dataclasses.field(default_factory=dict)
+    shared: Sequence[Shared] = ()  # with files to exclude
     # Numbers of documents by kind and name: `language/en`, `domain/example.com`.
     tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -83,6 +101,7 @@ def join_evidence(parts: Iterable[Evidence]) -> Evidence:
     return Evidence(
         dropped=[each for part in parts for each in part.dropped],
         samples=merge_samples(part.samples for part in parts),
+        shared=[each for part in parts for each in part.shared],
         tallies=tallies,
     )
 

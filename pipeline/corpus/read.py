@@ -14,6 +14,7 @@ from bert_tf.data.tables.dialect import compression_of
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress
+from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.document_block import DocumentBlock, block_identity, join_blocks
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
@@ -76,8 +77,10 @@ class ReadDocuments(beam.PTransform):
         files: list[FileInfo] | None = None,
         store: BlobStore | None = None,
         layouts: Mapping[str, str] | None = None,
+        exclusion: Exclusion | None = None,
     ):
         super().__init__()
+        self._exclusion = exclusion
         self._config = config
         self._files = files
         self._store = store
@@ -88,7 +91,7 @@ class ReadDocuments(beam.PTransform):
     ) -> beam.PCollection[DocumentBlock] | beam.PCollection[DocumentBlock | FinishedBlock]:
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = bytes_of_block(self._config, files)
-        rules = DocumentRules.from_config(self._config)
+        rules = DocumentRules.from_config(self._config, self._exclusion)
         layouts = self._layouts
         if layouts is None:
             layouts = look_at_text(self._config, files).layouts

@@ -22,12 +22,19 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, sum_counts
-from pipeline.corpus.evidence import Dropped, Sample, Samples, merge_samples, most_frequent
+from pipeline.corpus.evidence import (
+    Dropped,
+    Sample,
+    Samples,
+    Shared,
+    merge_samples,
+    most_frequent,
+)
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"
 _NUM_PARTITIONS = 16
-_REJECTS, _DROPPED = "corpus-rejects", "corpus-dropped"
+_REJECTS, _DROPPED, _SHARED = "corpus-rejects", "corpus-dropped", "corpus-shared"
 _SAMPLES, _TALLIES = "corpus-samples.json", "corpus-tallies"
 
 # What was left out of a block of a file: the first line, and JSON lines.
@@ -47,6 +54,8 @@ class CorpusReport:
     replaced: Counter[str] = dataclasses.field(default_factory=Counter)  # personal data, by kind
     # Lines and rows that could not be read, by reason.
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
+    # Documents that share text with a file of `exclude`, by file.
+    excluded: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
         return {
@@ -57,15 +66,20 @@ class CorpusReport:
             "dropped_lines": dict(sorted(self.dropped_lines.items())),
             "replaced": dict(sorted(self.replaced.items())),
             "rejected": dict(sorted(self.rejected.items())),
+            **self.counts_of_excluded(),
         }
+
+    def counts_of_excluded(self) -> dict[str, Any]:
+        return {"excluded": dict(sorted(self.excluded.items()))} if self.excluded else {}
 
 
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
     report: CorpusReport  # its counts, but for copies
-    # rejects, dropped: of each of its files that has any, by path.
+    # rejects, dropped, shared: of each of its files that has any, by path.
     rejects: dict[str, Listed]
     dropped: dict[str, Listed]
+    shared: dict[str, Listed]
     samples: Samples
     tallies: Mapping[str, int]
     hashes: np.ndarray  # uint64 [documents], of their texts
@@ -73,6 +87,8 @@ class BlockFacts:
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
     by_place = operator.attrgetter("source", "line")
+    shared = block.evidence.shared
+    sharing = {(each.source, each.line, each.identity, each.exclude) for each in shared}
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
@@ -81,18 +97,20 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         dropped_lines=Counter(block.dropped_lines),
         replaced=Counter(block.replaced),
         rejected=Counter(reject.reason for reject in block.rejects),
+        excluded=Counter(file for *_, file in sharing),
     )
     return BlockFacts(
         report,
         _by_file(block.rejects),
         _by_file(sorted(block.evidence.dropped, key=by_place)),
+        _by_file(shared),
         block.evidence.samples,
         block.evidence.tallies,
         document_hashes(block),
     )
 
 
-def _by_file(items: Iterable[Reject | Dropped]) -> dict[str, Listed]:
+def _by_file(items: Iterable[Reject | Dropped | Shared]) -> dict[str, Listed]:
     return {
         source: (of_file[0].line, b"".join(each.json_line() for each in of_file))
         for source, found in itertools.groupby(items, operator.attrgetter("source"))
@@ -152,6 +170,8 @@ def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
     ):
         if reasons:
             yield f"{what}: {list_reasons(reasons)}"
+    if report.excluded:
+        yield f"documents that share text with --exclude: {list_reasons(report.excluded)}"
     if report.copies and duplicates == "keep":
         yield (
             f"{report.copies:,} of {quantity(report.documents, 'document')} are exact copies of "
@@ -193,6 +213,11 @@ def write_dropped(folder: str, path: str | Path) -> int:
     return _gather_lists(folder, _DROPPED, path)
 
 
+def write_excluded(folder: str, path: str | Path) -> int:
+    """Writes what documents share with files to exclude, likewise."""
+    return _gather_lists(folder, _SHARED, path)
+
+
 def _gather_lists(folder: str, name: str, path: str | Path) -> int:
     files = read_shared_files(folder, f"{name}-*.jsonl", may_be_none=True)
     files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
@@ -207,7 +232,8 @@ def write_lines(files: list[bytes], path: str | Path) -> int:
 
 
 def _lists_of_block(facts: BlockFacts) -> Iterator[tuple[tuple[str, str], Listed]]:
-    for name, files in ((_REJECTS, facts.rejects), (_DROPPED, facts.dropped)):
+    lists = ((_REJECTS, facts.rejects), (_DROPPED, facts.dropped), (_SHARED, facts.shared))
+    for name, files in lists:
         for source, lines in files.items():
             yield (name, source), lines
 

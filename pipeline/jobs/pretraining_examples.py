@@ -30,6 +30,8 @@ from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
+from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
+from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
@@ -40,6 +42,7 @@ from pipeline.corpus.report import (
     read_tallies,
     report_corpus_lines,
     write_dropped,
+    write_excluded,
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
@@ -58,6 +61,7 @@ from pipeline.outputs.manifest import (
     check_files,
     dropped_path,
     duplicates_path,
+    excluded_path,
     package_versions,
     rejects_path,
 )
@@ -88,15 +92,20 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     vocab = read_vocab_for_masking(path_of(config.vocab))
     config, note = with_casing(config, config.vocab, vocab)
     files = match_files(config.input, output=config.output, console=options.console)
+    excluded = match_excluded(config, files)
 
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
-        _make_records(config, runner, files, vocab, record)
+        _make_records(config, runner, files, excluded, vocab, record)
 
     spec = JobSpec(
         config=config,
-        inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
+        inputs={
+            "input": [file.path for file in files],
+            "exclude": [file.path for file in excluded],
+            "vocab": [config.vocab],
+        },
         can_resume=True,
         temporary=path_of(config.output) / WORK_FOLDER,
         may_be_remote=True,
@@ -108,6 +117,7 @@ def _make_records(
     config: PreprocessConfig,
     runner: RunnerConfig,
     files: list[FileInfo],
+    excluded: list[FileInfo],
     vocab: list[str],
     record: JobRecord,
 ) -> None:
@@ -130,11 +140,14 @@ def _make_records(
     with keeping_finished_work(work, console):
         with record.stage("sample"):
             _check_sample(config, files, corpus.layouts, vocab)
+            exclusion, warnings = store_excluded(config, excluded, job.store)
+        record.warn(warnings)
         with record.stage("examples"):
-            _make_shards(job, runner, files, corpus.layouts, record)
+            _make_shards(job, runner, files, corpus.layouts, exclusion, record)
         write_rejects(job.work, rejects_path(output))
         write_duplicates(job.work, duplicates_path(output))
         write_dropped(job.work, dropped_path(output))
+        write_excluded(job.work, excluded_path(output))
         record.sha256 = read_shard_hashes(job.work)
         report = read_report(job.work)
         made, tallies = read_example_counts(job.work), read_tallies(job.work)
@@ -211,6 +224,7 @@ def _make_shards(
     runner: RunnerConfig,
     files: list[FileInfo],
     layouts: Mapping[str, str],
+    exclusion: Exclusion | None,
     record: JobRecord,
 ) -> None:
     config = job.config
@@ -219,7 +233,8 @@ def _make_shards(
         drop = DropDuplicates(config, job.store, job.work)
         # Finding duplicates takes all text again.
         store = None if drop.needs_text else job.store
-        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store, layouts)
+        read = ReadDocuments(config, files, store, layouts, exclusion)
+        blocks = pipeline | "ReadDocuments" >> read
         blocks = blocks | "DropDuplicates" >> drop
         facts = blocks | "WriteExamples" >> WriteExamples(job)
         _ = facts | "ReportCorpus" >> ReportCorpus(job.work)
@@ -278,6 +293,7 @@ def _collect_counts(
         "dropped_lines": dict(report.dropped_lines.most_common()),
         "replaced": dict(report.replaced.most_common()),
         "rejected": dict(report.rejected.most_common()),
+        **report.counts_of_excluded(),
     }
 
 
@@ -363,6 +379,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         record.made.append((str(duplicates_path(output)), "dropped duplicates"))
     if dropped_path(output).exists():
         record.made.append((str(dropped_path(output)), "dropped documents, with the rule of each"))
+    if excluded_path(output).exists():
+        record.made.append((str(excluded_path(output)), "what documents share with --exclude"))
     if counts["rejected"]:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"

@@ -21,6 +21,8 @@ from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
+from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
+from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
@@ -31,11 +33,18 @@ from pipeline.corpus.report import (
     read_report,
     report_corpus_lines,
     write_dropped,
+    write_excluded,
     write_rejects,
 )
 from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import check_files, dropped_path, duplicates_path, rejects_path
+from pipeline.outputs.manifest import (
+    check_files,
+    dropped_path,
+    duplicates_path,
+    excluded_path,
+    rejects_path,
+)
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.vocabulary.casing import with_casing
@@ -44,7 +53,8 @@ from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocab
 from pipeline.vocabulary.quality import measure_fit
 
 # Files for beside the vocabulary, in the folder of intermediate data until that is learned.
-_DUPLICATES, _DROPPED, _REJECTS = "duplicates.jsonl", "dropped.jsonl", "rejects.jsonl"
+_DUPLICATES, _DROPPED = "duplicates.jsonl", "dropped.jsonl"
+_EXCLUDED, _REJECTS = "excluded.jsonl", "rejects.jsonl"
 
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -54,6 +64,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     """
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
+    excluded = match_excluded(config, files)
     base = _read_base(config)
     note = ""
     if config.extend is not None:
@@ -68,7 +79,11 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         remove(work)
         work.mkdir(parents=True)
         try:
-            _count_and_learn(config, runner, files, base, work, record)
+            exclusion, warnings = store_excluded(config, excluded, BlobStore(str(work)))
+            record.warn(warnings)
+            with record.stage("count"):
+                _count_words(config, runner, files, exclusion, str(work), record)
+            _learn(config, base, work, record)
         finally:
             with suppress(OSError):
                 remove(work)
@@ -78,6 +93,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         config=config,
         inputs={
             "input": [file.path for file in files],
+            "exclude": [file.path for file in excluded],
             "extend": [config.extend] if config.extend else [],
         },
         temporary=work,
@@ -99,16 +115,7 @@ def _read_base(config: VocabConfig) -> list[str]:
     return base
 
 
-def _count_and_learn(
-    config: VocabConfig,
-    runner: RunnerConfig,
-    files: list[FileInfo],
-    base: list[str],
-    work: Path,
-    record: JobRecord,
-) -> None:
-    with record.stage("count"):
-        _count_words(config, runner, files, str(work), record)
+def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) -> None:
     report = read_report(str(work))
     if report.documents == 0:
         raise InputError(
@@ -118,6 +125,7 @@ def _count_and_learn(
     counted = read_counts(str(work))
     duplicates = write_duplicates(str(work), work / _DUPLICATES)
     write_dropped(str(work), work / _DROPPED)
+    write_excluded(str(work), work / _EXCLUDED)
     write_rejects(str(work), work / _REJECTS)
     _report_counts(config, report, counted, work / _REJECTS, record)
     with record.stage("learn"):
@@ -142,6 +150,7 @@ def _count_and_learn(
         (_DUPLICATES, duplicates_path(output), left_out),
         (_DROPPED, dropped_path(output), "dropped documents, with the rule of each"),
         (_REJECTS, rejects_path(output), f"rejected: {list_reasons(report.rejected)}"),
+        (_EXCLUDED, excluded_path(output), "what documents share with --exclude"),
     ):
         if (work / made).exists():
             (work / made).replace(target)
@@ -158,7 +167,12 @@ def _count_and_learn(
 
 
 def _count_words(
-    config: VocabConfig, runner: RunnerConfig, files: list[FileInfo], folder: str, record: JobRecord
+    config: VocabConfig,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    exclusion: Exclusion | None,
+    folder: str,
+    record: JobRecord,
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
     corpus = understand_corpus(config, files)
@@ -167,7 +181,7 @@ def _count_words(
     record.extra["corpus"] = corpus.facts
 
     def build(pipeline: beam.Pipeline) -> None:
-        blocks = pipeline | ReadDocuments(config, files, layouts=corpus.layouts)
+        blocks = pipeline | ReadDocuments(config, files, None, corpus.layouts, exclusion)
         blocks = blocks | DropDuplicates(config, BlobStore(folder), folder)
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
@@ -268,8 +282,8 @@ def _reading_options(config: VocabConfig) -> list[str]:
         if isinstance(value, bool):
             options.append(field.metadata["flag"].split("/")[not value])
         elif not field.metadata["advanced"]:
-            text = ",".join(value) if isinstance(value, tuple) else value
-            options += ["--" + field.name.replace("_", "-"), text]
+            for each in value if isinstance(value, tuple) else (value,):
+                options += ["--" + field.name.replace("_", "-"), each]
         else:
             text = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
             options += ["--set", f"preprocess.{field.name}={text}"]

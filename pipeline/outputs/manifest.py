@@ -56,6 +56,11 @@ def dropped_path(output: str | Path) -> Path:
     return _path_of_side(output, "dropped.jsonl")
 
 
+def excluded_path(output: str | Path) -> Path:
+    """`DIR/excluded.jsonl` for a folder, `FILE.excluded.jsonl` beside a file."""
+    return _path_of_side(output, "excluded.jsonl")
+
+
 def _path_of_side(output: str | Path, name: str) -> Path:
     path = path_of(output)
     return path / name if path.is_dir() else path.with_name(f"{path.name}.{name}")
@@ -63,8 +68,8 @@ def _path_of_side(output: str | Path, name: str) -> Path:
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
     path = path_of(output)
-    names = ("manifest.json", "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl")
-    return tuple(path.with_name(f"{path.name}.{name}") for name in names)
+    lists = ("rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl")
+    return tuple(path.with_name(f"{path.name}.{name}") for name in ("manifest.json", *lists))
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
@@ -95,7 +100,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
     """
     output = path_of(output)
     if not output.is_dir():
-        beside = (output, rejects_path(output), duplicates_path(output), dropped_path(output))
+        beside = (output, *side_paths(output)[1:])
         return [_describe(path, path.name, None) for path in beside if path.is_file()]
     hashes = dict(known)
     for folder in (output, output / "best"):

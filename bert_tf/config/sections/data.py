@@ -152,6 +152,17 @@ class CorpusSection(RowSection):
         "countries (US,DE) whose phone numbers are also replaced without + and country code",
         default=("US",),
     )
+    exclude: tuple[str, ...] = option(
+        "files with text that must not be in the output, such as evaluation data: tables, SQuAD "
+        "JSON or plain text; path or quoted glob; repeatable",
+        default=(),
+        reads="files",
+    )
+    exclude_action: str = advanced(
+        "what shares text with exclude: drop the document, or cut only the paragraphs",
+        "drop",
+        choices=("drop", "cut"),
+    )
     sentence_splitter: str = advanced(
         "sentence splitter for paragraphs: none (one sentence per line), rules (any "
         "language), sentencex (Wikimedia's library, for sentence_language)",

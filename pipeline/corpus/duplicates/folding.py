@@ -10,6 +10,7 @@ import functools
 
 import numba
 import numpy as np
+import pyarrow as pa
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
 from pipeline.corpus.characters import code_point_table, decode
@@ -60,14 +61,27 @@ class FoldedBlock:
     document_keys: np.ndarray  # uint64 [documents], the same for documents
 
 
+@dataclasses.dataclass(frozen=True)
+class FoldedTexts:
+    words: np.ndarray  # uint64 [words], a hash of each
+    starts: np.ndarray  # int32 [words], the byte of the texts' data where each begins
+    offsets: np.ndarray  # int64 [texts + 1] into the words
+
+
+def fold_texts(texts: pa.Array) -> FoldedTexts:
+    offsets, data = offsets_and_data(texts)
+    # A word has two bytes with what separates it from the next, unless a text ends.
+    capacity = int(offsets[-1] - offsets[0]) // 2 + len(texts)
+    words, starts = np.empty(capacity, np.uint64), np.empty(capacity, np.int32)
+    text_words = np.zeros(len(texts) + 1, np.int64)
+    found = _fold(data, offsets, _folding_table(), words, starts, text_words)
+    return FoldedTexts(words[:found].copy(), starts[:found].copy(), text_words)
+
+
 def fold_block(block: DocumentBlock) -> FoldedBlock:
     offsets, data = offsets_and_data(block.sentences)
-    # A word has two bytes with what separates it from the next, unless a sentence ends.
-    capacity = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
-    words = np.empty(capacity, np.uint64)
-    sentence_words = np.zeros(len(block.sentences) + 1, np.int64)
-    found = _fold(data, offsets, _folding_table(), words, sentence_words)
-    words = words[:found].copy()
+    folded = fold_texts(block.sentences)
+    words, sentence_words = folded.words, folded.offsets
     line_offsets = sentence_words[block.line_offsets]
     document_offsets = sentence_words[block.document_offsets]
     line_keys = _keys(words, line_offsets)
@@ -81,10 +95,10 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
 
 
 @numba.njit(cache=True, nogil=True)
-def _fold(data, offsets, table, words, sentence_words):
+def _fold(data, offsets, table, words, starts, text_words):
     found = 0
-    for sentence in range(len(sentence_words) - 1):
-        position, stop = offsets[sentence], offsets[sentence + 1]
+    for text in range(len(text_words) - 1):
+        position, stop = offsets[text], offsets[text + 1]
         value = FNV_OFFSET_BASIS
         in_word = False
         while position < stop:
@@ -100,6 +114,8 @@ def _fold(data, offsets, table, words, sentence_words):
                 in_word = False
             if folded == _BETWEEN:
                 continue
+            if not in_word:
+                starts[found] = position - width
             value = (value ^ np.uint64(folded)) * GOLDEN_RATIO
             value ^= value >> np.uint64(32)
             if folded >= _ALONE:
@@ -111,7 +127,7 @@ def _fold(data, offsets, table, words, sentence_words):
         if in_word:
             words[found] = mix64(value)
             found += 1
-        sentence_words[sentence + 1] = found
+        text_words[text + 1] = found
     return found
 
 

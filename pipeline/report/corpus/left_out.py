@@ -11,7 +11,9 @@ import numpy as np
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.tasks.base.report_sections import Example
-from pipeline.beam.files import UncompressedFile
+from pipeline.beam.files import UncompressedFile, match_files
+from pipeline.corpus.curation.excluded_files import read_excluded
+from pipeline.corpus.curation.exclusion import EXCLUDED, find_shared, list_shared
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.documents import (
@@ -23,6 +25,7 @@ from pipeline.corpus.documents import (
     clean_raw,
     measure_documents,
 )
+from pipeline.corpus.duplicates.folding import fold_texts
 from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import SENTENCE_LINES, RawBlock, gather, split_lines
 from pipeline.corpus.readers.formats import format_of
@@ -67,6 +70,7 @@ def left_out(
         *_rejects(config, blocks, most),
         _boilerplate(config, raw, most),
         *_curated(config, raw, most),
+        *_excluded(config, blocks, most),
         *_limits(config, blocks, most),
         *_counted(blocks),
     ]
@@ -158,6 +162,26 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[
             )
             left.add(examples, len(numbers), most)
     return found
+
+
+def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    if not config.exclude:
+        return []
+    excluded, _ = read_excluded(config, match_files(config.exclude))
+    rule = LeftOut(EXCLUDED, f"exclude, to {config.exclude_action}", True)
+    for block in blocks:
+        folded = fold_texts(block.sentences)
+        found = find_shared(block, folded, excluded)
+        examples = (
+            Example(
+                line=each.line,
+                facts={"file": each.source, "is in": f"{each.exclude}:{each.exclude_line}"},
+                texts={"shared": each.text},
+            )
+            for each in list_shared(block, folded, found, excluded)
+        )
+        rule.add(examples, len(np.unique(found.documents)), most)
+    return [rule]
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:

@@ -50,12 +50,15 @@ class Corpus:
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
     """Returns the corpus behind records, or a sentence on the missing part of it."""
     files, vocab = [], None
+    excluded = []
     for item in manifest.get("inputs", []):
         path = recorded_input(folder, item["path"])
         if path is None or (path.is_file() and path.stat().st_size != item["bytes"]):
             return f"{item['path']}: is missing or has changed, so the corpus is not shown."
         if item.get("key") == "vocab":
             vocab = read_vocab_for_masking(path)
+        elif item.get("key") == "exclude":
+            excluded.append(str(path))
         else:
             files.append(FileInfo(str(path), item["bytes"]))
     # The manifest has the rules' samples of the whole corpus.
@@ -67,6 +70,7 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
         if name in names
     }
     values["input"] = tuple(file.path for file in files)
+    values["exclude"] = tuple(excluded)
     config = PreprocessConfig(**values)
     if not files:
         return "Its manifest names no files."

@@ -67,3 +67,16 @@ def test_the_page_counts_personal_data_and_does_not_show_it(run, tmp_path):
     text = page.read_text()
     assert "email, replaced" in text and "emailaddress" in text
     assert "lovelace" not in text
+
+
+@pytest.mark.slow
+def test_the_page_shows_text_of_evaluation_data(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Kept."}\n{"text": "Lovely and poignant."}\n')
+    (tmp_path / "eval.tsv").write_text("sentence\tlabel\nlovely and poignant .\t1\n")
+    page = tmp_path / "page.html"
+    flags = ["--html", str(page), "--exclude", str(tmp_path / "eval.tsv")]
+    assert run(["inspect", str(tmp_path / "a.jsonl"), *flags])[0] == 0
+    assert "Left out: excluded text" in page.read_text()
+    assert f"{tmp_path}/eval.tsv:2" in page.read_text()
+    code, _, err, _ = run(["inspect", str(tmp_path / "a.jsonl"), *flags[:-1], "none*.tsv"])
+    assert code == 2 and "--exclude none*.tsv: no file matches" in err

@@ -67,7 +67,7 @@ def test_no_runs_make_an_empty_file(store, tmp_path):
 
 def test_a_run_that_changed_meanwhile_is_no_shard(store, tmp_path):
     references = stored(store, [run_of([1, 4, 9]), run_of([2, 3])])
-    path = Path(store._folder) / references[0].name
+    path = Path(store.folder) / references[0].name
     data = bytearray(path.read_bytes())
     data[references[0].offset + 20] ^= 1
     path.write_bytes(data)

@@ -173,3 +173,38 @@ def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
 def files_in(folder: Path) -> dict[str, bytes]:
     notes = ("manifest.json", "config.yaml", "job.log")
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in notes}
+
+
+def test_documents_with_text_of_evaluation_data_are_dropped(folder):
+    """As if they had never been there, whatever the number of workers."""
+    plain = {"input": [str(folder / "corpus/a.jsonl")], "curation": [], "duplicates": "keep"}
+    rows = (folder / "corpus/a.jsonl").read_text().splitlines()
+    shared = [
+        number for number in (4, 20, 40) if len(json.loads(rows[number])["text"].split()) > 20
+    ]
+    (folder / "eval").mkdir()
+    texts = [json.loads(rows[number])["text"].replace("\n", " -- ").upper() for number in shared]
+    (folder / "eval/a.tsv").write_text("id\ttext\n" + "".join(f"0\t{text}\n" for text in texts))
+    (folder / "eval/b.txt").write_text("Nothing of it.\n\nIs anywhere.\n")
+    (folder / "without.jsonl").write_text(
+        "".join(f"{row}\n" for number, row in enumerate(rows) if number not in shared)
+    )
+    run(folder, "without", **plain | {"input": [str(folder / "without.jsonl")]})
+    exclude = [str(folder / "eval/*")]
+    manifest, said = run(folder, "data", exclude=exclude, **plain)
+    run(folder, "again", workers=2, exclude=exclude, **plain)
+    for path in sorted((folder / "without").glob("*.tfrecord")):
+        assert path.read_bytes() == (folder / "data" / path.name).read_bytes()
+    for name in ("excluded.jsonl", "dropped.jsonl", "train-00000-of-00002.tfrecord"):
+        assert (folder / "data" / name).read_bytes() == (folder / "again" / name).read_bytes()
+    counts = manifest["counts"]
+    assert counts["dropped"]["excluded text"] == len(shared) > 1
+    assert counts["excluded"] == {str(folder / "eval/a.tsv"): len(shared)}
+    assert counts["documents"] + sum(counts["dropped"].values()) == 60 + 1
+    listed = lines_of(folder / "data/excluded.jsonl")
+    assert [each["line"] for each in listed] == [number + 1 for number in shared]
+    assert [each["exclude_line"] for each in listed] == [*range(2, 2 + len(shared))]
+    assert f"documents that share text with --exclude: {folder}/eval/a.tsv {len(shared)}" in said
+    assert [each["path"] for each in manifest["inputs"] if each["key"] == "exclude"] == [
+        str(folder / "eval/a.tsv"), str(folder / "eval/b.txt")
+    ]  # fmt: skip

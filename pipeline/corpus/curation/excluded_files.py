@@ -1,0 +1,147 @@
+"""Texts of the files of `exclude`: cells of tables, strings of SQuAD JSON, paragraphs of text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.dialect import PLAIN, table_format_by_name
+from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
+from bert_tf.data.tables.rejects import Reject, RejectTally
+from bert_tf.data.tables.tables import read_table_blocks
+from pipeline.beam.blobs import BlobStore
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.storage import open_stored
+from pipeline.beam.stored_path import path_of
+from pipeline.corpus.curation.exclusion import ExcludedTexts, Exclusion, TextsOfFile
+from pipeline.corpus.curation.personal_data import PersonalData
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.documents import DocumentRules, make_block
+from pipeline.corpus.duplicates.folding import fold_texts
+from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.readers.formats import look_at_text, make_reader
+
+_ROWS = 8192
+_BLOCK_BYTES = 16_000_000
+
+# Where a row begins, and its value; or why there is none.
+_Row = tuple[int, Any] | Reject
+
+
+def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[FileInfo]:
+    """Finds the files; raises UsageError for no file, or one that is also a file of the corpus."""
+    corpus = {_place(file) for file in files} if config.exclude else set()
+    found: dict[str, FileInfo] = {}
+    for pattern in config.exclude:
+        for file in match_files([pattern]):
+            found[file.path] = file
+            if _place(file) in corpus:
+                raise UsageError(
+                    f"--exclude {pattern}: {file.path} is also a file of --input, and all of it "
+                    "would be left out; change one of the two"
+                )
+    return [found[path] for path in sorted(found)]
+
+
+def _place(file: FileInfo) -> str:
+    return str(path_of(file.path).resolve())
+
+
+def store_excluded(
+    config: CorpusSection, files: Sequence[FileInfo], store: BlobStore
+) -> tuple[Exclusion | None, list[str]]:
+    """Makes the texts available to workers; returns warnings too, and raises as `read_excluded`."""
+    if not files:
+        return None, []
+    texts, warnings = read_excluded(config, files)
+    return Exclusion.of_texts(texts, store, cuts=config.exclude_action == "cut"), warnings
+
+
+def read_excluded(
+    config: CorpusSection, files: Sequence[FileInfo]
+) -> tuple[ExcludedTexts, list[str]]:
+    """Reads all texts, and returns warnings about rows that cannot be read.
+
+    Raises InputError for a file without text, or as the readers do.
+    """
+    parts: list[TextsOfFile] = []
+    warnings = []
+    for number, file in enumerate(files):
+        rejects, found = RejectTally(), 0
+        for block, bounds in read_texts(file, config):
+            rejects.add(block.rejects)
+            folded = fold_texts(block.sentences)
+            of_texts = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
+            lines = block.document_lines[of_texts]
+            parts.append(TextsOfFile(number, lines, folded.words, folded.offsets[bounds]))
+            found += len(folded.words)
+        if rejects.total:
+            warnings.append(f"--exclude {file.path}: not read, so not excluded: {rejects.brief()}")
+        if not found:
+            raise InputError(f"--exclude {file.path}: has no text; give a file of texts to exclude")
+    return ExcludedTexts.of_files([file.path for file in files], parts), warnings
+
+
+def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[DocumentBlock, np.ndarray]]:
+    """Yields texts, cleaned as the corpus is, and the sentences where each begins and ends."""
+    rules = DocumentRules(
+        cleaning=tuple(step for step in config.cleaning if step != "boilerplate"),
+        personal_data=PersonalData.from_config(config),
+    )
+    if table_format_by_name(file.path) is None:
+        for block in (make_block(raw, rules) for raw in _read_text(file)):
+            yield block, block.line_offsets
+    else:
+        for block in (make_block(raw, rules) for raw in _read_table(file.path)):
+            yield block, block.document_offsets
+
+
+def _read_text(file: FileInfo) -> Iterator[RawBlock]:
+    config = CorpusSection(input=(file.path,))
+    layouts = look_at_text(config, [file]).layouts
+    reader = make_reader(file.path, config, layouts).resolved(file.path)
+    for split in reader.splits(file.path, _BLOCK_BYTES):
+        yield from reader.read_split(file.path, split, _BLOCK_BYTES)
+
+
+def _read_table(path: str) -> Iterator[RawBlock]:
+    rows = _rows(path)
+    while taken := list(itertools.islice(rows, _ROWS)):
+        texts: list[bytes] = []
+        lines: list[int] = []
+        for row in taken:
+            if not isinstance(row, Reject):
+                of_row = [text.encode("utf-8", "surrogatepass") for text in _strings(row[1])]
+                texts += of_row
+                lines += [row[0]] * len(of_row)
+        rejects = [row for row in taken if isinstance(row, Reject)]
+        yield RawBlock(source=path, index=0, texts=Texts.of_rows(texts, lines), rejects=rejects)
+
+
+def _rows(path: str) -> Iterator[_Row]:
+    if is_squad_json(path, open_stored):
+        before = None
+        for line, context, question, fault in read_squad_entries(path, PLAIN, open_stored):
+            # Questions share their context.
+            texts = (question,) if context is before else (context, question)
+            yield Reject(path, line, *fault) if fault else (line, texts)
+            before = context
+        return
+    for number, block in enumerate(read_table_blocks(path, opener=open_stored)):
+        if number == 0 and block.header is not None:  # a row, where the file has no header
+            yield block.header.line, block.header.columns
+        yield from block.rejects
+        yield from zip(block.lines, block.rows, strict=True)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)
