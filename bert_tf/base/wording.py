@@ -1,8 +1,10 @@
-"""Numbers as people write them: counts with their nouns, and values without false zeros."""
+"""Words of messages: counts with their nouns, numbers as people write them, likely names."""
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -15,6 +17,23 @@ def _plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return noun.removesuffix("y") + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def did_you_mean(
+    name: str,
+    known: Iterable[str],
+    hint: str = "did you mean {!r}?",
+    *,
+    otherwise: str = "",
+    cutoff: float = 0.5,
+) -> str:
+    """Format `hint` with the nearest known name; `otherwise` without a similar one."""
+    near = nearest(name, known, cutoff)
+    return hint.format(near) if near else otherwise
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
 
 
 def shown_size(number: int) -> str:

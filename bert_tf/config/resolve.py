@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Container, Mapping
 from typing import Any, Generic
@@ -11,6 +10,7 @@ from typing import Any, Generic
 import yaml
 
 from bert_tf.base.errors import ConfigError
+from bert_tf.base.wording import did_you_mean
 from bert_tf.config.plain_yaml import explain_yaml, naming_file, read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
@@ -19,6 +19,7 @@ from bert_tf.config.section import (
     field_given_again,
     field_type,
     flag_text,
+    not_a_choice,
     shown,
 )
 from bert_tf.config.sections import SECTIONS
@@ -86,10 +87,7 @@ class Variants(Generic[SectionType]):
         if not given:
             raise ConfigError([f"name a {self.key}: {command} {'|'.join(self.sections)}"])
         if not isinstance(value, str) or value not in self.sections:
-            near = difflib.get_close_matches(str(value), self.sections, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            known = ", ".join(self.sections)
-            raise ConfigError([f"{source}: expected one of {known}, got {value!r}{hint}"])
+            raise ConfigError([f"{source}: {not_a_choice(value, self.sections)}"])
         return value
 
 
@@ -115,8 +113,9 @@ def environment_values(
         if key in keys and environment[variable]:
             values[key] = (variable, environment[variable])
         elif key not in keys and key not in others:
-            near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
-            hint = f"did you mean {prefix}{near[0].upper()}?" if near else "unset it"
+            known = (each.upper() for each in keys)
+            hint = f"did you mean {prefix}{{}}?"
+            hint = did_you_mean(key.upper(), known, hint, otherwise="unset it")
             faults.append(f"{variable}: {section.section_name} has no key {key!r}; {hint}")
     return values, faults
 
@@ -246,6 +245,5 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
 
 
 def _unknown_section(name: str) -> str:
-    near = difflib.get_close_matches(name, SECTIONS, n=1, cutoff=0.5)
-    cure = f"did you mean {near[0]!r}?" if near else f"known sections: {', '.join(SECTIONS)}"
+    cure = did_you_mean(name, SECTIONS, otherwise=f"known sections: {', '.join(SECTIONS)}")
     return f"unknown section {name!r}; {cure}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from bert_tf.base.errors import ConfigError
+from bert_tf.base.wording import did_you_mean
 
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on"), True),
@@ -234,12 +234,11 @@ def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: 
 
     The unknown name may be the initials of a key (`lr`); `prefix` is shown before the keys.
     """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or [
-        key for key in known if "".join(word[0] for word in key.split("_")) == name
-    ]
-    if near:
-        return f"did you mean '{prefix}{near[0]}'?"
-    return listing if len(known) > _MOST_LISTED else f"known keys: {', '.join(known)}"
+    initials = {"".join(word[0] for word in key.split("_")): key for key in reversed([*known])}
+    listed = listing if len(known) > _MOST_LISTED else f"known keys: {', '.join(known)}"
+    return did_you_mean(
+        initials.get(name, name), known, f"did you mean '{prefix}{{}}'?", otherwise=listed
+    )
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
@@ -277,11 +276,14 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
         return "on" if _convert_boolean(raw) else "off"
     text = _convert_text(raw)
     if choices and text not in choices:
-        near = difflib.get_close_matches(text, choices, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}")
+        raise ValueError(not_a_choice(raw, choices))
     is_path = field.metadata["reads"] or field.name == "output"
     return _in_home(text) if is_path else text
+
+
+def not_a_choice(raw: Any, choices: Collection[str]) -> str:
+    hint = did_you_mean(str(raw), choices, "; did you mean {!r}?", cutoff=0.6)
+    return f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}"
 
 
 def _in_home(path: str) -> str:

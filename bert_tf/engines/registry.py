@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
+from bert_tf.base.processor import is_bfloat16_excluded
 from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT32, INT8
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class EngineEntry:
     int8_file: str | None = None  # graph of 8-bit integers, from `export --precision int8`
     takes_token_ids: bool = False
     is_extra: bool = False  # whether its packages are an extra, which other machines may lack
+    needs_bfloat16: bool = False  # whether it crashes if ONEDNN_MAX_CPU_ISA excludes bfloat16
     # `module:function`, from an exported folder and this entry to the reason why the engine cannot
     # run the model, or None; None if it runs all
     model_fault: str | None = None
@@ -63,6 +65,8 @@ class EngineEntry:
 
     def fault(self, folder: Path) -> str | None:
         """Return why it cannot run a model whose files it can load; None if it can."""
+        if self.needs_bfloat16 and is_bfloat16_excluded():
+            return "would crash with ONEDNN_MAX_CPU_ISA set, which its copy of oneDNN reads too"
         if self.model_fault is None:
             return None
         module, _, function = self.model_fault.partition(":")
@@ -115,6 +119,7 @@ ENGINES: dict[str, EngineEntry] = {
             ),
             precisions=(FLOAT32, BFLOAT16, INT8),
             int8_file="openvino_model_int8.xml",
+            needs_bfloat16=True,
             **_OF_TOKEN_IDS,
         ),
         EngineEntry(

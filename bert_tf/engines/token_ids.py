@@ -13,7 +13,6 @@ import safetensors.numpy
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
-from bert_tf.base.processor import is_bfloat16_excluded
 from bert_tf.config.bert_file import CONFIG, read_bert_document, read_task
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
@@ -114,8 +113,6 @@ class TokenIdsEngine(CallingEngine):
 
 
 def model_fault(folder: Path, entry: EngineEntry) -> str | None:
-    if entry.name == "openvino" and is_bfloat16_excluded():
-        return "would crash with ONEDNN_MAX_CPU_ISA set, which its copy of oneDNN reads too"
     settings = read_task(folder)
     if host_task_from_settings(settings, str(folder)) is None:
         name = declared_task(settings, str(folder)).name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.util
 import re
@@ -17,6 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentP
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import POINTER_START, check_lfs_pointer
+from bert_tf.base.wording import nearest
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 
 _LOCK = threading.Lock()
@@ -72,9 +72,9 @@ def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
         declaring._add_argparse_args(parser)
     for option in parser.parse_known_args(list(options))[1]:
         name = option.partition("=")[0]
-        near = difflib.get_close_matches(f"--{name.lstrip('-')}", parser._option_string_actions)
+        near = nearest(f"--{name.lstrip('-')}", parser._option_string_actions, cutoff=0.6)
         if near:
-            raise UsageError(f"runner.options: Beam has no option {name}; did you mean {near[0]}?")
+            raise UsageError(f"runner.options: Beam has no option {name}; did you mean {near}?")
         if runner not in _RUNNERS_WITH_JOB_SERVERS:
             raise UsageError(
                 f"runner.options: Beam has no option {name}; see "

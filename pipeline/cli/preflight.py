@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import glob
 import itertools
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import BertPipelineError, ConfigError
+from bert_tf.base.wording import nearest
 from bert_tf.config.bert_file import model_folder, read_task
 from bert_tf.config.registries import AUTO
 from bert_tf.config.section import Reads, Section, flag_text
@@ -133,8 +133,8 @@ def _did_you_mean(path: str) -> str:
     if GLOB_MARK.search(path) or not place.parent.is_dir():
         return ""
     names = [each.name for each in itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)]
-    near = difflib.get_close_matches(place.name, names, n=1, cutoff=0.7)
-    return f"; did you mean '{place.with_name(near[0])}'?" if near else ""
+    near = nearest(place.name, names, cutoff=0.7)
+    return f"; did you mean '{place.with_name(near)}'?" if near else ""
 
 
 def _hub_hint(spelling: str, path: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import difflib
 import functools
 import shlex
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import did_you_mean, quantity
 from bert_tf.config.section import Reads, field_given_again
 
 QUIET_HELP = "only show warnings and errors"
@@ -110,10 +109,8 @@ def explain_usage(error: click.ClickException) -> str:
         message = f"{_spelling(error.param)} is missing"
     if isinstance(error, click.NoSuchOption):
         message = f"no option {error.option_name}"
-        near = difflib.get_close_matches(
-            error.option_name, error.possibilities or [], n=1, cutoff=0.7
-        )
-        message += f"; did you mean {near[0]}?" if near else ""
+        known = error.possibilities or []
+        message += did_you_mean(error.option_name, known, "; did you mean {}?", cutoff=0.7)
     if message[1:2].islower():
         message = message[0].lower() + message[1:]
     context = getattr(error, "ctx", None)
@@ -123,8 +120,7 @@ def explain_usage(error: click.ClickException) -> str:
 def no_such_command(name: str, commands: Iterable[str]) -> str:
     """The error for an unknown command: names the nearest known one, or all."""
     known = list(commands)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    cure = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    cure = did_you_mean(name, known, otherwise=f"known: {', '.join(known)}")
     return f"no command {name!r}; {cure}"
 
 

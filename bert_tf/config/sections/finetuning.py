@@ -17,6 +17,7 @@ from bert_tf.config.section import (
     NonNegativeInt,
     PositiveFraction,
     PositiveInt,
+    Section,
     advanced,
     build_section,
     option,
@@ -259,30 +260,35 @@ class FinetuneConfig(TableSection, LoopSection):
         return self.best_metric or self.metrics[0]
 
 
-def no_trackers() -> tuple[str, ...]:
-    return advanced("unused: no model is kept", (), choices=REGISTRIES.trackers)
+_ALL_CHECKED = "unused: all rows of --train are checked"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelErrorsConfig(FinetuneConfig):
-    """Finds rows that are likely mislabeled, by predictions of models that were fine-tuned
-    on other rows.
-    """
+class LabelErrorsSection(Section):
+    """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
 
     section_name: ClassVar[str] = "label_errors"
 
-    eval: str | None = advanced("unused: all rows of --train are checked", None)
-    eval_fraction: Annotated[float, Bounds(0.0, 0.0)] = advanced(
-        "unused: all rows of --train are checked", 0.0
+    eval: str | None = advanced(_ALL_CHECKED, None, affects_output=False)
+    eval_fraction: FractionBelowOne = advanced(_ALL_CHECKED, 0.0, affects_output=False)
+    report_to: tuple[str, ...] = advanced(
+        "unused: no model is kept", (), choices=REGISTRIES.trackers
     )
-    report_to: tuple[str, ...] = no_trackers()
     folds: Annotated[int, Bounds(2, 100)] = option(
         "cross-validation folds; each fold is predicted by a model fine-tuned on the others", 5
     )
 
     def faults(self) -> Iterator[str]:
         yield from super().faults()
-        if self.eval is not None:
-            yield "eval: is not used, since all rows of --train are checked; leave it out"
+        for key in ("eval", "eval_fraction"):
+            if getattr(self, key):
+                yield f"{key}: is not used, since all rows of --train are checked; leave it out"
         if self.report_to:
             yield "report_to: is not used, since no model is kept; leave it out, or use finetune"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelErrorsConfig(LabelErrorsSection, FinetuneConfig):
+    """Finds rows that are likely mislabeled, by predictions of models that were fine-tuned
+    on other rows.
+    """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import json
 import math
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import nearest
 from bert_tf.data.tables.rejects import (
     column_is_empty,
     column_is_missing,
@@ -233,9 +233,8 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     if hint := export_hint(columns):
         return f"it has {available}; {hint}name its columns"
     folded = {name.lower(): name for name in columns}
-    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
-    if near:
-        return f"it has {available}; did you mean {folded[near[0]]!r}?"
+    if likely := nearest(wanted.lower(), folded):
+        return f"it has {available}; did you mean {folded[likely]!r}?"
     if header is None or all(map(_is_name, columns)):
         return f"it has {available}; specify the column"
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bert_tf.config.section import Bounds, Fraction, option, optional
@@ -14,7 +14,6 @@ from bert_tf.config.sections.finetuning import (
     LONG_TEXTS,
     WINDOWS,
     FinetuneConfig,
-    LabelErrorsConfig,
     Teaching,
 )
 from bert_tf.config.sections.models import ExportConfig
@@ -152,7 +151,7 @@ class PretrainedTaskDeclaration(ServedTaskDeclaration):
 class LabelErrorsDeclaration:
     """The search for wrong labels of a task."""
 
-    options: type[LabelErrorsConfig]
+    options: type[FinetuneConfig]  # and a `LabelErrorsSection`
     example: str  # a command line to copy
     implementation: str  # `module:function` from (config, console, check, folder) to `LabelErrors`
 
@@ -286,17 +285,14 @@ _PAIRS = (
 )
 
 
-def likely_labeled_texts(
-    table: TableSketch,
-    what: str,
-    *,
-    names: Sequence[str],
-    fits: Callable[[ColumnSketch], bool],
-    rank: Callable[[ColumnSketch], float],
-) -> dict[str, Any]:
-    """The columns of a label, described as for `TableSketch.column`, and of its texts."""
-    label = table.column("label_column", what, names=names, fits=fits, rank=rank)
-    return {**likely_texts(table, taken=(label,)), "label_column": label}
+def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, Any]]:
+    """Makes `TaskDeclaration.columns` for texts with a label, given as to `TableSketch.column`."""
+
+    def columns(table: TableSketch) -> dict[str, Any]:
+        column = table.column("label_column", what, **label)
+        return {**likely_texts(table, taken=(column,)), "label_column": column}
+
+    return columns
 
 
 def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:

@@ -100,7 +100,6 @@ def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path)
             "encoding": "utf-8",
             "header": True,
             "max_train_rows": 0,
-            "eval_fraction": 0.0,
         }
     )
 

@@ -6,13 +6,12 @@ import csv
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option, optional
 from bert_tf.config.sections.finetuning import (
-    LabelErrorsConfig,
+    LabelErrorsSection,
     best_metric_option,
-    no_trackers,
     sequence_length_option,
 )
 from bert_tf.tasks.base.declaration import (
@@ -22,11 +21,8 @@ from bert_tf.tasks.base.declaration import (
     ProbabilitiesField,
     SoftLabelConfig,
     TaskDeclaration,
-    likely_labeled_texts,
+    labeled_texts,
 )
-
-if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import TableSketch
 
 NONE, BALANCED = "none", "balanced"
 UNCALIBRATED, TEMPERATURE = "none", "temperature"
@@ -96,27 +92,14 @@ class ClassificationConfig(SoftLabelConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
+class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
     """Finds rows whose label a classifier doubts."""
-
-    # Of two bases, dataclasses take the fields of the first.
-    report_to: tuple[str, ...] = no_trackers()
 
     def faults(self) -> Iterator[str]:
         """Rejects a teacher, who may have seen the rows that a fold leaves out."""
         yield from super().faults()
         if self.teacher is not None:
             yield "teacher: may have been trained on the labels to check; leave it out"
-
-
-def likely_columns(table: TableSketch) -> dict[str, Any]:
-    return likely_labeled_texts(
-        table,
-        "a label",
-        names=LABEL_NAMES,
-        fits=lambda each: each.is_label,
-        rank=lambda each: each.distinct,
-    )
 
 
 CLASSIFICATION = TaskDeclaration(
@@ -136,7 +119,12 @@ CLASSIFICATION = TaskDeclaration(
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     host="bert_tf.tasks.classification.metrics:ClassificationHost",
     page="bert_tf.tasks.classification.metrics:sections",
-    columns=likely_columns,
+    columns=labeled_texts(
+        "a label",
+        names=LABEL_NAMES,
+        fits=lambda each: each.is_label,
+        rank=lambda each: each.distinct,
+    ),
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,
         example=(

@@ -18,7 +18,7 @@ from bert_tf.tasks.base.declaration import (
     ProbabilitiesField,
     SoftLabelConfig,
     TaskDeclaration,
-    likely_labeled_texts,
+    labeled_texts,
     likely_texts,
 )
 
@@ -94,13 +94,12 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
     if given is not None:
         table = dataclasses.replace(table, given={**table.given, "label_column": columns[0]})
-    settings = likely_labeled_texts(
-        table,
+    settings = labeled_texts(
         "a list of labels",
         names=_NAMES,
         fits=lambda each: each.is_label_list,
         rank=lambda each: each.distinct,
-    )
+    )(table)
     separators = {each.name: each.separator for each in table.columns}
     separator = separators.get(settings["label_column"])
     if separator is not None:

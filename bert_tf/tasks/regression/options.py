@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from bert_tf.config.section import NonNegativeInt, option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
@@ -11,11 +11,8 @@ from bert_tf.tasks.base.declaration import (
     DistillationConfig,
     PredictionField,
     TaskDeclaration,
-    likely_labeled_texts,
+    labeled_texts,
 )
-
-if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import TableSketch
 
 STANDARD, NONE = "standard", "none"
 
@@ -40,16 +37,6 @@ class RegressionConfig(DistillationConfig):
 NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")
 
 
-def likely_columns(table: TableSketch) -> dict[str, Any]:
-    return likely_labeled_texts(
-        table,
-        "a number to predict",
-        names=NUMBER_NAMES,
-        fits=lambda each: each.is_quantity,
-        rank=lambda each: -each.distinct,
-    )
-
-
 REGRESSION = TaskDeclaration(
     name="regression",
     summary="a number for a text, or the similarity of a pair",
@@ -63,5 +50,10 @@ REGRESSION = TaskDeclaration(
     implementation="bert_tf.tasks.regression.task:RegressionTask",
     host="bert_tf.tasks.regression.metrics:RegressionHost",
     page="bert_tf.tasks.regression.metrics:sections",
-    columns=likely_columns,
+    columns=labeled_texts(
+        "a number to predict",
+        names=NUMBER_NAMES,
+        fits=lambda each: each.is_quantity,
+        rank=lambda each: -each.distinct,
+    ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import did_you_mean
 from bert_tf.config.sections.data import CorpusSection, curation_entries, listed
 from pipeline.corpus.curation.language import known_languages
 from pipeline.corpus.curation.rule import Rule
@@ -123,6 +124,5 @@ def _read(rule: Rule, value: str, place: str) -> Rule | None:
 
 
 def _unknown(what: str, name: str, known: list[str], group: str) -> UsageError:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"{group}: {', '.join(known)}"
+    hint = did_you_mean(name, known, otherwise=f"{group}: {', '.join(known)}")
     return UsageError(f"{what} {name!r}; {hint}")

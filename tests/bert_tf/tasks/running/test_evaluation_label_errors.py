@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections.finetuning import LabelErrorsConfig
+from bert_tf.config.sections.finetuning import LabelErrorsSection
 from bert_tf.tasks.registry import TASKS, label_error_tasks
 from bert_tf.tasks.running.evaluation import DoubtedRow, write_doubted_rows
 
@@ -39,7 +39,7 @@ def test_the_file(tmp_path):
 def test_the_options_are_those_of_fine_tuning_and_the_folds():
     for name, declared in label_error_tasks().items():
         assert issubclass(declared.options, TASKS[name].options)
-        assert issubclass(declared.options, LabelErrorsConfig)
+        assert issubclass(declared.options, LabelErrorsSection)
         assert declared.example.startswith(f"bert-pipeline label-errors {name} ")
         config = build_section(declared.options, {**VALUES, "task": name})
         assert (config.section_name, config.folds) == ("label_errors", 5)
