@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
+
+from bert_tf.base.wording import quantity
 
 if TYPE_CHECKING:
     from bert_tf.base.terminal import Terminal
@@ -19,6 +21,12 @@ class Advance:
     text: str  # in words, as a log shows it
     fraction: float | None = None  # of the work that is done, 0 to 1; None if unknown
     says_time_left: bool = False  # if not, a terminal adds an estimate by recent speed
+
+    @classmethod
+    def counted(
+        cls, label: str, done: int, total: int, noun: str = "row", plural: str | None = None
+    ) -> Self:
+        return cls(f"{label}: {done:,} of {quantity(total, noun, plural)}", done / max(total, 1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,6 +105,24 @@ class Console:
                 self._print(advance.text)
         self._has_progress = False
         self._noted_progress = ""
+
+    @contextmanager
+    def counting(
+        self, label: str, total: int, noun: str = "row", plural: str | None = None
+    ) -> Iterator[Callable[[int], None]]:
+        """Yield a function that shows how many more are done; all are unless the block fails."""
+        done = 0
+
+        def advance() -> Advance:
+            return Advance.counted(label, done, total, noun, plural)
+
+        def add(number: int) -> None:
+            nonlocal done
+            done += number
+            self.progress(advance())
+
+        yield add
+        self.end_progress(advance())
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,51 +219,33 @@ def verify(paths: tuple[str, ...], as_json: bool) -> int:
     Example:
       bert-pipeline verify model scored.csv
     """
-    findings = []
-    for path in paths:
-        finding = _verify(path)
-        findings.append(finding)
-        for line in finding.lines():
-            click.echo(line, err=as_json)
+    findings = [_verify(path, err=as_json) for path in paths]
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(each) for each in findings], indent=2))
-    return 0 if all(finding.is_whole for finding in findings) else 1
+        click.echo(json.dumps(findings, indent=2))
+    return 0 if all(finding["is_whole"] for finding in findings) else 1
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Verified:
-    path: str
-    is_whole: bool
-    files: int
-    bytes: int
-    differences: list[str]
-
-    def lines(self) -> Iterator[str]:
-        files = quantity(self.files, "file")
-        if not self.files:
-            yield f"{self.path}: FAILED, its manifest lists no files; make it again"
-            return
-        for difference in self.differences:
-            yield f"{self.path}: {difference}"
-        if self.differences:
-            yield f"{self.path}: FAILED, {len(self.differences):,} of {files} changed or missing"
-        else:
-            yield f"{self.path}: OK, {files} unchanged ({shown_size(self.bytes)})"
-
-
-def _verify(path: str) -> _Verified:
+def _verify(path: str, *, err: bool) -> dict[str, Any]:
     from pipeline.report.artifact import require_manifest
     from pipeline.report.files_check import file_differences
 
     outputs = require_manifest(path).get("outputs", [])
-    differences = list(file_differences(Path(path), outputs, lambda size: True))
-    return _Verified(
-        path=path,
-        is_whole=bool(outputs) and not differences,
-        files=len(outputs),
-        bytes=sum(each["bytes"] for each in outputs),
-        differences=differences,
-    )
+    differences = list(file_differences(Path(path), outputs, lambda size: True)) if outputs else []
+    size, files = sum(each["bytes"] for each in outputs), quantity(len(outputs), "file")
+    verdict = f"OK, {files} unchanged ({shown_size(size)})"
+    if differences:
+        verdict = f"FAILED, {len(differences):,} of {files} changed or missing"
+    if not outputs:
+        verdict = "FAILED, its manifest lists no files; make it again"
+    for line in (*differences, verdict):
+        click.echo(f"{path}: {line}", err=err)
+    return {
+        "path": path,
+        "is_whole": bool(outputs) and not differences,
+        "files": len(outputs),
+        "bytes": size,
+        "differences": differences,
+    }
 
 
 @plain_command("lineage")

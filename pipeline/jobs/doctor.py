@@ -8,26 +8,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.gpus import unusable_gpu
-from bert_tf.base.processor import CoreTimes, describe_processor, is_bfloat16_excluded
+from bert_tf.base.processor import describe_processor, is_bfloat16_excluded
 from bert_tf.base.wording import gigabytes
 from bert_tf.engines.registry import ENGINES
 from bert_tf.training.memory import machine_memory
 from pipeline.outputs.manifest import package_versions
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 _OPTIONAL = (
     *("faiss-cpu", "fastwarc", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino"),
     *("phonenumbers", "py3langid", "resiliparse", "sentencex", "trafilatura", "wandb"),
 )
-# Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
-_TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
-_MATMUL_SECONDS = 1.0
 _MINIMUM_FREE_BYTES = 10**9
 
 
@@ -144,43 +137,19 @@ def _beam() -> str:
 
 
 def _matrix_multiply() -> str:
-    """The rate of BERT base's feed-forward products in a compiled function, by precision."""
+    """The peak that `mfu` of a run is relative to, by precision."""
     import tensorflow as tf
 
-    from bert_tf.training.arithmetic import BUSY
+    from bert_tf.training.arithmetic import measure_matmul_peak
 
-    rates, times = {}, CoreTimes.read()
-    for dtype in (tf.float32,) if is_bfloat16_excluded() else (tf.float32, tf.bfloat16):
-        tokens, inner, outer = (
-            tf.cast(tf.random.stateless_normal(shape, seed=[0, number]), dtype)
-            for number, shape in enumerate(
-                ([_TOKENS, _WIDTH], [_WIDTH, _INNER_WIDTH], [_INNER_WIDTH, _WIDTH])
-            )
-        )
-        operations = 2 * 2 * _TOKENS * _WIDTH * _INNER_WIDTH
-        rates[dtype.name] = operations / _least_seconds(tokens, inner, outer) / 1e9
-    shapes = f"[{_TOKENS}, {_WIDTH}] x [{_WIDTH}, {_INNER_WIDTH}] x [{_INNER_WIDTH}, {_WIDTH}]"
-    shown = ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in rates.items())
-    others = times.taken_by_others()
-    is_busy = others > BUSY
-    note = f"; other processes take {others:.0%} of the cores, so it can do more" if is_busy else ""
-    return f"{shown}, {shapes}{note}"
-
-
-def _least_seconds(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> float:
-    import tensorflow as tf
-
-    @tf.function(autograph=False)
-    def products(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_max(tokens @ inner @ outer)  # one number, so that no result is copied
-
-    products(tokens, inner, outer).numpy()
-    start, least = time.monotonic(), float("inf")
-    while time.monotonic() - start < _MATMUL_SECONDS:
-        begin = time.monotonic()
-        products(tokens, inner, outer).numpy()
-        least = min(least, time.monotonic() - begin)
-    return least
+    policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+    if is_bfloat16_excluded():
+        del policies["bfloat16"]
+    strategy = tf.distribute.get_strategy()
+    peaks = {name: measure_matmul_peak(policy, strategy) for name, policy in policies.items()}
+    if None in peaks.values():
+        return "not measured, because other processes use the cores"
+    return ", ".join(f"{name} {peak / 1e9:,.0f} GFLOP/s" for name, peak in peaks.items() if peak)
 
 
 def _java() -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, model_folder, read_task
 from bert_tf.config.registries import AUTO, FLOAT32
@@ -22,7 +21,7 @@ from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.running.batches import evaluation_progress
+from bert_tf.tasks.running.batches import EVALUATING
 from bert_tf.tasks.running.evaluation import evaluate
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -30,13 +29,11 @@ from pipeline.jobs.task_reports import (
     check_inputs_exist,
     log_report,
     row_counts,
-    write_results,
+    write_evaluation,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.place import check_finished, exported_model
-from pipeline.report.document import REPORT
-from pipeline.report.page import evaluation_page
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -87,26 +84,12 @@ def _evaluate(
         results = _with_comparison(record, config, task, source, results)
     if abstention is not None:
         results = abstention.measured(results)
-    write_results(output, results)
-    page = evaluation_page(
-        task,
-        source,
-        results,
-        model=config.model,
-        facts=[] if best is None else [str(best)],
-        chosen_by=None if best is None else best.metric,
-    )
-    write_text_atomically(output / REPORT, page)
+    write_evaluation(record, output, (task, source, results), model=config.model, best=best)
     record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
     record.metrics = results.metrics
     for name, value in results.metrics.items():
         options.console.info(f"{name}: {value:.4f}")
     log_report(options.console, results.report)
-    record.made = [
-        (str(output / "metrics.json"), "the metrics"),
-        (str(output / "predictions.jsonl"), "label and prediction of every row"),
-        (str(output / REPORT), "both as a page: tables, plots, the most wrong rows"),
-    ]
     record.list_rejects(rejects_path(output), len(source.rejects))
 
 
@@ -175,14 +158,5 @@ def _predicted(
 ) -> dict[str, np.ndarray]:
     engine = chosen.load(config.model, is_checked=True)
     texts = task.texts(source)
-    total = max(map(len, texts.values()))
-    rows_done = 0
-
-    def show(rows: int) -> None:
-        nonlocal rows_done
-        rows_done += rows
-        console.progress(evaluation_progress(rows_done, total))
-
-    predicted = engine.predict(texts, batch_tokens=config.batch_tokens, on_rows=show)
-    console.end_progress(evaluation_progress(rows_done, total))
-    return predicted
+    with console.counting(EVALUATING, max(map(len, texts.values()))) as show:
+        return engine.predict(texts, batch_tokens=config.batch_tokens, on_rows=show)

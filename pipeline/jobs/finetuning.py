@@ -15,7 +15,7 @@ from typing import Any
 import keras
 
 from bert_tf.base.console import Console
-from bert_tf.base.files import remove, replacing_directory, replacing_file, write_text_atomically
+from bert_tf.base.files import remove, replacing_directory, replacing_file
 from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
@@ -32,12 +32,11 @@ from pipeline.jobs.task_reports import (
     row_counts,
     train_along,
     warn_of_unfinished_run,
-    write_results,
+    write_evaluation,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
-from pipeline.report.page import evaluation_page
 
 # What the best run has that its series has too, so that this can be used like a run.
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
@@ -111,22 +110,14 @@ def _record(
         (str(run / "metrics.jsonl"), "losses and metrics by step"),
     ]
     if result.evaluation is not None and result.results is not None:
-        write_results(run, result.results)
-        facts = [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
-        page = evaluation_page(
-            result.task,
-            result.evaluation.source,
-            result.results,
+        write_evaluation(
+            record,
+            run,
+            (result.task, result.evaluation.source, result.results),
             model=config.output,
-            facts=[str(result.best_model), *facts],
-            chosen_by=result.best_model.metric,
+            best=result.best_model,
+            facts=[f"the rows are {_eval_rows(config, result)}"] if result.held_out else [],
         )
-        write_text_atomically(run / REPORT, page)
-        record.made += [
-            (str(run / "metrics.json"), "metrics of the model in best/"),
-            (str(run / "predictions.jsonl"), "its predictions for the evaluation rows"),
-            (str(run / REPORT), "both as a page: tables, plots, the most wrong rows"),
-        ]
     record.list_rejects(rejects_file, len(rejects))
     record.suggest("export", run=config.output, output=f"{run}-model")
 

@@ -6,15 +6,14 @@ import csv
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bert_tf.base.console import Advance, Console
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import remove, replacing_file
 from bert_tf.base.wording import quantity
@@ -207,11 +206,11 @@ def _neighbors(
         name = "exact" if len(queries) * len(corpus) <= config.exact_pairs else "hnsw"
     if name == "exact":
         console.info(f"index: exact, every query is compared with every vector ({sizes})")
-        with _counting(console, "searching", len(queries), "query", "queries") as progress:
+        with console.counting("searching", len(queries), "query", "queries") as progress:
             return exact_neighbors(queries, corpus, k, on_queries=progress), name, {}
     check_index_installed()
     console.info(f"index: hnsw, approximate ({sizes})")
-    with _counting(console, "indexing", len(corpus), "vector") as progress:
+    with console.counting("indexing", len(corpus), "vector") as progress:
         index = build_index(corpus, on_vectors=progress)
     found = search_index(index, queries, k)
     sample = np.unique(np.linspace(0, len(queries) - 1, config.recall_queries).astype(np.int64))
@@ -222,27 +221,6 @@ def _neighbors(
         f"{fraction:.4f}"
     )
     return found, name, {"recall": round(fraction, 4), "recall_queries": len(sample)}
-
-
-@contextmanager
-def _counting(
-    console: Console, label: str, total: int, noun: str, plural: str | None = None
-) -> Iterator[Callable[[int], None]]:
-    """Yields a function that shows how many of all are done; all are unless the block fails."""
-    done = 0
-
-    def advance() -> Advance:
-        return Advance(
-            f"{label}: {done:,} of {quantity(total, noun, plural)}", done / max(total, 1)
-        )
-
-    def add(number: int) -> None:
-        nonlocal done
-        done += number
-        console.progress(advance())
-
-    yield add
-    console.end_progress(advance())
 
 
 def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:

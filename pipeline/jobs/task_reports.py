@@ -14,14 +14,16 @@ from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
-from bert_tf.tasks.base.task import LabeledRows
+from bert_tf.tasks.base.task import LabeledRows, Task
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job import JobSpec, RunOptions
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.outputs.rejects import RejectLimit, warn_of_rejects
+from pipeline.report.document import REPORT
+from pipeline.report.page import evaluation_page
 
 
 def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
@@ -106,6 +108,40 @@ class RejectsCheck:
                 f"{self.limit.excess(source.source, rejected, rows)}: {tally.brief()}{listed}; "
                 f"{cure} the rows or raise --max-rejects"
             )
+
+
+def write_evaluation(
+    record: JobRecord,
+    folder: Path,
+    evaluated: tuple[Task, LabeledRows, TaskResults],
+    *,
+    model: str,
+    best: BestModel | None,
+    facts: Sequence[str] = (),
+) -> None:
+    """Writes the results of a model on labeled rows, and their page.
+
+    Args:
+        folder: the output, or the run of the model.
+        best: which model of its run it is, if known.
+        facts: further sentences on the rows, without their period.
+    """
+    task, source, results = evaluated
+    write_results(folder, results)
+    page = evaluation_page(
+        task,
+        source,
+        results,
+        model=model,
+        facts=[*([] if best is None else [str(best)]), *facts],
+        chosen_by=None if best is None else best.metric,
+    )
+    write_text_atomically(folder / REPORT, page)
+    record.made += [
+        (str(folder / "metrics.json"), "metrics of the model"),
+        (str(folder / "predictions.jsonl"), "label and prediction of every evaluation row"),
+        (str(folder / REPORT), "both as a page: tables, plots, the rows with the highest loss"),
+    ]
 
 
 def write_results(folder: Path, results: TaskResults) -> None:

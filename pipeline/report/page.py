@@ -30,7 +30,6 @@ from pipeline.report.records import (
     ShownExample,
     ShownToken,
     SplitSummary,
-    histogram_table,
     summarize_records,
 )
 from pipeline.report.runs import plots_html, plots_style, read_runs
@@ -130,7 +129,7 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def _split_html(summary: SplitSummary) -> str:
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in summary.facts)
-    tables = [histogram_table(each) for each in summary.histograms]
+    tables = [*summary.histograms]
     if summary.frequent:
         tables.append(
             TableSection(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -29,12 +30,6 @@ _SAID_OF_LABELS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Histogram:
-    title: str
-    bars: list[tuple[str, float]]
-
-
-@dataclasses.dataclass(frozen=True)
 class ShownToken:
     """A token of an example; `target` is the token to predict there, if any."""
 
@@ -56,7 +51,7 @@ class SplitSummary:
 
     name: str
     facts: list[str]
-    histograms: list[Histogram] = dataclasses.field(default_factory=list)
+    histograms: list[TableSection] = dataclasses.field(default_factory=list)
     frequent: list[tuple[str, float]] = dataclasses.field(default_factory=list)
     examples: list[ShownExample] = dataclasses.field(default_factory=list)
 
@@ -117,16 +112,17 @@ def _shown_shards(shards: list[str]) -> str:
     return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
 
 
-def make_histogram(title: str, values: np.ndarray, highest: int) -> Histogram:
+def make_histogram(title: str, values: np.ndarray, highest: int) -> TableSection:
     """Fractions of equal ranges from 1 to the highest possible value."""
     width = -(-highest // _BARS)
     starts = np.arange(1, highest + 1, width)
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
-    bars = []
+    bars: list[list[Any]] = []
     for start, fraction in zip(starts.tolist(), (counts / len(values)).tolist(), strict=True):
         end = min(start + width - 1, highest)
-        bars.append((f"{start}" if start == end else f"{start} to {end}", fraction))
-    return Histogram(title, bars)
+        bars.append([f"{start}" if start == end else f"{start} to {end}", fraction])
+    columns: Any = ((title.split(" per ")[0], "text"), ("of records", "fraction"))
+    return TableSection(title=title, columns=columns, rows=bars)
 
 
 def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[tuple[str, float]]:
@@ -180,17 +176,9 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
     return lines
 
 
-def histogram_table(histogram: Histogram) -> TableSection:
-    return TableSection(
-        title=histogram.title,
-        columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
-        rows=[list(bar) for bar in histogram.bars],
-    )
-
-
-def histogram_lines(histogram: Histogram, split: str) -> list[str]:
+def histogram_lines(histogram: TableSection, split: str) -> list[str]:
     lines = [f"{split}: {histogram.title}"]
-    for label, fraction in histogram.bars:
+    for label, fraction in histogram.rows:
         lines.append(
             f"  {label:>10}: {fraction:6.1%} {'#' * round(fraction * _BAR_WIDTH)}".rstrip()
         )

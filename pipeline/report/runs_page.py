@@ -79,14 +79,14 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
             folders.update({folder.resolve(): folder for folder in records_of(run)})
     if not folders:
         return []
-    from pipeline.report.records import histogram_table, summarize_records  # TensorFlow
+    from pipeline.report.records import summarize_records  # TensorFlow
 
     tables = []
     for folder in folders.values():
         summary = summarize_records(folder, samples=0)[0]
         tables += [
             dataclasses.replace(
-                histogram_table(histogram),
+                histogram,
                 title=f"{histogram.title[0].upper()}{histogram.title[1:]} of {folder.name}",
                 note=f"{summary.facts[-1][0].upper()}{summary.facts[-1][1:]}.",
             )

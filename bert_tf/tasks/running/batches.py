@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.processor import map_ahead
-from bert_tf.base.wording import quantity
 from bert_tf.cpu.cores import operations_at_once
 from bert_tf.data.rows.encoded_rows import (
     LENGTH_MULTIPLE,
@@ -25,7 +24,7 @@ from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch
 
-_ACTION = "evaluating"
+EVALUATING = "evaluating"
 
 
 class ForwardPass:
@@ -77,7 +76,7 @@ class ForwardPass:
             yield chosen, computed
             np.subtract.at(unread, self._owners[chosen], 1)
             done += int((unread[np.unique(self._owners[chosen])] == 0).sum())
-            self._console.progress(forward_progress(self._action, done, len(unread)))
+            self._console.progress(Advance.counted(self._action, done, len(unread)))
 
     def in_row_order(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """Joins arrays of all batches, in the order they were yielded, to [rows, …]."""
@@ -99,10 +98,6 @@ class ForwardPass:
             self._data.rows.lengths[chosen], LENGTH_MULTIPLE, most=self._max_seq_length
         )
         return self._data.batch(chosen, length=length, pad_id=self._pad_id)
-
-
-def forward_progress(action: str, done: int, total: int) -> Advance:
-    return Advance(f"{action}: {done:,} of {quantity(total, 'row')}", done / max(total, 1))
 
 
 class Evaluator:
@@ -134,7 +129,7 @@ class Evaluator:
             batch_tokens=batch_tokens,
             max_rows=max_rows,
             console=console,
-            action=_ACTION,
+            action=EVALUATING,
         )
 
     def run(self) -> TaskResults:
@@ -179,10 +174,6 @@ class Evaluator:
         return outputs, {
             term: tf.stack([parts.losses[term], weight]) for term, weight in weights.items()
         }
-
-
-def evaluation_progress(done: int, total: int) -> Advance:
-    return forward_progress(_ACTION, done, total)
 
 
 class FinetuningInputs:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf.base.checksums import file_sha256
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
@@ -22,7 +22,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.table_task import Student, as_student
 from bert_tf.tasks.base.task import FinetuningLoss, TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.running.batches import ForwardPass, forward_progress
+from bert_tf.tasks.running.batches import ForwardPass
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory
 
@@ -109,7 +109,7 @@ class SoftLabels:
             action="teacher",
         )
         reduced = forward.in_row_order([{"logits": logits.numpy()} for _, logits in forward])
-        self.console.end_progress(forward_progress("teacher", num_rows, num_rows))
+        self.console.end_progress(Advance.counted("teacher", num_rows, num_rows))
         return data.averaged(reduced)[1]["logits"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect
@@ -16,7 +16,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.running.batches import Evaluator, evaluation_progress
+from bert_tf.tasks.running.batches import EVALUATING, Evaluator
 from bert_tf.tasks.running.finetuning_rows import Truncation
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import (
@@ -45,7 +45,7 @@ def evaluate(
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
     results = _evaluator(directory, task, source, config.batch_tokens, console).run()
-    console.end_progress(evaluation_progress(len(source), len(source)))
+    console.end_progress(Advance.counted(EVALUATING, len(source), len(source)))
     return task, source, results
 
 
@@ -54,7 +54,7 @@ def predict_rows(path: str, source: LabeledRows, console: Console) -> dict[str, 
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
     predicted = _evaluator(directory, task, source, _BATCH_TOKENS, console).predict()
-    console.end_progress(evaluation_progress(len(source), len(source)))
+    console.end_progress(Advance.counted(EVALUATING, len(source), len(source)))
     return predicted
 
 
@@ -68,7 +68,7 @@ def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, Tas
     task = task_from_settings(directory.task, path)
     evaluator = _float32_evaluator(directory, task, data, _BATCH_TOKENS, console)
     fitted, results = evaluator.fit_and_run()
-    console.end_progress(evaluation_progress(len(data.source), len(data.source)))
+    console.end_progress(Advance.counted(EVALUATING, len(data.source), len(data.source)))
     if fitted.settings() != directory.task:
         write_task(directory.path, fitted.settings())
     return fitted, results

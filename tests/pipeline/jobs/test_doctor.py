@@ -8,8 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.processor import CoreTimes
 from bert_tf.engines.registry import ENGINES
+from bert_tf.training import arithmetic
 from pipeline.jobs import doctor
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
@@ -53,16 +53,13 @@ def test_a_gpu_that_tensorflow_cannot_use_is_a_failed_check(monkeypatch):
         doctor._devices()
 
 
-def test_the_rate_is_that_of_both_products(monkeypatch):
+def test_the_rate_is_the_peak_of_runs(monkeypatch):
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)  # nothing is multiplied
-    monkeypatch.setattr(doctor, "_least_seconds", lambda *matrices: 0.5)
-    operations = 2 * (4096 * 768 * 3072 + 4096 * 3072 * 768)
-    shown = doctor._matrix_multiply()
-    assert shown.startswith(f"float32 {operations / 0.5 / 1e9:,.0f} GFLOP/s, bfloat16 ")
-    monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.25)
-    assert doctor._matrix_multiply().endswith(
-        "other processes take 25% of the cores, so it can do more"
-    )
+    peaks = {"float32": 2e11, "mixed_bfloat16": 1.5e12}
+    monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: peaks[policy])
+    assert doctor._matrix_multiply() == "float32 200 GFLOP/s, bfloat16 1,500 GFLOP/s"
+    monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: None)
+    assert doctor._matrix_multiply() == "not measured, because other processes use the cores"
 
 
 def test_sizes_have_one_unit_and_engines_are_listed(monkeypatch):

@@ -29,7 +29,7 @@ def test_a_histogram_has_a_bar_for_each_range_with_its_share(values, highest, li
     assert title == "train: tokens"
     assert [bar.strip() for bar in bars if "#" in bar] == lines
     assert len(bars) == min(highest, 8)
-    assert sum(share for _, share in histogram.bars) == pytest.approx(1)
+    assert sum(share for _, share in histogram.rows) == pytest.approx(1)
 
 
 TOKENS = [
