@@ -1,9 +1,12 @@
-"""Failures whose message is for the user and whose type decides the exit code."""
+"""Failures whose message is for the user and whose type decides the exit code; signals."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +101,28 @@ class StoppedEarly(BertPipelineError):
     def __init__(self, message: str, signal_number: int):
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+@contextmanager
+def handling_signals(
+    handle: Callable[[signal.Signals, Callable[[], None]], None],
+) -> Iterator[None]:
+    """Calls `handle` with SIGTERM or SIGINT, and with a function that restores former handlers.
+
+    They are restored at the end of the block, too. Does nothing outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in before:
+        signal.signal(number, lambda number, frame: handle(signal.Signals(number), restore))
+    try:
+        yield
+    finally:
+        restore()

@@ -10,7 +10,7 @@ from typing import Any, Generic
 import yaml
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.base.wording import did_you_mean
+from bert_tf.base.wording import did_you_mean, nearest
 from bert_tf.config.plain_yaml import explain_yaml, naming_file, read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
@@ -113,9 +113,8 @@ def environment_values(
         if key in keys and environment[variable]:
             values[key] = (variable, environment[variable])
         elif key not in keys and key not in others:
-            known = (each.upper() for each in keys)
-            hint = f"did you mean {prefix}{{}}?"
-            hint = did_you_mean(key.upper(), known, hint, otherwise="unset it")
+            near = nearest(key, keys)
+            hint = f"did you mean {prefix}{near.upper()}?" if near else "unset it"
             faults.append(f"{variable}: {section.section_name} has no key {key!r}; {hint}")
     return values, faults
 

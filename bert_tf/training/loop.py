@@ -5,19 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from signal import Signals
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, StoppedEarly
+from bert_tf.base.errors import InputError, StoppedEarly, handling_signals
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic
 from bert_tf.training.best_model import EarlyStop
 from bert_tf.training.distribution import (
@@ -304,27 +302,15 @@ class TrainingLoop:
         )
 
 
-@contextmanager
-def on_stop_signal(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
+def on_stop_signal(stop: Callable[[Signals], None]) -> AbstractContextManager[None]:
     """Calls `stop` with the first SIGTERM or SIGINT inside the block, in the main thread only.
 
     A second SIGTERM ends the process at once; a second SIGINT has its former effect.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before: dict[signal.Signals, Any] = {}
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
+    def handle(number: Signals, restore: Callable[[], None]) -> None:
+        restore()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        stop(signal.Signals(number))
+        stop(number)
 
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        before[signal_number] = signal.signal(signal_number, handle)
-    try:
-        yield
-    finally:
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
+    return handling_signals(handle)

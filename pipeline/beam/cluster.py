@@ -13,10 +13,9 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import apache_beam as beam
@@ -25,7 +24,7 @@ from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptio
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError, RunnerFailed, UsageError
+from bert_tf.base.errors import BertPipelineError, RunnerFailed, UsageError, handling_signals
 from pipeline.beam.workers import (
     NOT_INSTALLED,
     failure_in,
@@ -130,28 +129,16 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
 @contextmanager
 def _signals_after() -> Iterator[None]:
     """Handles SIGTERM and Ctrl-C, which job servers take over, after the block."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    waiting: list[int] = []
+    waiting: list[signal.Signals] = []
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def remember(number: int, frame: FrameType | None) -> None:
+    def remember(number: signal.Signals, restore: Callable[[], None]) -> None:
         waiting.append(number)
         if len(waiting) > 1:
             restore()
             signal.raise_signal(number)
 
-    for number in before:
-        signal.signal(number, remember)
-    try:
+    with handling_signals(remember):
         yield
-    finally:
-        restore()
     if waiting:
         signal.raise_signal(waiting[0])
 

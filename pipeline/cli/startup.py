@@ -7,15 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
+from bert_tf.base.errors import handling_signals
 from bert_tf.base.gpus import HIDDEN, nvidia_gpus
 from bert_tf.training.memory import memory_and_swap
 from pipeline.beam.workers import be_verbose
@@ -33,32 +32,18 @@ class Terminated(BaseException):
     """SIGTERM; like `KeyboardInterrupt` no `Exception`, so that no handler swallows it."""
 
 
-@contextmanager
-def raising_on_signals() -> Iterator[None]:
+def raising_on_signals() -> AbstractContextManager[None]:
     """Raises `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
 
     A second SIGTERM ends the process at once. Does nothing outside the main thread.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(number: signal.Signals, restore: Callable[[], None]) -> None:
         restore()
         # With an argument: Beam names its step there, and replaces exceptions that have none.
         raise (Terminated if number == signal.SIGTERM else KeyboardInterrupt)("stopped")
 
-    for number in before:
-        signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        restore()
+    return handling_signals(handle)
 
 
 def keep_freed_memory() -> None:

@@ -260,17 +260,14 @@ class FinetuneConfig(TableSection, LoopSection):
         return self.best_metric or self.metrics[0]
 
 
-_ALL_CHECKED = "unused: all rows of --train are checked"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsSection(Section):
     """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
 
     section_name: ClassVar[str] = "label_errors"
 
-    eval: str | None = advanced(_ALL_CHECKED, None, affects_output=False)
-    eval_fraction: FractionBelowOne = advanced(_ALL_CHECKED, 0.0, affects_output=False)
+    eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
+    eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
     report_to: tuple[str, ...] = advanced(
         "unused: no model is kept", (), choices=REGISTRIES.trackers
     )
