@@ -77,7 +77,7 @@ def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
 
 
 def _limit_and_use(group: Path) -> tuple[int, int]:
-    """Bytes; file pages that nobody has read for a while do not count as used."""
+    """Bytes; file pages that have not been read for a while do not count as used."""
     is_second = (group / "memory.max").exists()
     names = ("max", "current") if is_second else ("limit_in_bytes", "usage_in_bytes")
     limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in names)

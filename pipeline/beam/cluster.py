@@ -78,7 +78,7 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Silences the threads that read from a runner, which Beam leaves behind."""
+    """Silences the threads that Beam leaves behind, which read from a runner."""
     report = threading.excepthook
 
     def report_others(failure: threading.ExceptHookArgs) -> None:

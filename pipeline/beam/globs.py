@@ -137,7 +137,7 @@ def _bracket(content: str) -> str:
 
 
 def instead_of_folder(folder: str, endings: Collection[str], compressions: Collection[str]) -> str:
-    """Advice for a folder where files are expected: the glob for most of its files."""
+    """Advice for a folder given as a file: the glob for most of its files."""
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):

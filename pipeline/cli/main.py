@@ -180,7 +180,7 @@ def _explain(error: Exception) -> int:
 
 
 def _explanation(error: Exception, known: BaseException | None) -> str:
-    """Explains an error that was not raised for the user, in a line."""
+    """Explains an unexpected error in one line."""
     failed = failure_in(str(error))
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)
@@ -203,7 +203,7 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
 
 
 def _name_log(error: Exception) -> None:
-    """Points to the log, unless the error says enough."""
+    """Points to the log, unless the error is complete without it."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, LogNote):
             click.echo(f"log: {note}", err=True)

@@ -1,4 +1,4 @@
-"""Copies stdin to stderr without known noise of libraries, and all of it to the log of a job.
+"""Copies stdin to stderr without known noise of libraries, and completely to the job's log.
 
 Run as a script by an interpreter without packages; its argument is the descriptor of the pipe by
 which the job writes to the log. Warnings and errors pass unless they are listed here.

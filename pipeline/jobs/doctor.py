@@ -32,7 +32,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Runs the checks, quick ones first; one that raises is a failed finding, not the end."""
+    """Runs the checks, quick ones first; a check that raises is a failed finding."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
         ("engines of score", _engines),
@@ -69,7 +69,7 @@ def _packages() -> str:
 
 
 def _engines() -> str:
-    """Engines for exported models here, in the order in which `score` prefers them."""
+    """Engines for exported models, in the order of preference of `score`."""
     return ", ".join(
         name
         if engine.is_installed()

@@ -37,7 +37,7 @@ from pipeline.outputs.place import check_finished, exported_model
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
-    """Measures a model; returns the manifest. Raises UsageError for an unfinished model."""
+    """Evaluates a model; returns the manifest. Raises UsageError for an unfinished model."""
     config = dataclasses.replace(config, model=exported_model(config.model))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
@@ -144,7 +144,7 @@ def _with_comparison(
 def _evaluate_exported(
     config: EvaluateConfig, chosen: ChosenEngine, console: Console, check: RowsCheck
 ) -> tuple[Task, LabeledRows, TaskResults]:
-    """Does the same as `evaluate` by an engine; the loss is not known."""
+    """Evaluates with an engine, so without a loss."""
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])

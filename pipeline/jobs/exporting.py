@@ -134,7 +134,7 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:
-    """Writes the recipe for vectors beside weights whose library does not read it."""
+    """Writes the recipe for vectors if the library of the format does not store it."""
     recipe = trained.recipe
     if recipe is None or (folder / MODULES).is_file():
         return []
@@ -152,7 +152,7 @@ def _quantize(
     folder: Path,
     best: BestModel | None,
 ) -> Int8Comparison:
-    """Adds an int8 graph to a written model, or removes the model if the graph is too bad."""
+    """Adds an int8 graph to a written model; removes the model if the metric drops too much."""
     assert config.calibrate is not None
     try:
         task = task_from_settings(directory.task, config.run)

@@ -165,7 +165,7 @@ class SeriesRun:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Those of its best epoch."""
+        """Metrics of its best epoch."""
         best = self.manifest["metrics"]["best"]
         return {name: value for name, value in best.items() if name != "step"}
 
@@ -192,7 +192,7 @@ class Combination:
 
 
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
-    """Makes unfinished runs; keeps the best run of the settings with the best mean."""
+    """Trains unfinished runs; keeps the best run of the settings with the best mean."""
     asked = config.runs()
     found = []
     for number, (settings, single) in enumerate(asked, start=1):

@@ -164,7 +164,7 @@ def _make_records(
 
 
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
-    """Makes the folder, or takes over that of an interrupted run of the very same work.
+    """Makes the folder, or reuses that of an interrupted run of the same work.
 
     Removes all else in an unfinished output. Results only depend on `identity`, which is JSON.
     """
@@ -188,7 +188,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 @contextmanager
 def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
-    """Removes the folder if its work fails for good, on its input."""
+    """Removes the folder if the job fails on its input."""
     try:
         yield
     except BaseException as error:
@@ -254,7 +254,7 @@ def _make_shards(
 def _check_sample(
     config: PreprocessConfig, files: list[FileInfo], layouts: Mapping[str, str], vocab: list[str]
 ) -> None:
-    """Rejects a vocabulary of another language before the whole corpus is read."""
+    """Rejects a vocabulary for another language before the whole corpus is read."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES

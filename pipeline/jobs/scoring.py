@@ -52,7 +52,7 @@ class Scoring(TableJob):
         return {} if is_new else dict(saved_config(self.config, is_folder=self.plan.is_folder))
 
     def with_engine(self) -> Scoring:
-        """Returns the job with the engine of the run that it resumes, or the fastest in a trial."""
+        """Returns the job with the engine of the run to resume, or the fastest in a trial."""
         config, console, saved = self.config, self.options.console, self.saved()
         candidates = engine_candidates(config, saved, self.runner)
         check_tables(self.plan, console)

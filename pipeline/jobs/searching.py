@@ -224,7 +224,7 @@ def _neighbors(
 
 
 def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:
-    """Warns of a model whose vectors need another similarity; for length 1 all are alike."""
+    """Warns if the model was trained for another similarity, unless vectors have length 1."""
     own = source.recipe.similarity
     if own != config.similarity and not source.recipe.normalize:
         cure = f"; give --similarity {own}" if own in SIMILARITIES else ""
@@ -235,7 +235,7 @@ def _check_similarity(config: SearchConfig, source: VectorSource, console: Conso
 
 
 def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None:
-    """Warns of vectors made with another prompt than the model has for their kind."""
+    """Warns if vectors were made with another prompt than the model's."""
     if vectors.prompt is not None and vectors.prompt != expected:
         console.warn(
             f"{vectors.source}: made with the prompt {vectors.prompt!r}, but the model's prompt "

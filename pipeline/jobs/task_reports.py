@@ -27,7 +27,7 @@ from pipeline.report.page import evaluation_page
 
 
 def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
-    """Trains as a worker that is not the chief, unless the run is finished; the chief writes."""
+    """Trains as a worker other than the chief, which writes the run, unless it is finished."""
     finished = None if options.overwrite else read_manifest(spec.output)
     if finished is not None and not spec.is_extended(finished["config"]):
         options.console.info(f"{spec.output} is finished already; nothing to do")
@@ -37,7 +37,7 @@ def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object])
 
 
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
-    """Reports that `--resume` was given and there is no checkpoint to resume from."""
+    """Reports `--resume` without a checkpoint."""
     if options.resume and not (path_of(output) / "checkpoints").is_dir():
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
@@ -58,7 +58,8 @@ def warn_of_unfinished_run(init: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """The given paths by config key, also their flag; raises UsageError if one is missing."""
+    """Returns the given paths by config key, which is also the flag; raises UsageError if one is "
+    "missing."""
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
@@ -66,7 +67,7 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def best_model_of(path: str) -> BestModel | None:
-    """Which model of its run a path is, and the metric that chose it; None if not recorded."""
+    """The selected model of the run at a path; None if not recorded."""
     model = model_folder(path)
     of_run = model.parent if model.name == "best" else model
     return BestModel.of_manifest(read_manifest(of_run) or {})

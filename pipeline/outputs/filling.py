@@ -149,7 +149,7 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 
 def _check_removable(content: list[Path]) -> None:
-    """Checks before anything is removed, so that all of it is or nothing."""
+    """Checks permissions before anything is removed, so that all or nothing is removed."""
     if any(isinstance(path, RemotePath) for path in content):
         return
     folders = [path for path in content if path.is_dir() and not path.is_symlink()]
@@ -196,7 +196,7 @@ def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
 
 
 def _is_begun(place: OutputPlace) -> bool:
-    """Whether there is intermediate data to resume from, for which the marker vouches."""
+    """Whether there is intermediate data to resume from, covered by the marker."""
     return place.temporary is not None and place.temporary.exists()
 
 

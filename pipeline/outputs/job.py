@@ -1,4 +1,4 @@
-"""The frame of every job: skips finished work, checks the output, writes the manifest."""
+"""The frame of every job: skips complete outputs, checks the output, writes the manifest."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class RunOptions:
 
 @dataclasses.dataclass
 class JobRecord:
-    """Report of a running job; it becomes the manifest."""
+    """Record of a running job, which becomes the manifest."""
 
     console: Console
     # command, config keys and input fingerprints that decide the output
@@ -159,18 +159,18 @@ class JobRecord:
         return str(found["sha256"])
 
     def report_health(self, line: str, warnings: list[str]) -> None:
-        """Tells the user how the result looks."""
+        """Logs the health line and the warnings."""
         self.console.info(line)
         self.warn(warnings)
 
     def warn(self, warnings: list[str]) -> None:
-        """Tells the user; the manifest keeps the warnings."""
+        """Logs warnings and stores them in the manifest."""
         for warning in warnings:
             self.console.warn(warning)
         self.extra.setdefault("notes", []).extend(warnings)
 
     def suggest(self, command: str, *positional: str, **flags: str) -> None:
-        """Names the command to run next."""
+        """Sets the suggested next command."""
         options = (text for name, value in flags.items() for text in (f"--{name}", value))
         self.next_command = ["bert-pipeline", command, *positional, *options]
 
@@ -216,7 +216,7 @@ def run_job(
     *,
     check_held: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs `body`, which does the work and fills the record, unless the output is finished.
+    """Runs `body`, which does the work and fills the record, unless the output is complete.
 
     `check_held` is the check of `holding_output`, if the caller already holds this output.
 
@@ -308,7 +308,7 @@ def _make(
 
 @contextmanager
 def _listing_rejects(path: Path) -> Iterator[None]:
-    """Writes the file of rejects also where they are why a job ends."""
+    """Writes the rejects file even if the rejects end the job."""
     try:
         yield
     except RowsRejected as error:
@@ -353,7 +353,7 @@ class Elapsed:
 
 @contextmanager
 def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
-    """Measures the block; if it fails or is killed, `path` keeps its time for the run that resumes.
+    """Times the block; if it fails or is killed, `path` keeps its time for the resumed run.
 
     `path` is None if no run resumes another. With `anew`, the time of earlier runs does not count.
     """

@@ -68,7 +68,7 @@ class JobLog:
 
 
 def _can_be_log(path: Path) -> bool:
-    """Whether there is such a log already, or a file can be made."""
+    """Whether the log exists, or can be created."""
     try:
         with path.open("r+b") as stream:
             begin = stream.read(64)

@@ -43,7 +43,7 @@ def lock_path(output: str, *, is_directory: bool) -> Path:
 def holding_output(
     output: str, *, is_directory: bool, command: str, console: Console
 ) -> Iterator[Callable[[], None]]:
-    """Keeps other processes of this tool from writing an output while the block runs.
+    """Prevents other processes of this tool from writing an output during the block.
 
     The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
     be written needs no lock: the block will fail on it, or only read it. Other processes name
@@ -84,7 +84,7 @@ def holding_output(
 
 
 def _lock(path: Path, output: str, console: Console) -> int | None:
-    """Opens and locks the file; None where there is nothing to lock."""
+    """Opens and locks the file; None if there is nothing to lock."""
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _described(holder: Any, *, is_here_said: bool) -> str:
 
 @contextmanager
 def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[], None]]:
-    """As `holding_output`, on storage without locks: by a marker with owner and time.
+    """`holding_output` on storage without locks, with a marker of owner and time.
 
     Each run writes its marker, waits, and reads it: of two that start at once, storage keeps the
     last, and the other is rejected. Each reads its marker again before it declares its output
@@ -236,7 +236,7 @@ def _is_another(holder: dict[str, Any], own: dict[str, Any]) -> bool:
 
 
 def _read_again(path: Path) -> dict[str, Any] | None:
-    """The marker; None if storage does not show it for some time."""
+    """Reads the marker; None if storage does not list it for some time."""
     for _ in range(_READS):
         holder = _read(path)
         if holder is not None:
@@ -261,7 +261,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
-    """Whether the owner of a marker may still write; on this machine, whether its process runs."""
+    """Whether the owner of a marker may still write: on this machine, whether its process runs."""
     pid = holder.get("pid")
     if holder.get("host") == socket.gethostname() and isinstance(pid, int):
         is_running = _start_of(pid) is not None and _start_of(pid) == holder.get("started")

@@ -1,1 +1,1 @@
-"""Artifacts, runs and corpora described for people, as text and as pages."""
+"""Descriptions of artifacts, runs and corpora, as text and as pages."""

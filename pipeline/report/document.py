@@ -1,4 +1,4 @@
-"""The renderer of all pages: one file that needs no network, for both color schemes."""
+"""The renderer of all pages: self-contained HTML in light and dark mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the files of an artifact are still those that its manifest lists."""
+"""Whether the files of an artifact still match its manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of an artifact back to files that no job made, as lines and JSON."""
+"""The inputs of an artifact, back to files that no job made, as lines and JSON."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
 
 
 def finished(made: Made) -> datetime:
-    """When a job ended; older manifests only tell when they were written."""
+    """End time of a job; for older manifests, their modification time."""
     noted = made.manifest.get("finished")
     if noted is not None:
         return datetime.fromisoformat(noted)

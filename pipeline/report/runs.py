@@ -1,4 +1,4 @@
-"""Run directories as pages read them, finished or not, and their curves as HTML.
+"""Run directories, finished or not, and their curves as HTML.
 
 Each run has a color, and a box in the key that hides its curves.
 """

@@ -42,7 +42,7 @@ _STYLE = """
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Renders runs side by side, and the texts and pairs as the model of each run reads them.
+    """Renders runs side by side, and how the model of each run reads the texts and pairs.
 
     Raises UsageError for an empty text or a run without a model, InputError for damaged inputs.
     """

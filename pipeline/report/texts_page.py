@@ -1,4 +1,4 @@
-"""Texts as a model reads them, on the page of its run."""
+"""The section of a run's page on how its model reads texts."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def predictions(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guess:
-    """The likeliest tokens at a position; `probability` of the real one is None for [MASK]."""
+    """The most likely tokens at a position; `probability` of the real one is None for [MASK]."""
 
     position: int
     candidates: Sequence[tuple[str, float]]

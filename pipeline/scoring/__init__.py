@@ -1,1 +1,1 @@
-"""Tables in, the same rows with a model's predictions beside them out."""
+"""Scoring: tables in, the same rows with a model's predictions out."""

@@ -1,4 +1,4 @@
-"""Finished parts to the outputs, in the order of the tables' rows."""
+"""Joins finished parts to the outputs, in the order of the tables' rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows with their predictions as lines; rows that keep their format are copied byte for byte."""
+"""Formats rows with their predictions as lines; rows that keep their format are copied byte for "
+"byte."""
 
 from __future__ import annotations
 

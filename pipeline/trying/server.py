@@ -1,4 +1,4 @@
-"""Serves the page to browsers of this machine, and to nobody else.
+"""Serves the page to browsers on this machine only.
 
 Uses `http.server`: one form for one person needs no framework, and less code listens on a port.
 Security: it listens on 127.0.0.1 only; checks the Host header against DNS rebinding; takes forms

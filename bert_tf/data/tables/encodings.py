@@ -1,4 +1,4 @@
-"""Guesses of the encoding or format of files that are not UTF-8; no guess without a text in it."""
+"""Guesses the encoding or format of files that are not UTF-8; none without text."""
 
 from __future__ import annotations
 

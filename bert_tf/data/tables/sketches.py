@@ -36,7 +36,8 @@ class ColumnSketch:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds sentences or more, also of scripts that put no spaces between words."""
+        """Whether it has sentences or longer texts, also in scripts without spaces between "
+        "words."""
         has_words = self.words >= _LEAST_WORDS_OF_TEXT
         return self.kind == "text" and (has_words or not self.example.isascii())
 
@@ -48,7 +49,7 @@ class ColumnSketch:
 
     @property
     def is_quantity(self) -> bool:
-        """Whether it holds numbers that measure something, not row numbers."""
+        """Whether it has quantities, not row numbers."""
         counts_rows = self.whole and self.distinct == self.filled and self.filled > 2
         return self.kind == "number" and self.distinct > 1 and not counts_rows
 
@@ -156,7 +157,7 @@ def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
 
 
 def _separator(texts: list[str]) -> str | None:
-    """What separates labels: pieces are few and short, and fewer than the cells they make up."""
+    """The separator of labels: pieces are few and short, and fewer than the cells."""
     for separator in _SEPARATORS:
         cells = [text.split(separator) for text in texts]
         several = sum(len(cell) > 1 for cell in cells)

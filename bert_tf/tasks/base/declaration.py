@@ -96,7 +96,7 @@ class ProbabilitiesField:
 
 
 Fault = tuple[str, str]
-"""Why a row cannot be used: a reason as of `Reject`, and what was found there or nothing."""
+"""Why a row cannot be used: the reason (see `Reject`), and the value found, if any."""
 
 
 def same_text(name: str, text: str) -> Any:

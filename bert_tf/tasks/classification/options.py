@@ -96,7 +96,7 @@ class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
     """Finds rows whose label a classifier doubts."""
 
     def faults(self) -> Iterator[str]:
-        """Rejects a teacher, who may have seen the rows that a fold leaves out."""
+        """Rejects a teacher, which may have seen the held-out rows of a fold."""
         yield from super().faults()
         if self.teacher is not None:
             yield "teacher: may have been trained on the labels to check; leave it out"

@@ -1,1 +1,1 @@
-"""The likeliest tokens for masked ones, by the head of pretraining."""
+"""The most likely tokens for masks, by the masked-LM head."""

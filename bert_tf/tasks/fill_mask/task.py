@@ -1,4 +1,4 @@
-"""The likeliest tokens for the masks of a text, by a pretrained model's masked-LM head."""
+"""The most likely tokens for the masks of a text, by a pretrained model's masked-LM head."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class MultipleChoiceHost(HostTask):
 
 
 def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The likeliest choice, its text and probability, and those of all choices.
+    """The most likely choice, its text and probability, and the probabilities of all choices.
 
     `logits` are float [rows, choices], `FAR_BELOW` if a row has fewer.
     """

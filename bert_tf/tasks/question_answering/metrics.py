@@ -215,7 +215,7 @@ def how_tuned(source: Questions) -> str:
 
 
 def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:
-    """The null threshold with the best F1, whatever the one that made `predicted`."""
+    """The null threshold with the best F1, independent of the one used for `predicted`."""
     spans = SpanScores.of(predicted, source.golds)
     return best_threshold(spans, spans.f1).between
 

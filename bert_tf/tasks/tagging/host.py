@@ -246,7 +246,7 @@ class TaggingHost(HostTask):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The likeliest tag of each token, int32, and its probability, [n, max_seq_length]."""
+        """The most likely tag of each token, int32, and its probability, [n, max_seq_length]."""
         kept = outputs["logits"][:, : self.max_seq_length]
         shape = (len(kept), self.max_seq_length)
         above = kept - kept.max(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""How a corpus will be read, and the language of texts by scripts and small words."""
+"""How a corpus will be read, and guesses of the language from scripts and frequent words."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _SHOWN_BYTES = 1000
 
 @dataclasses.dataclass
 class LeftOut:
-    """Text that the rule of a config key leaves out, or would if it were on."""
+    """Text that the rule of a config key drops, or would drop if it were on."""
 
     rule: str
     key: str
@@ -62,7 +62,7 @@ class LeftOut:
 def left_out(
     config: CorpusSection, raw: Sequence[RawBlock], blocks: Sequence[DocumentBlock], *, most: int
 ) -> list[LeftOut]:
-    """Applies each rule to everything that was read, keeping at most `most` examples of each.
+    """Applies each rule to the whole sample, keeping at most `most` examples of each.
 
     Always returns `boilerplate` and the minimum of words; others if on, or if they leave text out.
     """

@@ -1,4 +1,4 @@
-"""Signs that text is not prose: rows of a table, markup, subtitles, mail."""
+"""Patterns of text that is not prose: rows of a table, markup, subtitles, mail."""
 
 from __future__ import annotations
 
