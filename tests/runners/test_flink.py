@@ -158,7 +158,7 @@ def test_a_stopped_command_leaves_no_job_and_resumes(number, cluster, local, fol
     assert not {"RUNNING", "CREATED", "RESTARTING"} & set(cluster.states())
     if number == signal.SIGTERM:  # what is found finished does not depend on the signal
         shown = finish(start(folder, *preprocess(output, "static", *cluster.options())))
-        assert "found finished" in shown
+        assert "already finished" in shown
         assert files_of(folder / output) == local("static")
 
 

@@ -106,6 +106,6 @@ def test_finished_work_is_not_done_again(corpus, expected, monkeypatch):
     monkeypatch.setattr("pipeline.outputs.lock._SETTLE_SECONDS", 0.0)
     manifest, said = run(corpus, folder)
     assert manifest["found_finished"] == {"blocks": 1, "pools": 1, "shards": 0}
-    found = r"found finished: 1 block of text, 1 of at most \d+ tasks? on pools, 0 of \d+ shards"
+    found = r"already finished: 1 block of text, 1 of at most \d+ tasks? on pools, 0 of \d+ shards"
     assert re.search(found, said)
     assert content(stored_files(folder)) == expected
