@@ -13,17 +13,17 @@ ROOT = Path(__file__).parent.parent
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
 # curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
-    "bert_tf/base": (1435, 13),
+    "bert_tf/base": (1505, 13),
     "bert_tf/config": (3005, 24),
     "bert_tf/data": (7301, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
     "bert_tf/cpu": (2700, 17),
     "bert_tf/weights": (2500, 15),
-    "bert_tf/training": (3600, 24),
+    "bert_tf/training": (3520, 24),
     "bert_tf/pretraining": (1500, 9),
     "bert_tf/tasks": (11500, 60),
     "bert_tf/serving": (1700, 11),
-    "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (3100, 22),
+    "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2950, 22),
     "pipeline/beam": (1943, 14),
     "pipeline/outputs": (1786, 9),
     "pipeline/corpus": (5995, 34),
@@ -31,12 +31,12 @@ BUDGETS = {
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
-    "pipeline/jobs": (3640, 21),
+    "pipeline/jobs": (3605, 21),
     "pipeline/report, pipeline/trying": (4520, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
-    "pipeline/cli": (2185, 26),
-    "bert_tf, pipeline": (67150, 460),
+    "pipeline/cli": (2150, 26),
+    "bert_tf, pipeline": (67100, 460),
 }
 
 

@@ -354,6 +354,7 @@ SHORT_FILES = {
     "bert_tf/layers/encoder_inputs.py",
     "bert_tf/layers/pooling.py",
     "bert_tf/tasks/fill_mask/declaration.py",
+    "bert_tf/tasks/regression/options.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
     "pipeline/proposal/config_text.py",

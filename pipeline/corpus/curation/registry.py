@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import did_you_mean
 from bert_tf.config.sections.data import CorpusSection, curation_entries, listed
 from pipeline.corpus.curation.language import known_languages
