@@ -286,6 +286,4 @@ class LabelErrorsSection(Section):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsConfig(LabelErrorsSection, FinetuneConfig):
-    """Finds rows that are likely mislabeled, by predictions of models that were fine-tuned
-    on other rows.
-    """
+    """Finds rows that are likely mislabeled, by predictions of models fine-tuned on other rows."""
