@@ -98,8 +98,7 @@ class _Extractor:
         found: list[Extracted] = []
         while len(found) < len(pages):
             is_new = self._process is None
-            if is_new:
-                self._start()
+            process = self._process or self._start()
             batch = pages[len(found) :][: 1 if is_new else None]
             try:
                 self._connection.send(batch)
@@ -107,6 +106,7 @@ class _Extractor:
                     answer = self._connection.recv_bytes()
                     kind, text = answer[:1], answer[1:]
                     if kind == html_process.BROKEN and not is_new:
+                        process.kill()
                         raise EOFError
                     fault = _REASONS.get(kind)
                     found.append(Extracted(b"", fault, text.decode()) if fault else Extracted(text))
@@ -117,12 +117,12 @@ class _Extractor:
                     found.append(_fault(status))
         return found
 
-    def _start(self) -> None:
+    def _start(self) -> subprocess.Popen:
         self._connection, other = Pipe()
         limits = [str(_MEMORY_MEGABYTES << 20), str(_CPU_SECONDS)]
         command = [sys.executable, "-P", html_process.__file__, self._name, *limits]
         with other:
-            self._process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 [*command, str(other.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -138,14 +138,14 @@ class _Extractor:
                 "the process that extracts text from web pages does not start "
                 f"({shlex.join(command)}: exit status {self.close()})"
             ) from None
+        return process
 
     def close(self) -> int:
-        """Ends the process, unless it has ended; returns its exit status."""
+        """Waits for the end of the process, which has no more pages; returns its exit status."""
         process, self._process = self._process, None
-        self._connection.close()
         if process is None:
             return 0
-        process.kill()
+        self._connection.close()
         return process.wait()
 
 

@@ -175,10 +175,9 @@ def _page_of(data: bytes, longest: int) -> _Page | None:
     try:
         if record.is_http:
             record.parse_http(auto_decode="all", quirks_mode=True)
-            status = record.http_headers.status_code
-            if status is None:
+            if record.http_headers is None or record.http_headers.status_code is None:
                 raise OSError("no status code")
-            if status != 200:
+            if record.http_headers.status_code != 200:
                 raise _DroppedRecord(NOT_OK)
             media = (record.http_content_type or "").lower()
             charset = record.http_charset or ""

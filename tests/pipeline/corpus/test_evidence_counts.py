@@ -16,6 +16,7 @@ from pipeline.corpus.document_block import join_blocks
 from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
+from pipeline.corpus.readers.warc import NO_CONTENT, NOT_HTML
 from pipeline.corpus.report import facts_of_block
 
 SENTENCES = (
@@ -73,10 +74,24 @@ def write_sentences(path, texts):
     return len(texts)
 
 
+def write_warc(path, texts):
+    pytest.importorskip("fastwarc")
+    record = (
+        b"WARC/1.0\r\nWARC-Type: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n"
+    )
+    pages = [(b"resource", b"text/html", b"<meta charset=utf-8>" + raw(text)) for text in texts]
+    pages += [(b"conversion", b"text/plain", raw(text)) for text in texts]
+    pages += [(b"resource", b"image/png", b"png"), (b"revisit", b"text/html", b"")]
+    rows = [record % (kind, media, len(text), text) for kind, media, text in pages]
+    path.write_bytes(b"".join([*rows, b"WARC/1.0\r\nWARC-Type: response\r\n\r\n"]))
+    return len(rows) + 1
+
+
 FORMATS = {
     "x.jsonl": (write_jsonl, "auto"),
     "x.csv": (write_csv, "auto"),
     "x.parquet": (write_parquet, "auto"),
+    "x.warc": (write_warc, "auto"),
     "x.articles.txt": (write_articles, "articles"),
     "x.lines.txt": (write_lines, "lines"),
     "x.txt": (write_sentences, "sentences"),
@@ -111,7 +126,8 @@ def test_documents_are_kept_dropped_or_rejected(folder, name, texts, block_bytes
         json.loads(line) for _, lines in facts.dropped.values() for line in lines.splitlines()
     ]
     counts = Counter(block.dropped)
-    del counts["blank line"]
+    for of_reader in ("blank line", NOT_HTML, NO_CONTENT):
+        del counts[of_reader]
     assert Counter(each["rule"] for each in listed) == counts
     assert [each["line"] for each in listed] == sorted(each["line"] for each in listed)
     assert sum(n for key, n in facts.tallies.items() if key.startswith("language/")) <= number

@@ -54,7 +54,9 @@ REQUEST = record(b"GET / HTTP/1.1\r\n\r\n", "request")
 
 def test_pages_are_documents_known_by_their_records(tmp_path):
     content = INFO + b"".join(
-        REQUEST + response(page(n)) + record(b"a: b", "metadata", "application/warc-fields")
+        REQUEST
+        + response(page(n), url=f"https://{'ab'[n % 2]}.org/{n}")
+        + record(b"a: b", "metadata", "application/warc-fields")
         for n in range(6)
     )
     found = check_reader(tmp_path, "a.warc", content)
@@ -64,6 +66,8 @@ def test_pages_are_documents_known_by_their_records(tmp_path):
     assert lines == [3 * n + 3 for n in range(6)]
     assert sum(block.evidence.tallies.get("domain/a.org", 0) for block in found.blocks) == 6
     assert len(read_corpus(tmp_path / "a.warc", 1).splits) > 12
+    tallies = found.blocks[0].evidence.tallies
+    assert (tallies["domain/a.org"], tallies["domain/b.org"]) == (3, 3)
 
 
 def test_each_record_may_be_a_gzip_member(tmp_path):
@@ -91,15 +95,15 @@ def test_texts_are_those_of_fastwarc_and_resiliparse(tmp_path):
 
 
 def test_the_texts_of_wet_files_are_read_as_they_are(tmp_path):
-    texts = ["A title\nOne <b>is</b> here. Two is.", "Drei ist da.\n", " "]
+    texts = ["A title\nOne <b>is</b> here. Two is.", "Drei ist da.\n", " ", ""]
     content = INFO + b"".join(
         record(text.encode(), "conversion", "text/plain; charset=utf-8") for text in texts
     )
     content += record(b"\xff", "conversion", "text/plain")
     found = check_reader(tmp_path, "a.warc.wet", content)
     assert found.documents == [["A title", "One <b>is</b> here.", "Two is."], ["Drei ist da."]]
-    assert found.dropped == {"empty document": 1}
-    assert found.reasons == [(5, "invalid UTF-8")]
+    assert found.dropped == {"empty document": 2}
+    assert found.reasons == [(6, "invalid UTF-8")]
 
 
 def test_records_without_a_page_are_counted(tmp_path):
