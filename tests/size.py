@@ -27,7 +27,7 @@ BUDGETS = {
     "pipeline/beam": (1943, 14),
     "pipeline/outputs": (1786, 9),
     "pipeline/corpus": (5995, 34),
-    "pipeline/corpus/curation": (2016, 26),
+    "pipeline/corpus/curation": (2025, 26),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),

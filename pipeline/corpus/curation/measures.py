@@ -60,15 +60,21 @@ class MeasuredText:
         )
         return text, lines
 
-    def select(self, lines: np.ndarray) -> MeasuredText:
-        """Keeps some lines, bool [lines], with a single line feed between them, as C4 does."""
+    def select(self, lines: np.ndarray, *, keeps_feeds: bool = False) -> MeasuredText:
+        """Keeps some lines, bool [lines], and the languages of documents.
+
+        There is a single line feed between lines, as C4 leaves, unless `keeps_feeds`.
+        """
         documents = self.documents[lines]
-        feeds = np.ones(len(documents), np.int64)
+        feeds = self.feeds[lines] if keeps_feeds else np.ones(len(documents), np.int64)
         feeds[_first_lines(documents)] = 0
         starts, stops = self.starts[lines], self.stops[lines]
-        return dataclasses.replace(
+        selected = dataclasses.replace(
             self, starts=starts, stops=stops, feeds=feeds, documents=documents
         )
+        if (languages := vars(self).get("document_languages")) is not None:  # take long to find
+            vars(selected)["document_languages"] = languages
+        return selected
 
     def total(self, of_lines: np.ndarray) -> np.ndarray:
         """Sums of numbers of lines over each document."""

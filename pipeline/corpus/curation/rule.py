@@ -40,6 +40,7 @@ class Rule:
     maximum: float | None = None
     highest: float = 1.0  # thresholds are from 0 to this
     of_lines: bool = False
+    keeps_feeds: bool = False  # between lines; C4's rules leave one each
     # Documents are counted by language, if it has this probability.
     counts_from: float | None = None
     setting: str = ""  # of the config, unless it is an entry of `curation`
@@ -115,7 +116,8 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> tuple[Verdicts, Verdicts
         is_dropped = rule.drops(values)
         if rule.of_lines:
             lines.drop(numbers[is_dropped], number, values[is_dropped])
-            numbers, text = numbers[~is_dropped], text.select(~is_dropped)
+            numbers = numbers[~is_dropped]
+            text = text.select(~is_dropped, keeps_feeds=rule.keeps_feeds)
         else:
             is_dropped &= has_text & (documents.rules == _STAYS)
             documents.drop(is_dropped, number, values[is_dropped])

@@ -88,10 +88,13 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     for kind in ("dropped", "rejected"):
         rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
     yield _table("Documents", "rows", rows)
-    lines = [list(each) for each in counts["dropped_lines"].items()]
-    yield _table("Lines", "dropped from documents", lines)
-    replaced = [list(each) for each in counts.get("replaced", {}).items()]
-    yield _table("Personal data", "replaced", replaced)
+    for title, what, key in (
+        ("Lines", "dropped from documents", "dropped_lines"),
+        ("Personal data", "replaced", "replaced"),
+        ("Evaluation texts", "documents that share text with", "excluded"),
+    ):
+        found = counts.get(key, {}).items()
+        yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in found])
     yield rule_table(manifest)
     for key in _TALLIES:
         names = [list(each) for each in corpus.get(key, {}).items()]

@@ -56,5 +56,5 @@ def language_rules(languages: tuple[str, ...], threshold: float) -> tuple[Rule, 
     return (
         *(() if UNKNOWN in languages else (unknown,)),
         rule("other_language", wanted, minimum=1, counts_from=threshold),
-        rule("other_language_line", lines, minimum=1, of_lines=True),
+        rule("other_language_line", lines, minimum=1, of_lines=True, keeps_feeds=True),
     )

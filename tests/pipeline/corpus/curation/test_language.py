@@ -102,6 +102,15 @@ def test_stop_words_are_asked_for_in_english_only():
 
 
 @pytest.mark.slow  # loads the model
+def test_rules_see_the_paragraphs_that_they_see_without_languages():
+    rules = {"curation": ("gopher_max_repeated_paragraphs",)}
+    texts = ["\n\n".join([ENGLISH] * 3), "\n\n".join(MORE_ENGLISH)]
+    for languages in ((), ("en",)):
+        block = block_of(texts, *languages, **rules)
+        assert block.dropped == {"gopher_max_repeated_paragraphs": 1}
+
+
+@pytest.mark.slow  # loads the model
 @pytest.mark.parametrize(
     ("code", "message"),
     [("unknow", "no language 'unknow'; did you mean 'unknown'?"), ("", "no language ''; known: ")],

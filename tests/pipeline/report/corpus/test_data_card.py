@@ -25,6 +25,7 @@ MANIFEST = {
         "dropped": {"c4_max_braces": 2},
         "dropped_lines": {"c4_min_line_words": 3},
         "replaced": {"email": 4},
+        "excluded": {"/home/me/rte/dev.tsv": 3},
         "rejected": {"not JSON": 1},
         "copies": 0,
     },
@@ -90,6 +91,7 @@ def test_the_card_has_counts_rules_and_what_was_not_done():
         "| 64 to 127 tokens | 6 |",
         "- Copies of documents were kept.",
         "| email | 4 |",
+        "| dev.tsv | 3 |",
         "- Texts of evaluation sets were not looked for.",
     ):
         assert line in card.splitlines()
