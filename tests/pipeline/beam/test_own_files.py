@@ -41,7 +41,7 @@ def test_a_vocabulary_is_left_out_and_reported(corpus):
     write_manifest("corp/v.txt.manifest.json", "vocab", "corp/a.txt")
     files, said = matched("corp/*.txt")
     assert files == ["corp/a.txt"]
-    assert said == "corp/*.txt: left out corp/v.txt, which bert-pipeline made\n"
+    assert said == "corp/*.txt: ignoring corp/v.txt, which bert-pipeline made\n"
     assert matched("corp/v.txt") == (["corp/v.txt"], "")  # whoever names it means it
 
 
@@ -66,7 +66,7 @@ def test_folders_of_records_and_lists_of_rows_are_left_out(corpus):
     assert matched("corp/**.txt")[0] == ["corp/a.txt"]
     files, said = matched("corp/**.json*")
     assert files == ["corp/b.jsonl"]
-    assert "left out corp/data.duplicates.jsonl and 4 more" in said
+    assert "ignoring corp/data.duplicates.jsonl and 4 more" in said
 
 
 def test_scored_tables_are_input_unless_what_they_were_made_from_is_too(corpus):
