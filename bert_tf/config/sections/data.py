@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 from typing import Annotated, Any, ClassVar
 
 from bert_tf.base.errors import check_packages
@@ -24,7 +24,7 @@ from bert_tf.config.section import (
 from bert_tf.config.sections.tables import RowSection
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki", "html", "warc")
-_WEB_ENDINGS = frozenset((".html", ".htm", ".warc", ".wet"))
+_WEB_NAME = re.compile(r"\.(html?|warc|wet)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 HTML_EXTRACTORS = ("resiliparse", "trafilatura")
 MASKINGS = ("token", "ngram", "span")
 TEXT_LAYOUTS = (
@@ -200,6 +200,11 @@ class CorpusSection(RowSection):
             "curation": [each for _, each in curation_entries(self.curation)]
         }
 
+    def reads_web(self, path: str) -> bool:
+        """Whether a path or glob names HTML or WARC files."""
+        named = _WEB_NAME.search(path) is not None
+        return named if self.format == "auto" else self.format in ("html", "warc")
+
     def check_installed(self) -> None:
         check_splitter_installed(self.sentence_splitter)
         if self.languages:
@@ -208,10 +213,7 @@ class CorpusSection(RowSection):
             instead = "list the other kinds without phone"
             asked, extra = "personal_data phone", "personal-data"
             check_packages(asked, ["phonenumbers"], extra=extra, instead=instead)
-        endings = (PurePath(path).suffixes[-2:] for path in self.input)
-        if self.format in ("html", "warc") or any(
-            _WEB_ENDINGS.intersection(map(str.lower, found)) for found in endings
-        ):
+        if any(map(self.reads_web, self.input)):
             check_web_packages(self.html_extractor)
 
     def faults(self) -> Iterator[str]:

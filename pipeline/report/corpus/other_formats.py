@@ -108,7 +108,11 @@ def signs_of_other_formats(
         lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
         if not lines:
             continue
-        signs = [(sign.advice, *_share(sign.pattern, lines), sign.least) for sign in shown]
+        signs = [
+            (sign.advice, *_share(sign.pattern, lines), sign.least)
+            for sign in shown
+            if not (sign.is_markup and config.reads_web(path))
+        ]
         if path in heads:
             signs += _shapes(lines)
         for advice, share, example, least in signs:

@@ -8,6 +8,7 @@ from behavior.readers import check_reader, read_corpus
 
 from bert_tf.base import errors
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.readers import html_pages
 from pipeline.corpus.readers.html_pages import (
     BAD_ENCODING,
@@ -62,6 +63,9 @@ def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
     (tmp_path / "a.html").write_text("x")
     with pytest.raises(UsageError, match=r"needs fastwarc, .*pip install 'bert-pipeline\[web\]'"):
         read_corpus(tmp_path / "a.html")
+    for path, needs in (("*.warc.gz", True), ("a.HTM", True), ("a.html.txt", False)):
+        assert VocabConfig(input=(path,), output="x").reads_web(path) == needs
+    assert VocabConfig(input=("a",), output="x", format="warc").reads_web("a")
 
 
 @pytest.mark.parametrize("extractor", ["resiliparse", "trafilatura"])

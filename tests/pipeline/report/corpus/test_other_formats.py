@@ -94,3 +94,10 @@ def test_the_worst_file_stands_for_all():
     heads = {"a.txt": html + text, "b.txt": html, "c.txt": text}
     (warning,) = signs_of_other_formats(heads, {}, VocabConfig(input=("a.txt",), output="v"))
     assert warning.startswith("b.txt (and 1 other file): 100% of the lines hold tags")
+
+
+def test_tags_in_the_text_of_web_pages_are_text():
+    cells = {"a.html": b"The type is <T>.\n" * 9}
+    config = VocabConfig(input=("a.html",), output="v")
+    assert signs_of_other_formats({}, cells, config) == []
+    assert signs_of_other_formats({}, {"a.csv": cells["a.html"]}, config)
