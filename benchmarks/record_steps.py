@@ -53,7 +53,6 @@ class RecordSteps:
         precision = choose_precision(
             config.precision,
             config.xla,
-            static_shapes=True,
             strategy=tf.distribute.get_strategy(),
             console=Console(),
         )

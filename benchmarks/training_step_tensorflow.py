@@ -56,7 +56,6 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     precision = choose_precision(
         settings["precision"],
         settings["xla"],
-        static_shapes=True,
         strategy=tf.distribute.get_strategy(),
         console=Console(),
     )

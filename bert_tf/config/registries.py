@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 AUTO = "auto"
-FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
-PRECISIONS = (AUTO, FLOAT32, BFLOAT16, INT8)
+FLOAT32, BFLOAT16, FLOAT16, INT8 = "float32", "bfloat16", "float16", "int8"
+PRECISIONS = (AUTO, FLOAT32, BFLOAT16, FLOAT16, INT8)
 FOLDER, SERVING = "folder", "serving"
 TEXT, IDS = "text", "ids"
 TENSORBOARD = "tensorboard"

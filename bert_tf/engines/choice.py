@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.gpus import nvidia_gpus
 from bert_tf.base.processor import has_bfloat16
-from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT32, INT8
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import EngineEntry, usable_engines
 
@@ -49,13 +50,15 @@ def possible_engines(
     Raises UsageError as `usable_engines`, or if none of them has the precision.
 
     Args:
-        precision: `float32`, `bfloat16`, `int8`, or `auto`, which includes int8 if the model was
-            exported with it, and bfloat16 if the processor has it.
+        precision: `float32`, `bfloat16`, `float16`, `int8`, or `auto`, which includes int8 if the
+            model was exported with it, and 16 bits if the processor or GPU has them.
         is_elsewhere: whether other machines, which may lack this one's extras and instructions,
             compute it: then an engine known to be installed there comes first.
     """
     entries = usable_engines(name, folder)
     precisions = [INT8, BFLOAT16, FLOAT32] if has_bfloat16() else [INT8, FLOAT32]
+    if entries[0].is_of_gpus:
+        precisions = [_half_of_gpu(), FLOAT32]
     if is_elsewhere:
         entries.sort(key=lambda entry: entry.is_extra)
         precisions.reverse()
@@ -79,6 +82,13 @@ def possible_engines(
             f"which supports {entries[0].precisions[0]}; take that, or another --engine"
         )
     return found
+
+
+def _half_of_gpu() -> str:
+    """bfloat16 from compute capability 8.0 on, where it is as fast as float16."""
+    gpus = nvidia_gpus()
+    capability = gpus[0].capability if gpus else None
+    return FLOAT16 if capability is not None and capability < (8, 0) else BFLOAT16
 
 
 def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:

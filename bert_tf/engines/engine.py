@@ -74,6 +74,7 @@ class CallingEngine:
     list_inputs: Collection[str] = ()  # those of `input_names` that are lists of texts
     dealt_among = 1  # see `similar_rows`
     calls_at_once = 1  # calls made at the same time, each in a thread
+    times = 1  # how many times as many rows and tokens at once as on a processor
     # called with the texts of a call while the call before it runs
     prepare: Callable[[dict[str, np.ndarray]], Any] | None = None
 
@@ -103,14 +104,15 @@ class CallingEngine:
         rows_of = np.bincount(numbers, minlength=len(firsts))
         encoded = {name: texts[firsts] for name, texts in encoded.items()}
         parts: list[dict[str, np.ndarray]] = []
-        calls = similar_rows(row_bytes(list(encoded.values())), dealt_among=self.dealt_among)
+        sizes = row_bytes(list(encoded.values()))
+        calls = similar_rows(sizes, dealt_among=self.dealt_among, times=self.times)
         inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
         prepared: Iterable[Any] = inputs
         if self.prepare is not None:
             prepared = map_ahead(self.prepare, inputs, threads=1, depth=1)
 
         def call(texts: Any) -> dict[str, np.ndarray]:
-            return self.call(texts, batch_tokens, on_tokens)
+            return self.call(texts, self.times * batch_tokens, on_tokens)
 
         results: Iterator[dict[str, np.ndarray]] = map(call, prepared)
         if self.calls_at_once > 1:
@@ -169,13 +171,15 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(total + sum(values.sum(axis=1) for values in lists), np.int64)
 
 
-def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
+def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1, times: int = 1) -> list[np.ndarray]:
     """Partition rows into calls by size in bytes, the biggest first: int64 row numbers of each.
 
     Neighbors in size are dealt among `dealt_among` calls, so that calls side by side end together.
     """
     groups = budgeted_batches(
-        sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL
+        sizes,
+        budget=times * dealt_among * _BYTES_PER_CALL,
+        max_rows=times * dealt_among * ROWS_PER_CALL,
     )
     calls = [group[first::dealt_among] for group in groups for first in range(dealt_among)]
     return [call for call in calls if len(call)] or [np.zeros(0, np.int64)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
 from bert_tf.base.processor import is_bfloat16_excluded
-from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT32, INT8
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
@@ -36,6 +36,7 @@ class EngineEntry:
     takes_token_ids: bool = False
     is_extra: bool = False  # whether its packages are an extra, which other machines may lack
     needs_bfloat16: bool = False  # whether it crashes if ONEDNN_MAX_CPU_ISA excludes bfloat16
+    is_of_gpus: bool = False  # `auto` takes it alone where it can run
     # `module:function`, from an exported folder and this entry to the reason why the engine cannot
     # run the model, or None; None if it runs all
     model_fault: str | None = None
@@ -141,6 +142,17 @@ ENGINES: dict[str, EngineEntry] = {
             other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
             precisions=(FLOAT32, BFLOAT16),
         ),
+        EngineEntry(
+            name="cuda",
+            module="bert_tf.engines.cuda",
+            packages=("tensorflow", "nvidia"),
+            model_file="saved_model.pb",
+            other_models=("model.onnx", "openvino_model.xml"),
+            other_files=_TOKENIZER_FILES,
+            precisions=(FLOAT32, BFLOAT16, FLOAT16),
+            is_of_gpus=True,
+            **{**_OF_TOKEN_IDS, "model_fault": "bert_tf.engines.cuda:model_fault"},
+        ),
     )
 }
 
@@ -199,7 +211,7 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
         installed = [entry for entry in able if entry.is_installed()]
         usable = [entry for entry in installed if entry.fault(path) is None]
         if usable:
-            return usable
+            return [entry for entry in usable if entry.is_of_gpus] or usable
         if installed:
             raise UsageError(f"{path}: {installed[0].name} {installed[0].fault(path)}")
         raise UsageError(

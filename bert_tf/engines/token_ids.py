@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import safetensors
@@ -14,7 +14,12 @@ import safetensors.numpy
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert_file import CONFIG, read_bert_document, read_task
-from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.rows.encoded_rows import (
+    LENGTH_MULTIPLE,
+    Lengths,
+    budgeted_batches,
+    padded_length,
+)
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.engines.engine import CallingEngine, check_finite
@@ -31,7 +36,13 @@ _WEIGHTS = "model.safetensors"
 
 
 class TokenIdsEngine(CallingEngine):
-    """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch."""
+    """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch.
+
+    Batches have `lengths`; if `has_full_batches`, rows of padding fill up those with fewer tokens.
+    """
+
+    lengths: ClassVar[Lengths] = LENGTH_MULTIPLE
+    has_full_batches: ClassVar[bool] = False
 
     def __init__(self, folder: Path, run: RunGraph):
         self.path = folder
@@ -84,15 +95,24 @@ class TokenIdsEngine(CallingEngine):
         if not len(sequences):
             return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
         lengths = np.diff(sequences.offsets)
-        batches = budgeted_batches(lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
+        batches = budgeted_batches(lengths, budget=batch_tokens, multiple=self.lengths)
         parts = []
         for chosen in batches:
+            length, rows_in = padded_length(lengths[chosen], self.lengths), len(chosen)
+            if self.has_full_batches:
+                rows_in = max(1, batch_tokens // length)
+                length = min(length, self._task.max_seq_length)
             inputs = sequences.padded(
                 chosen,
-                length=padded_length(lengths[chosen], LENGTH_MULTIPLE),
+                length=length,
                 pad_id=self._tokenizer.pad_id,
+                batch_size=rows_in,
             )
-            outputs = self._outputs(inputs | {name: more[name][chosen] for name in more})
+            for name, values in more.items():
+                inputs[name] = np.zeros((rows_in, *values.shape[1:]), values.dtype)
+                inputs[name][: len(chosen)] = values[chosen]
+            outputs = self._outputs(inputs)
+            outputs = {name: values[: len(chosen)] for name, values in outputs.items()}
             parts.append(self._task.reduce(rows, chosen, outputs))
             if on_tokens is not None:
                 on_tokens(int(lengths[chosen].sum()), inputs["input_mask"].size)

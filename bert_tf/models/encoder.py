@@ -26,8 +26,10 @@ class BertModel(keras.Model):
             head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
         reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
             first and the masked ones only.
+        is_compiled: see `let_xla_compile`; read by losses, too.
     """
 
+    is_compiled = False
     own_arguments: ClassVar[tuple[str, ...]] = ()
     huggingface_class: ClassVar[str]
     reads_all_tokens: ClassVar[bool] = True
@@ -225,6 +227,19 @@ class BertEncoder(BertModel):
         if dropout_key is None:
             return ops.cast(self.seed_generator.next(), "int32")
         return dropout_key
+
+
+def let_xla_compile(model: keras.Model, *, deterministic: bool = False) -> None:
+    """Has layers compute in the forms that XLA makes fast programs of, from now on.
+
+    In float32 the same numbers to rounding; outside XLA these forms are slower. `deterministic`
+    adds up the gradient of word embeddings in one order, which GPUs do fast only so.
+    """
+    for layer in model._flatten_layers():
+        if hasattr(layer, "is_compiled"):
+            layer.is_compiled = True
+        if isinstance(layer, BertEmbeddings):
+            layer.sorts_gradient = deterministic
 
 
 def attention_maps(

@@ -111,7 +111,6 @@ def plan_pretraining(
     arithmetic = settle_arithmetic(
         config,
         [phase.batch_rows for phase in phases],
-        static_shapes=True,
         strategy=strategy,
         console=console,
         trial=step_trial(config, bert_config, phases, console) if is_timed else None,

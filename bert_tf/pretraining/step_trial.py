@@ -132,7 +132,6 @@ def expected_way(config: LoopSection, rows: BatchRows) -> Arithmetic:
     precision = choose_precision(
         config.precision,
         config.xla,
-        static_shapes=True,
         strategy=tf.distribute.get_strategy(),
         console=Console(quiet=True),
         cpu_kernels=cpu_kernels,
@@ -206,11 +205,8 @@ def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
     }
 
 
-def steps_of(
-    bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
-) -> Callable[[int], None]:
-    """Returns a function that runs a number of steps on one batch, by AdamW with its defaults."""
-    strategy = tf.distribute.get_strategy()
+def training_step_of(bert_config: BertConfig, arithmetic: Arithmetic) -> TrainingStep:
+    """A pretraining step on one device, by AdamW with its defaults."""
     model = BertPretrainingModel(bert_config, dtype=arithmetic.precision.policy)
     model.build_weights()
     optimizer = make_optimizer(
@@ -218,13 +214,21 @@ def steps_of(
         num_hidden_layers=bert_config.num_hidden_layers,
     )
     optimizer.build(model.trainable_variables)
-    step = TrainingStep(
+    return TrainingStep(
         model=model,
         loss=PretrainingLoss(),
         optimizer=optimizer,
-        strategy=strategy,
+        strategy=tf.distribute.get_strategy(),
         arithmetic=arithmetic,
     )
+
+
+def steps_of(
+    bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
+) -> Callable[[int], None]:
+    """Returns a function that runs a number of steps on one batch."""
+    strategy = tf.distribute.get_strategy()
+    step = training_step_of(bert_config, arithmetic)
     batch = full_batch(shape, bert_config.vocab_size)
     batches = distributed_iterator(strategy, lambda: tf.data.Dataset.from_tensors(batch).repeat())
     calls = itertools.count()

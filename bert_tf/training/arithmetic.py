@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -62,11 +63,20 @@ class Arithmetic:
         shards: parts of every batch, or micro-batch, that are computed side by side, see
             `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
         cpu_kernels: whether processors may use `bert_tf.cpu`, with XLA for the optimizer.
+        deterministic: see `make_deterministic`.
+        gradient_sum: dtype in which replicas on GPUs exchange gradients.
     """
 
     precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)
     shards: int = 1
     cpu_kernels: bool = True
+    deterministic: bool = False
+    gradient_sum: str = "float32"
+
+    @property
+    def compiles_all(self) -> bool:
+        """Whether XLA compiles whatever it can, as on accelerators, not only the gradients."""
+        return self.precision.use_xla and not self.cpu_kernels
 
     def __str__(self) -> str:
         parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
@@ -77,7 +87,6 @@ def choose_precision(
     precision: str,
     xla: str,
     *,
-    static_shapes: bool,
     strategy: tf.distribute.Strategy,
     console: Console,
     cpu_kernels: bool = True,
@@ -85,8 +94,8 @@ def choose_precision(
     """Resolves "auto" in the config, and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are
-    static. On processors oneDNN's products and fused kernels are faster.
+    AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs and GPUs. On processors oneDNN's
+    products and fused kernels are faster.
     """
     device, is_fast = _device(strategy)
     if precision == "auto":
@@ -96,9 +105,7 @@ def choose_precision(
             f"precision {precision}: TensorFlow would crash, since ONEDNN_MAX_CPU_ISA excludes it; "
             "unset the variable, or give precision=float32"
         )
-    use_xla = xla == "on"
-    if xla == "auto":
-        use_xla = device == "TPU" or (device == "GPU" and static_shapes)
+    use_xla = device != "CPU" if xla == "auto" else xla == "on"
     use_kernels = cpu_kernels and device == "CPU" and precision != "float16" and not use_xla
     chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_kernels)
     console.info(f"{device}, {chosen}")
@@ -144,7 +151,6 @@ def settle_arithmetic(
     config: LoopSection,
     rows: Iterable[BatchRows],
     *,
-    static_shapes: bool,
     strategy: tf.distribute.Strategy,
     console: Console,
     trial: StepTrial | None = None,
@@ -158,6 +164,8 @@ def settle_arithmetic(
     """
     if (unusable := unusable_gpu()) is not None:
         console.warn(unusable)
+    if config.deterministic:
+        make_deterministic()
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
     cpu_kernels = may_use_cpu_kernels(config, console)
@@ -174,7 +182,6 @@ def settle_arithmetic(
         precision = choose_precision(
             config.precision,
             config.xla,
-            static_shapes=static_shapes,
             strategy=strategy,
             console=console,
             cpu_kernels=cpu_kernels,
@@ -187,7 +194,20 @@ def settle_arithmetic(
             arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
     if arithmetic.shards > 1:
         divide_cores_among_parts()
-    return arithmetic
+    return dataclasses.replace(
+        arithmetic, deterministic=config.deterministic, gradient_sum=config.gradient_sum
+    )
+
+
+def make_deterministic() -> None:
+    """Has GPUs give the same bits in every run, before TensorFlow has run anything.
+
+    Without the programs that XLA kept of other runs, since its cache ignores the setting.
+    """
+    tf.config.experimental.enable_op_determinism()
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+    os.environ.pop("TF_XLA_FLAGS", None)
 
 
 def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:

@@ -86,13 +86,21 @@ def worker_count(strategy: tf.distribute.Strategy) -> int:
 
 
 def _mirrored(_: str | None) -> tf.distribute.Strategy:
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
+    gpus = tf.config.list_logical_devices("GPU")
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in devices],
+        cross_device_ops=tf.distribute.NcclAllReduce() if len(gpus) > 1 else None,
+    )
 
 
 def _multi_worker(_: str | None) -> tf.distribute.Strategy:
     _check_tf_config()
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    messages = tf.distribute.experimental.CommunicationImplementation
+    by = messages.NCCL if tf.config.list_physical_devices("GPU") else messages.AUTO
+    return tf.distribute.MultiWorkerMirroredStrategy(
+        communication_options=tf.distribute.experimental.CommunicationOptions(implementation=by)
+    )
 
 
 def _check_tf_config() -> None:

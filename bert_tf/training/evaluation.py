@@ -17,7 +17,10 @@ from bert_tf.training.protocols import Batch, TaskLoss
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """Computes means over a finite data set, whose batches are multiples of the replicas."""
+    """Computes means over a finite data set, whose batches are multiples of the replicas.
+
+    XLA compiles them where it compiles all of a training step; see `let_xla_compile`.
+    """
 
     model: Any
     loss: TaskLoss
@@ -52,12 +55,20 @@ class Evaluation:
             lambda value: self.strategy.experimental_local_results(value)[0], sums
         )
 
-    @tf.autograph.experimental.do_not_convert
-    def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+    def _own_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
         weights = self.loss.weights(batch)
         parts = self.loss(self.model, batch, training=False, dropout_key=None)
         sums = {f"loss/{term}": (parts.losses[term], weight) for term, weight in weights.items()}
-        sums |= {f"metric/{name}": pair for name, pair in parts.metrics.items()}
+        return sums | {f"metric/{name}": pair for name, pair in parts.metrics.items()}
+
+    @functools.cached_property
+    def _compiled_sums(self) -> Callable[..., dict[str, tuple[tf.Tensor, tf.Tensor]]]:
+        return tf.function(self._own_sums, autograph=False, jit_compile=True)
+
+    @tf.autograph.experimental.do_not_convert
+    def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+        is_compiled = getattr(self.model, "is_compiled", False)
+        sums = (self._compiled_sums if is_compiled else self._own_sums)(batch)
         if self.strategy.num_replicas_in_sync == 1:
             return sums
         context = tf.distribute.get_replica_context()

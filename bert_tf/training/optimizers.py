@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,34 @@ class StepOptimizer(keras.optimizers.Optimizer):
         super().apply(grads, trainable_variables)
         skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
         self.iterations.assign_sub(skipped)
+
+    def apply_packed(self, gradients: tf.Tensor) -> None:
+        """As `apply`, of all gradients in one float32 vector; XLA compiles it for each replica.
+
+        Every replica calls it, with the sum over replicas.
+        """
+        context = tf.distribute.get_replica_context()
+        context.merge_call(self._update_packed, args=(gradients,))
+        applied = tf.convert_to_tensor(self.applied)
+        self.iterations.assign_add(tf.cast(applied, self.iterations.dtype))
+
+    def _update_packed(self, strategy: tf.distribute.Strategy, gradients: tf.Tensor) -> None:
+        variables = [variable.value for variable in self._trainable_variables]
+        sizes = [math.prod(variable.shape) for variable in variables]
+
+        def update(_: tf.Variable, gradients: tf.Tensor) -> None:
+            # Variables are those of the replica that is updated: one function for each.
+            @tf.function(autograph=False, jit_compile=True)
+            def update_all(gradients: tf.Tensor) -> None:
+                scalars = self._scalars()
+                parts = zip(variables, tf.split(gradients, sizes), strict=True)
+                for index, (variable, part) in enumerate(parts):
+                    gradient = tf.reshape(part, variable.shape)
+                    self.update_variable(variable, index, gradient, scalars)
+
+            update_all(gradients)
+
+        strategy.extended.update(self.gradient_factor, update, args=(gradients,), group=False)
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars

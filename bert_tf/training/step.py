@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.availability import is_available
+from bert_tf.models.encoder import let_xla_compile
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
 from bert_tf.training.distribution import split_rows
 from bert_tf.training.optimizers import StepOptimizer
@@ -35,7 +36,9 @@ class TrainingStep:
 
     The model has the dtype policy of `arithmetic`, and the optimizer is built on its variables. In
     float16 losses are scaled: a step whose gradients overflow is skipped and the scale halved;
-    after 2,000 good steps it is doubled.
+    after 2,000 good steps it is doubled. With XLA, and without kernels of CPUs, all of a step on
+    one device is one program. On several GPUs it is two, before and after the sum of the gradients,
+    which are one vector then.
 
     Args:
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
@@ -71,12 +74,24 @@ class TrainingStep:
         with strategy.scope():
             self.loss_scale = number(INITIAL_LOSS_SCALE if self._scale_loss else 1.0)
             self.good_steps = number(0, dtype=tf.int64)
-        # Not the sums over replicas, which XLA cannot compile on all devices, nor the optimizer,
-        # whose updates are fused already: a third less to compile.
-        self._gradients = self._summed_gradients
-        if arithmetic.precision.use_xla:
-            self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
+            is_alone = not tf.distribute.has_strategy()
         self._backend = self._make_backend(arithmetic)
+        self._is_packed = arithmetic.compiles_all and not (
+            is_alone or isinstance(strategy, tf.distribute.TPUStrategy)
+        )
+        self._sum_dtype = arithmetic.gradient_sum
+        self._sum_names: list[str] = []
+        self._gradients = self._summed_gradients
+        self.compiled: Callable[..., tf.Tensor] = self._replica_step
+        if arithmetic.compiles_all:
+            let_xla_compile(model, deterministic=arithmetic.deterministic)
+        if arithmetic.compiles_all and is_alone:
+            self.compiled = _compiled(self._replica_step)
+        elif self._is_packed:
+            self._gradients = _compiled(self._packed_gradients)
+        elif arithmetic.precision.use_xla:
+            # Not the sums over replicas, which XLA cannot compile on all devices, nor kernels.
+            self._gradients = _compiled(self._summed_gradients)
 
     def _make_backend(self, arithmetic: Arithmetic) -> PlainBackend | CpuBackend:
         if not arithmetic.cpu_kernels or has_accelerator() or not is_available():
@@ -141,7 +156,7 @@ class TrainingStep:
     ) -> tf.Tensor:
         def add_step(index: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
             arguments = (first_step + index, learning_rates[index], micro_batches)
-            row = self._strategy.run(self._replica_step, args=(batches.get_next(), *arguments))
+            row = self._strategy.run(self.compiled, args=(batches.get_next(), *arguments))
             row = self._strategy.experimental_local_results(row)[0]
             return index + 1, rows.write(index, row)
 
@@ -159,11 +174,13 @@ class TrainingStep:
         weights = self._over_replicas(self._loss.weights(batch))
         scale = tf.convert_to_tensor(self.loss_scale)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        gradients, sums = self._over_replicas(
-            self._gradients(
-                batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
-            )
+        own = self._gradients(
+            batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
         )
+        if self._is_packed:
+            gradients, sums = self._sum_of_packed(*own)
+        else:
+            gradients, sums = self._over_replicas(own)
         norm = self._backend.norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
         finite = tf.cast(tf.math.is_finite(norm) & tf.math.is_finite(loss), tf.float32)
@@ -173,7 +190,10 @@ class TrainingStep:
         # Without loss scaling all steps after a bad one are skipped, until the loop checks.
         applied = finite if self._scale_loss else finite * self._optimizer.applied
         self._optimizer.prepare_step(applied, learning_rate, factor)
-        self._backend.apply(gradients)
+        if self._is_packed:
+            self._optimizer.apply_packed(gradients[0])
+        else:
+            self._backend.apply(gradients)
         if self._averages is not None:
             self._averages.update(step, applied)
         if self._scale_loss:
@@ -192,6 +212,18 @@ class TrainingStep:
         }
         self._names = list(logged)
         return tf.stack(list(logged.values()))
+
+    def _packed_gradients(self, *arguments: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """The gradients in a vector, and the numbers in another: a message to the replicas each."""
+        gradients, sums = self._summed_gradients(*arguments)
+        self._sum_names = list(sums)
+        vector = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
+        return tf.cast(vector, self._sum_dtype), tf.stack(list(sums.values()))
+
+    def _sum_of_packed(self, gradients: tf.Tensor, numbers: tf.Tensor) -> _Gradients:
+        gradients = tf.cast(self._over_replicas(gradients), tf.float32)
+        numbers = tf.unstack(self._over_replicas(numbers))
+        return [gradients], dict(zip(self._sum_names, numbers, strict=True))
 
     def _over_replicas(self, values: Any) -> Any:
         if self._replicas == 1:
@@ -290,6 +322,10 @@ class PlainBackend:
 
     def apply(self, gradients: Sequence[tf.Tensor]) -> None:
         self._optimizer.apply(gradients)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return tf.function(function, autograph=False, jit_compile=True)
 
 
 def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> dict[str, tf.Tensor]:

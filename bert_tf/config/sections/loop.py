@@ -34,8 +34,8 @@ class LoopSection(Section):
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     xla: str = advanced(
-        "compile the training step with XLA (auto: on TPUs, on GPUs with fixed shapes, on CPUs "
-        "if a benchmark finds it faster)",
+        "compile the training step with XLA (auto: on TPUs and GPUs, on CPUs if a benchmark finds "
+        "it faster)",
         "auto",
         choices=("auto", "on", "off"),
     )
@@ -45,6 +45,14 @@ class LoopSection(Section):
         "auto",
         choices=("auto", "off"),
         affects_output=False,
+    )
+    deterministic: bool = advanced(
+        "the same bits in every run on the same GPUs, more slowly (CPUs always give them)", False
+    )
+    gradient_sum: str = advanced(
+        "dtype in which several GPUs exchange gradients; bfloat16 halves the messages",
+        "float32",
+        choices=("float32", "bfloat16"),
     )
     seed: int = option("random seed of initial weights, data order and dropout; any integer", 1)
     optimizer: str = advanced(

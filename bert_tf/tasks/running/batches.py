@@ -15,7 +15,9 @@ from bert_tf.base.console import Advance, Console
 from bert_tf.base.processor import map_ahead
 from bert_tf.cpu.cores import operations_at_once
 from bert_tf.data.rows.encoded_rows import (
+    COMPILED_LENGTHS,
     LENGTH_MULTIPLE,
+    Lengths,
     budgeted_batches,
     epoch_batches,
     padded_length,
@@ -25,13 +27,16 @@ from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch
 
 EVALUATING = "evaluating"
+_TOKENS_ON_ACCELERATORS = 32768
 
 
 class ForwardPass:
     """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
     `compute` turns a batch of `TaskData.batch` into tensors; `rows` counts those of the file.
-    Batches have up to `batch_tokens`, padding included, and up to `max_rows`, if given.
+    Batches have up to `batch_tokens`, padding included, and up to `max_rows`, if given. With
+    `is_compiled` XLA compiles the function for at most eight shapes, of more tokens, and rows of
+    padding follow those of a batch in its result.
     """
 
     def __init__(
@@ -44,10 +49,17 @@ class ForwardPass:
         pad_id: int,
         batch_tokens: int,
         max_rows: int | None = None,
+        is_compiled: bool = False,
         console: Console,
         action: str,
     ):
         self._data = data
+        self._multiple = COMPILED_LENGTHS if is_compiled else LENGTH_MULTIPLE
+        self._max_rows = max_rows
+        self._budget = batch_tokens // data.rows.sequences_per_row
+        if is_compiled:
+            self._budget = max(batch_tokens, _TOKENS_ON_ACCELERATORS) // data.rows.sequences_per_row
+        self._is_compiled = is_compiled
         self._rows = rows
         self._max_seq_length = max_seq_length
         self._pad_id = pad_id
@@ -56,15 +68,17 @@ class ForwardPass:
         self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
         self._batches = budgeted_batches(
             data.rows.lengths,
-            budget=batch_tokens // data.rows.sequences_per_row,
-            multiple=LENGTH_MULTIPLE,
+            budget=self._budget,
+            multiple=self._multiple,
             max_rows=max_rows,
         )
         signature = {
             name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
             for name, values in self._batch(np.zeros(1, np.int64)).items()
         }
-        self._compute = tf.function(compute, autograph=False, input_signature=[signature])
+        self._compute = tf.function(
+            compute, autograph=False, input_signature=[signature], jit_compile=is_compiled or None
+        )
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Yields the rows of a batch, int [n], and the result of `compute`."""
@@ -94,10 +108,13 @@ class ForwardPass:
         )
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        length = padded_length(
-            self._data.rows.lengths[chosen], LENGTH_MULTIPLE, most=self._max_seq_length
-        )
-        return self._data.batch(chosen, length=length, pad_id=self._pad_id)
+        lengths = self._data.rows.lengths[chosen]
+        length = padded_length(lengths, self._multiple, most=self._max_seq_length)
+        rows = None
+        if self._is_compiled:  # as many as `budgeted_batches` puts into a full batch
+            rows = max(1, self._budget // padded_length(lengths, self._multiple))
+            rows = min(rows, self._max_rows or rows)
+        return self._data.batch(chosen, length=length, pad_id=self._pad_id, batch_size=rows)
 
 
 class Evaluator:
@@ -115,6 +132,7 @@ class Evaluator:
         pad_id: int,
         batch_tokens: int,
         max_rows: int | None = None,
+        is_compiled: bool = False,
         console: Console,
     ):
         self._task = task
@@ -128,6 +146,7 @@ class Evaluator:
             pad_id=pad_id,
             batch_tokens=batch_tokens,
             max_rows=max_rows,
+            is_compiled=is_compiled,
             console=console,
             action=EVALUATING,
         )
@@ -151,7 +170,7 @@ class Evaluator:
         for chosen, (outputs, sums) in self._forward:
             for term, pair in sums.items():
                 losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
-            arrays = {name: values.numpy() for name, values in outputs.items()}
+            arrays = {name: values.numpy()[: len(chosen)] for name, values in outputs.items()}
             reduced.append(self._task.reduce(self._data, chosen, arrays))
         has_loss = all(weight for _, weight in losses.values())
         loss = sum(total / weight for total, weight in losses.values()) if has_loss else None
@@ -180,7 +199,7 @@ class FinetuningInputs:
     """Training batches of similar lengths, or of any if the loss compares rows.
 
     Batches have multiples of `row_multiple` rows (replicas x micro-batches), and of
-    `length_multiple` tokens; rows of weight 0 fill up the last one of an epoch.
+    `length_multiple` tokens, see `Lengths`; rows of weight 0 fill up the last one of an epoch.
     """
 
     def __init__(
@@ -189,7 +208,7 @@ class FinetuningInputs:
         *,
         batch_size: int,
         row_multiple: int,
-        length_multiple: int,
+        length_multiple: Lengths,
         max_seq_length: int,
         pad_id: int,
         seed: int,

@@ -23,6 +23,7 @@ from bert_tf.tasks.base.table_task import Student, as_student
 from bert_tf.tasks.base.task import FinetuningLoss, TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import ForwardPass
+from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory
 
@@ -105,10 +106,13 @@ class SoftLabels:
             max_seq_length=teacher.max_seq_length,
             pad_id=tokenizer.pad_id,
             batch_tokens=_BATCH_TOKENS,
+            is_compiled=has_accelerator(),
             console=self.console,
             action="teacher",
         )
-        reduced = forward.in_row_order([{"logits": logits.numpy()} for _, logits in forward])
+        reduced = forward.in_row_order(
+            [{"logits": logits.numpy()[: len(chosen)]} for chosen, logits in forward]
+        )
         self.console.end_progress(Advance.counted("teacher", num_rows, num_rows))
         return data.averaged(reduced)[1]["logits"]
 

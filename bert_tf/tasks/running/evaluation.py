@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
@@ -18,6 +20,7 @@ from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskData, acce
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING, Evaluator
 from bert_tf.tasks.running.finetuning_rows import Truncation
+from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -86,6 +89,8 @@ def _evaluator(
 def _float32_evaluator(
     directory: ModelDirectory, task: Task, data: TaskData, batch_tokens: int, console: Console
 ) -> Evaluator:
+    # Of GPUs, too: by default their products of float32 keep 10 bits of the fraction.
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()
     load_all_weights(model, directory)
@@ -95,6 +100,7 @@ def _float32_evaluator(
         data,
         pad_id=directory.vocab.index("[PAD]"),
         batch_tokens=batch_tokens,
+        is_compiled=has_accelerator(),
         console=console,
     )
 

@@ -15,6 +15,7 @@ from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Lengths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.prediction_rows import TaskResults
@@ -25,6 +26,7 @@ from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.training.arithmetic import (
+    Arithmetic,
     BatchRows,
     PrecisionPolicy,
     has_accelerator,
@@ -41,7 +43,6 @@ from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_m
 from bert_tf.weights.resizing import VocabularySubset
 
 EVALUATION_TOKENS = 4096
-_LENGTHS_UNDER_XLA = 4
 _LENGTH_MULTIPLE_OF_TENSOR_CORES = 8  # products in 16 bits are fastest in such sizes
 
 
@@ -73,9 +74,7 @@ def finetune(
     missing or rows are longer than the model allows, StoppedEarly on request, after a checkpoint.
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
-    arithmetic = settle_arithmetic(
-        config, batch_rows(config), static_shapes=False, strategy=strategy, console=console
-    )
+    arithmetic = settle_arithmetic(config, batch_rows(config), strategy=strategy, console=console)
     policy, writes = arithmetic.precision.policy, is_chief(strategy)
     init = read_model_directory(config.init)
     for note in init.notes:
@@ -107,7 +106,11 @@ def finetune(
     )
     _warn_of_few_steps(config, inputs, len(rows.train.rows), console)
     keep_arithmetic(config, arithmetic)
-    evaluator = _evaluator(config, task, model, rows.evaluation, pad_id, console)
+    evaluator = None
+    if rows.evaluation is not None:
+        evaluator = _evaluator(
+            config, task, model, rows.evaluation, arithmetic, pad_id=pad_id, console=console
+        )
     evaluate = EpochEvaluation(
         config, model, task, init=init, evaluator=evaluator, writes=writes, restore=subset.whole
     )
@@ -179,7 +182,7 @@ def make_inputs(
         data,
         batch_size=config.batch_size,
         row_multiple=config.gradient_accumulation_steps * parts,
-        length_multiple=length_multiple(precision, task.max_seq_length),
+        length_multiple=length_multiple(precision),
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
         seed=config.seed,
@@ -195,12 +198,12 @@ def _evaluator(
     config: FinetuneConfig,
     task: Task,
     model: Any,
-    data: TaskData | None,
+    data: TaskData,
+    arithmetic: Arithmetic,
+    *,
     pad_id: int,
     console: Console,
-) -> Evaluator | None:
-    if data is None:
-        return None
+) -> Evaluator:
     return Evaluator(
         task,
         model,
@@ -208,6 +211,7 @@ def _evaluator(
         pad_id=pad_id,
         batch_tokens=EVALUATION_TOKENS,
         max_rows=config.eval_batch_size,
+        is_compiled=arithmetic.compiles_all,
         console=console,
     )
 
@@ -261,11 +265,11 @@ def _warn_of_few_steps(
         console.warn(few)
 
 
-def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
-    """Returns a multiple for padded lengths, so that XLA compiles few."""
+def length_multiple(precision: PrecisionPolicy) -> Lengths:
+    """Returns which lengths to pad to, so that XLA compiles few."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
-    return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
+    return COMPILED_LENGTHS
 
 
 _FEW, _ENOUGH = 20, 100

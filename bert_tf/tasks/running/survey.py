@@ -65,11 +65,7 @@ class Surveyor:
         self._console = console
         self._strategy = make_strategy(config.strategy, config.tpu_address, console)
         self._arithmetic: Arithmetic = settle_arithmetic(
-            config,
-            batch_rows(config),
-            static_shapes=False,
-            strategy=self._strategy,
-            console=console,
+            config, batch_rows(config), strategy=self._strategy, console=console
         )
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.gpus import Gpu
 from bert_tf.engines import choice
 from bert_tf.engines.choice import ChosenEngine, possible_engines, trial_candidates
 from bert_tf.engines.registry import EngineEntry
@@ -90,3 +91,19 @@ def test_a_trial_is_among_the_best_precisions_of_engines_that_take_token_ids(mod
     assert names(trial_candidates(possible)) == ["both bfloat16", "precise"]
     texts = possible_engines("texts", "auto", model)
     assert names(trial_candidates(texts)) == ["texts"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "first"), [((9, 0), "cuda bfloat16"), ((7, 5), "cuda float16")]
+)
+def test_a_gpu_is_taken_alone_in_16_bits(model, monkeypatch, capability, first):
+    of_gpus = dataclasses.replace(
+        BOTH, name="cuda", precisions=("float32", "bfloat16", "float16"), is_of_gpus=True
+    )
+    entries = {entry.name: entry for entry in (BOTH, TEXTS, of_gpus)}
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
+    monkeypatch.setattr(choice, "nvidia_gpus", lambda: [Gpu(capability=capability)])
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: True)
+    assert names(possible_engines("auto", "auto", model)) == [first, "cuda float32"]
+    assert names(possible_engines("auto", "float32", model)) == ["cuda float32"]
+    assert names(possible_engines("both", "auto", model))[0] == "both bfloat16"

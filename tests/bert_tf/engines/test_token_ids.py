@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
+from bert_tf.engines import cuda
 from bert_tf.engines.registry import ENGINES, usable_engines
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
@@ -245,6 +246,14 @@ def test_rows_are_those_of_the_saved_model(exported, graph, name):
     assert entry in usable_engines("auto", exported)
     engine = entry.load(exported)
     assert sorted(engine.input_names) == sorted(graph.input_names)
+    columns = columns_of(engine, exported)
+    check_same_rows(engine.predict(columns), graph.predict(columns), exported)
+
+
+@pytest.mark.slow  # exports models, which XLA compiles
+def test_rows_of_the_engine_for_gpus_are_those_of_the_saved_model(exported, graph):
+    """Compiled and filled up as there, on whatever device there is."""
+    engine = cuda.load(exported, threads=None, precision="float32")
     columns = columns_of(engine, exported)
     check_same_rows(engine.predict(columns), graph.predict(columns), exported)
 

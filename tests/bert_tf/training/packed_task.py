@@ -85,6 +85,8 @@ def make_packed_loop(
     run_directory: Path | None = None,
     dropout: float = 0.0,
     use_xla: bool = False,
+    as_on_gpus: bool = False,
+    gradient_sum: str = "float32",
     packing: str = "on",
     evaluate: Evaluate | None = None,
     **settings,
@@ -123,7 +125,12 @@ def make_packed_loop(
         strategy=strategy,
         settings=LoopSettings(phases=(phase,), **values),
         run_directory=run_directory,
-        arithmetic=Arithmetic(precision=PrecisionPolicy("float32", use_xla)),
+        arithmetic=Arithmetic(
+            precision=PrecisionPolicy("float32", use_xla or as_on_gpus),
+            cpu_kernels=not as_on_gpus,
+            deterministic=as_on_gpus,
+            gradient_sum=gradient_sum,
+        ),
         console=Console(io.StringIO()),
         evaluate=evaluate,
     )

@@ -1,10 +1,11 @@
 """Run by test_loop_replicas.py in its own process, since devices are configured once a process.
 
-    python replicas.py mirrored RUNS TASK...      two logical processors
+    python replicas.py mirrored RUNS TASK...      two logical processors, mirrored:4 four
     python replicas.py multi-worker RUNS TASK...  one of two workers, named by TF_CONFIG
 
 Trains tasks one after the other, each with run directory RUNS/TASK: `adamw` and `lamb` are the
-regression task with these optimizers, `packed` and `packed-xla` pretraining on packed rows. Prints
+regression task with these optimizers, `packed` and `packed-xla` pretraining on packed rows,
+`packed-gpus` and `packed-gpus-bfloat16` as on GPUs, the latter with gradients summed so. Prints
 a JSON object: `chief`, and by task what `trained_numbers` gives.
 """
 
@@ -16,6 +17,14 @@ from pathlib import Path
 import tensorflow as tf
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+_PACKED = {
+    "packed": {"accumulation_steps": 2},
+    "packed-xla": {"use_xla": True},
+    "packed-gpus": {"as_on_gpus": True, "ema_decay": 0.9},
+    "packed-gpus-bfloat16": {"as_on_gpus": True, "gradient_sum": "bfloat16"},
+}
 
 
 def regression_numbers(loop, strategy):
@@ -58,23 +67,25 @@ def trained_numbers(task, strategy, run_directory):
             Path(folder),
             strategy,
             run_directory=run_directory,
-            **({"use_xla": True} if task == "packed-xla" else {"accumulation_steps": 2}),
+            **_PACKED[task],
         )
         loop.run()
     return {"traces": traces(loop)}
 
 
 def main(name, runs, *tasks):
+    name, _, replicas = name.partition(":")
+    replicas = int(replicas or 2)
     if name == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
+            [tf.config.LogicalDeviceConfiguration()] * replicas,
         )
     from bert_tf.base.console import Console
     from bert_tf.training.distribution import is_chief, make_strategy
 
     strategy = make_strategy(name, None, Console())
-    assert strategy.num_replicas_in_sync == 2
+    assert strategy.num_replicas_in_sync == replicas
     numbers = {task: trained_numbers(task, strategy, Path(runs, task)) for task in tasks}
     sys.stdout.write("\n" + json.dumps({"chief": is_chief(strategy), **numbers}))
 

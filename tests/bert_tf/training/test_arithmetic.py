@@ -40,7 +40,6 @@ def settle(run, console, *rows, trial=None, **options):
     settled = settle_arithmetic(
         config,
         rows,
-        static_shapes=True,
         strategy=tf.distribute.get_strategy(),
         console=console,
         trial=trial,

@@ -14,6 +14,8 @@ from packed_task import STEPS, assert_same_losses, make_packed_loop
 from regression_task import make_loop
 from replicas import regression_numbers
 
+from bert_tf.training.metrics_log import read_metrics
+
 pytestmark = pytest.mark.slow  # trains in several processes at once
 
 SCRIPT = Path(__file__).with_name("replicas.py")
@@ -127,3 +129,18 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
     compilations = {name: int(times) for name, times in COMPILATIONS.findall(errors)}
     assert set(compilations.values()) == {1}, compilations
     assert len(compilations) == 2
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_steps_as_on_gpus_have_the_losses_of_one_device(tmp_path, packed_alone, replicas):
+    """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
+    tasks = ["packed-gpus", "packed-gpus-bfloat16"][: 1 + (replicas == 2)]
+    printed(start(f"mirrored:{replicas}", tmp_path, *tasks))
+    assert_same_losses(tmp_path / "packed-gpus", packed_alone)
+    if replicas == 2:
+        rounded, exact = (
+            [line["loss"] for line in read_metrics(folder / "metrics.jsonl")]
+            for folder in (tmp_path / "packed-gpus-bfloat16", packed_alone)
+        )
+        assert rounded == pytest.approx(exact, rel=1e-2)
+        assert rounded != exact

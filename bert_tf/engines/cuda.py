@@ -1,0 +1,71 @@
+"""The engine for NVIDIA GPUs: XLA compiles the model, and texts are tokenized on the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.errors import InputError
+from bert_tf.base.gpus import nvidia_gpus, unusable_gpu
+from bert_tf.config.registries import BFLOAT16, FLOAT16, FLOAT32
+from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS
+from bert_tf.engines.registry import EngineEntry
+from bert_tf.engines.token_ids import TokenIdsEngine
+from bert_tf.tasks.base.task import ServedTask
+from bert_tf.tasks.registry import served_task_from_settings
+from bert_tf.weights.model_directory import load_all_weights, read_model_directory
+
+_POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_float16"}
+_TIMES = 16  # as many tokens at once as on a processor, and as many rows
+
+
+class CudaEngine(TokenIdsEngine):
+    """Pads batches to at most eight shapes, each of which XLA compiles once."""
+
+    lengths = COMPILED_LENGTHS
+    has_full_batches = True
+    times = _TIMES
+
+
+def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
+    """Load a model from its weights; runs on any device, but is made for GPUs."""
+    if precision == FLOAT32:  # else its products keep 10 bits of the fraction
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+    directory = read_model_directory(folder)
+    task = served_task_from_settings(directory.task, str(folder))
+    model = task.build_model(directory.config, policy=_POLICIES[precision])
+    model.build_weights()
+    load_all_weights(model, directory)
+
+    forward = compiled_forward(task, model)
+
+    def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        batch = {name: tf.constant(values, tf.int32) for name, values in inputs.items()}
+        try:
+            return {name: values.numpy() for name, values in forward(batch).items()}
+        except tf.errors.InvalidArgumentError as error:
+            said = str(error).partition("\n")[0]
+            raise InputError(f"{folder}: {said}; export the model again") from None
+
+    return CudaEngine(folder, run)
+
+
+def compiled_forward(task: ServedTask, model: Any) -> Any:
+    """A function of batches of token ids, whose outputs are float32, for XLA."""
+
+    @tf.function(autograph=False, jit_compile=True)
+    def forward(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        outputs = task.sequence_outputs(model, batch)
+        return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}
+
+    return forward
+
+
+def model_fault(folder: Path, entry: EngineEntry) -> str | None:
+    """Why it cannot be used here; quick where there is no GPU."""
+    if not nvidia_gpus():
+        return "needs an NVIDIA GPU, and there is none"
+    return unusable_gpu()

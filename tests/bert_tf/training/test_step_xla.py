@@ -1,0 +1,58 @@
+"""Steps that XLA compiles as for accelerators against steps of plain layers."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_step_kernels import CONFIG
+
+from bert_tf.models.heads import BertPretrainingModel
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
+from bert_tf.training.evaluation import Evaluation
+
+pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
+
+
+def pretrained(*, use_xla, policy="float32", deterministic=False):
+    """Logged numbers of three steps with dropout, an evaluation, and the weights after them."""
+    keras.utils.set_random_seed(1)
+    precision = PrecisionPolicy(policy, use_xla=use_xla)
+    step = training_step_of(
+        CONFIG, Arithmetic(precision=precision, cpu_kernels=False, deterministic=deterministic)
+    )
+    batch = full_batch(StepShape(rows=8, length=16, predictions=3), CONFIG.vocab_size)
+    batch["input_mask"][1:, 9:] = 0
+    dataset = tf.data.Dataset.from_tensors(batch)
+    numbers = step.run(
+        iter(dataset.repeat()), first_step=0, learning_rates=np.full(3, 1e-2), accumulation_steps=2
+    )
+    evaluation = Evaluation(
+        model=step._model,
+        loss=PretrainingLoss(),
+        strategy=tf.distribute.get_strategy(),
+        make_dataset=lambda: dataset,
+    ).run()
+    return step, numbers, evaluation, [variable.numpy() for variable in step._model.variables]
+
+
+def test_losses_evaluation_and_weights_are_those_of_plain_layers():
+    step, numbers, evaluation, weights = pretrained(use_xla=True, deterministic=True)
+    _, expected, expected_evaluation, expected_weights = pretrained(use_xla=False)
+    assert isinstance(step._model, BertPretrainingModel)
+    assert step._model.is_compiled
+    assert step._model.encoder.embeddings.sorts_gradient
+    for name in ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "gradient_norm"):
+        np.testing.assert_allclose(numbers[name], expected[name], rtol=1e-5, err_msg=name)
+    assert expected["loss"][2] < expected["loss"][0]
+    assert evaluation == pytest.approx(expected_evaluation, rel=1e-4)
+    for trained, other in zip(weights, expected_weights, strict=True):
+        assert trained.shape == other.shape, "the vocabulary is filled up in the graph alone"
+        np.testing.assert_allclose(trained, other, atol=1e-3)
+
+
+def test_losses_in_bfloat16_are_close_to_those_in_float32():
+    _, numbers, _, _ = pretrained(use_xla=True, policy="mixed_bfloat16")
+    _, expected, _, _ = pretrained(use_xla=False)
+    np.testing.assert_allclose(numbers["loss"], expected["loss"], rtol=0.02)
