@@ -38,7 +38,7 @@ def test_a_step_is_one_program_without_large_float32_tensors():
 def test_an_epoch_has_at_most_eight_shapes():
     lengths = np.clip(np.random.default_rng(0).lognormal(4, 1, 700).astype(np.int64), 2, 512)
     for shapes in epoch_shapes(lengths, max_seq_length=512).values():
-        assert 4 < len(shapes) <= 8
+        assert 3 < len(shapes) <= 8
         assert max(length for _, length in shapes) == 512
 
 

@@ -102,7 +102,7 @@ def test_a_name_of_no_engine_is_refused(tmp_path):
 def test_a_registered_engine_is_a_value_of_the_config(registered):
     assert build_section(ScoreConfig, {**GIVEN, "engine": "json"}).engine == "json"
     with pytest.raises(
-        ConfigError, match="one of auto, .*tensorflow, absent, json, got 'jsn'; did"
+        ConfigError, match="one of auto, .*tensorflow, cuda, absent, json, got 'jsn'; did"
     ):
         build_section(ScoreConfig, {**GIVEN, "engine": "jsn"})
 

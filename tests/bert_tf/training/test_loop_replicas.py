@@ -39,7 +39,7 @@ def start(name, runs, *tasks, **environment):
 
 
 def printed(process):
-    output, errors = process.communicate(timeout=300)
+    output, errors = process.communicate(timeout=900)
     assert process.returncode == 0, errors[-3000:]
     return json.loads(output.strip().splitlines()[-1]), errors
 
