@@ -82,7 +82,7 @@ class TrainingStep:
         self._sum_dtype = arithmetic.gradient_sum
         self._sum_names: list[str] = []
         self._gradients = self._summed_gradients
-        self.compiled: Callable[..., tf.Tensor] = self._replica_step
+        self.compiled: Any = self._replica_step
         if arithmetic.compiles_all:
             let_xla_compile(model, deterministic=arithmetic.deterministic)
         if arithmetic.compiles_all and is_alone:

@@ -166,7 +166,9 @@ COLUMN_VALUES = {
     "context": TEXTS,
     "choices": CHOICES,
 }
-IDS_ENGINES = [name for name, entry in ENGINES.items() if entry.takes_token_ids]
+IDS_ENGINES = [
+    name for name, entry in ENGINES.items() if entry.takes_token_ids and not entry.is_of_gpus
+]
 
 
 @pytest.fixture(scope="session")

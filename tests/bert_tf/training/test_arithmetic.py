@@ -101,7 +101,7 @@ def test_a_run_without_kernels_is_not_divided_and_one_that_began_with_them_goes_
     assert "bfloat16, without XLA" in console.text
     settle(tmp_path / "run", console, ROWS)
     assert settle(tmp_path / "run", console, ROWS, **off) == ("mixed_bfloat16", False, 1)
-    assert console.text.splitlines()[-1].endswith("began with: bfloat16, without XLA")
+    assert console.text.splitlines()[-1].endswith("this run: bfloat16, without XLA")
 
 
 def test_a_run_where_kernels_cannot_be_loaded_says_so_once(tmp_path, console, machine, monkeypatch):
