@@ -86,25 +86,32 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     counts, corpus = manifest["counts"], manifest["corpus"]
     rows = [["read", corpus_rows(counts)], ["kept", counts["documents"]]]
     for kind in ("dropped", "rejected"):
-        rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
+        rows += [[f"{kind}: {reason}", number] for reason, number in _ranked(counts[kind])]
     yield _table("Documents", "rows", rows)
     for title, what, key in (
         ("Lines", "dropped from documents", "dropped_lines"),
         ("Personal data", "replaced", "replaced"),
         ("Evaluation texts", "documents that share text with", "excluded"),
     ):
-        found = counts.get(key, {}).items()
+        found = _ranked(counts.get(key, {}))
         yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in found])
     yield rule_table(manifest)
     for key in _TALLIES:
         names = [list(each) for each in corpus.get(key, {}).items()]
         note = f"The most frequent {MOST_NAMES}, " if len(names) == MOST_NAMES else ""
-        yield _table(key.capitalize(), "documents", names, f"{note}before rules.".capitalize())
+        yield _table(
+            key.capitalize(), key.removesuffix("s"), names, f"{note}before rules.".capitalize()
+        )
     lengths = [
         [f"{int(least):,} to {2 * int(least) - 1:,} tokens", number]
         for least, number in corpus.get(LENGTHS, {}).items()
     ]
-    yield _table("Lengths", "documents", lengths)
+    yield _table("Lengths", "document", lengths)
+
+
+def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The order of equal counts in a manifest depends on the workers."""
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> TableSection:
