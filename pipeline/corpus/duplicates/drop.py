@@ -169,11 +169,11 @@ def _store_signatures(
     keys, documents = keys[has_words], documents[has_words]
     signatures = np.empty(len(keys), SIGNATURE)
     signatures["key"] = keys
-    signatures["minima"] = signatures_of(folded.words, folded.document_offsets, documents)
+    minima, signatures["sketch"] = signatures_of(folded.words, folded.document_offsets, documents)
     for part in partition_rows(signatures, keys, writer):
         yield Output(SIGNATURES, part)
     rows = np.empty(len(keys) * bands[0], BAND)
-    rows["band"] = band_keys(signatures["minima"], *bands).reshape(-1)
+    rows["band"] = band_keys(minima, *bands).reshape(-1)
     rows["key"] = np.repeat(keys, bands[0])
     for part in partition_rows(rows, rows["band"], writer):
         yield Output(BANDS, part)

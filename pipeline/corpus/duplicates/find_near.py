@@ -131,7 +131,7 @@ def select_candidates(
         signatures = np.frombuffer(store.read(reference), SIGNATURE)
         places = np.minimum(np.searchsorted(keys, signatures["key"]), len(keys) - 1)
         is_selected = keys[places] == signatures["key"]
-        rows["minima"][places[is_selected]] = signatures["minima"][is_selected]
+        rows["sketch"][places[is_selected]] = signatures["sketch"][is_selected]
     begins = range(0, len(rows), _ROWS_TOGETHER)
     with store.writer() as writer:
         nodes = Nodes(
@@ -176,7 +176,7 @@ def _compare(
         for sender, reference in parts["halves"]:
             halves = np.frombuffer(store.read(reference), HALF)
             left, right = halves["left"], nodes[np.searchsorted(keys, halves["right"])]
-            yield sender, left, right, estimated_similarity(left["minima"], right["minima"])
+            yield sender, left, right, estimated_similarity(left["sketch"], right["sketch"])
 
 
 def find_similar(

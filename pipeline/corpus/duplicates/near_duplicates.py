@@ -1,8 +1,9 @@
-"""Near duplicates by MinHash (Broder 1997) of word 5-grams, with 128 permutations.
+"""Near duplicates by MinHash (Broder 1997) of word 5-grams.
 
-Candidates share a band of minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4);
-a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima. Candidates
-are compared by whole signatures, with a standard error of sqrt(s (1 - s) / 128).
+Candidates share a band of 128 minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets",
+3.4); a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima. They
+are compared by sketches: grams are spread over bins (one permutation hashing: Li, Owen, Zhang
+2012), and the lowest of each bin flips a bit (odd sketch: Mitzenmacher, Pagh, Pham 2014).
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ NUM_HASHES = 128
 GRAM_WORDS = 5
 _FOUND_AT_THRESHOLD = 0.95
 _LARGEST = np.uint32(0xFFFFFFFF)
+_NUM_BINS, _SKETCH_BITS = 2048, 4096
+_EMPTY = np.uint64(2**64 - 1)
 # A document's key under one of its bands.
 BAND = np.dtype([("band", "u8"), ("key", "u8")])
 # Two documents' keys.
 PAIR = np.dtype([("left", "u8"), ("right", "u8")])
-SIGNATURE = np.dtype([("key", "u8"), ("minima", "u4", (NUM_HASHES,))])
+# The number of bins that are not empty, and the bits.
+SKETCH = np.dtype([("filled", "u8"), ("bits", "u8", (_SKETCH_BITS // 64,))])
+SIGNATURE = np.dtype([("key", "u8"), ("sketch", SKETCH)])
 # In a larger group of equal bands not every pair is compared, only neighbors and all with the
 # first: boilerplate of a million pages would make 10^12 pairs.
 _ALL_PAIRS_UP_TO = 32
@@ -45,14 +50,32 @@ def chance_of_candidate(similarity: float, bands: int, rows: int) -> float:
     return 1.0 - (1.0 - similarity**rows) ** bands
 
 
-def signatures_of(words: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """uint32 [n, NUM_HASHES] of n documents (int64 numbers); the largest number without words."""
-    return _sign(words, offsets, documents, *_permutations())
+def signatures_of(
+    words: np.ndarray, offsets: np.ndarray, documents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minima, uint32 [n, NUM_HASHES], and SKETCH of n documents with words (int64 numbers)."""
+    minima = np.empty((len(documents), NUM_HASHES), np.uint32)
+    sketches = np.zeros(len(documents), SKETCH)
+    outputs = minima, sketches["filled"], sketches["bits"]
+    _sign(words, offsets, documents, *_permutations(), *outputs)
+    return minima, sketches
 
 
 def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """float64 [n]: the fraction of equal minima in pairs of signatures, [n, NUM_HASHES] each."""
-    return np.count_nonzero(left == right, axis=1) / NUM_HASHES
+    """float64 [n]: the Jaccard similarity of pairs of SKETCHes, 1 for equal ones."""
+    differing = np.bitwise_count(left["bits"] ^ right["bits"]).sum(axis=1, dtype=np.int64)
+    differing = np.minimum(differing, _SKETCH_BITS // 2 - 1)
+    unequal = np.log1p(-2 * differing / _SKETCH_BITS) / np.log1p(-2 / _SKETCH_BITS)
+    equal = (left["filled"] + right["filled"] - unequal) / 2 / _NUM_BINS
+    filled = np.minimum([left["filled"], right["filled"]], _NUM_BINS - 0.5) / _NUM_BINS
+    grams_per_bin = -np.log1p(-filled).sum(axis=0)
+    # The similarity by which as many bins are equal: s of those with a gram of either document.
+    low, high = np.zeros(len(left)), np.ones(len(left))
+    for _ in range(30):
+        middle = (low + high) / 2
+        is_low = middle * -np.expm1(-grams_per_bin / (1 + middle)) < equal
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    return high
 
 
 def _permutations() -> tuple[np.ndarray, np.ndarray]:
@@ -63,33 +86,38 @@ def _permutations() -> tuple[np.ndarray, np.ndarray]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _sign(words, offsets, documents, factors, addends):
-    signatures = np.empty((len(documents), NUM_HASHES), np.uint32)
-    for place in range(len(documents)):
-        minima = signatures[place]
-        minima[:] = _LARGEST
-        begin, end = offsets[documents[place]], offsets[documents[place] + 1]
-        if begin == end:
-            continue
-        for first in range(begin, max(end - GRAM_WORDS, begin) + 1):
-            gram = np.uint64(0)
-            for word in range(first, min(first + GRAM_WORDS, end)):
-                gram = combine(gram, words[word])
-            value = np.uint32(gram >> np.uint64(32))
+def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
+    minima[:] = _LARGEST
+    bins = np.full(_NUM_BINS, _EMPTY)
+    for place, document in enumerate(documents):
+        own = minima[place]
+        begin, end = offsets[document], offsets[document + 1]
+        grams = np.zeros(max(end - begin - GRAM_WORDS, 0) + 1, np.uint64)
+        for first in range(len(grams)):
+            for word in range(begin + first, min(begin + first + GRAM_WORDS, end)):
+                grams[first] = combine(grams[first], words[word])
+            value = np.uint32(grams[first] >> np.uint64(32))
             for i in range(NUM_HASHES):
-                minima[i] = min(minima[i], np.uint32(factors[i] * value + addends[i]))
-    return signatures
+                own[i] = min(own[i], np.uint32(factors[i] * value + addends[i]))
+            number = grams[first] % np.uint64(_NUM_BINS)
+            bins[number] = min(bins[number], grams[first])
+        for gram in grams:
+            if bins[gram % np.uint64(_NUM_BINS)] == gram:
+                bins[gram % np.uint64(_NUM_BINS)] = _EMPTY
+                filled[place] += 1
+                bit = mix64(gram) % np.uint64(_SKETCH_BITS)
+                bits[place, bit // np.uint64(64)] ^= np.uint64(1) << bit % np.uint64(64)
 
 
 @numba.njit(cache=True, nogil=True)
-def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
+def band_keys(minima: np.ndarray, bands: int, rows: int) -> np.ndarray:
     """uint64 [documents, bands]: equal where all minima of a band are, different bands apart."""
-    keys = np.empty((len(signatures), bands), np.uint64)
+    keys = np.empty((len(minima), bands), np.uint64)
     for document in range(keys.shape[0]):
         for band in range(keys.shape[1]):
             value = mix64(np.uint64(band + 1))
             for row in range(band * rows, (band + 1) * rows):
-                value = combine(value, np.uint64(signatures[document, row]))
+                value = combine(value, np.uint64(minima[document, row]))
             keys[document, band] = value
     return keys
 

@@ -115,28 +115,27 @@ def similar_documents(
 ) -> NearCopies:
     """Finds documents that `--duplicates near` would find similar; equal ones count once.
 
-    Memory: 512 bytes for each of at most `most_compared` documents.
+    Memory: a kilobyte for each of at most `most_compared` documents.
     """
     keys = np.concatenate([each.document_keys for each in folded])
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:most_compared]
     bounds = np.cumsum([0, *(len(each.document_keys) for each in folded)])
-    signatures = np.concatenate(
-        [
-            signatures_of(
-                each.words,
-                each.document_offsets,
-                firsts[(firsts >= begin) & (firsts < end)] - begin,
-            )
-            for each, begin, end in zip(folded, bounds[:-1], bounds[1:], strict=True)
-        ]
-    )
+    signatures = [
+        signatures_of(
+            each.words,
+            each.document_offsets,
+            firsts[(firsts >= begin) & (firsts < end)] - begin,
+        )
+        for each, begin, end in zip(folded, bounds[:-1], bounds[1:], strict=True)
+    ]
+    minima, sketches = (np.concatenate(parts) for parts in zip(*signatures, strict=True))
     bands, rows = choose_bands(threshold)
     found = np.empty(len(firsts) * bands, BAND)
-    found["band"] = band_keys(signatures, bands, rows).ravel()
+    found["band"] = band_keys(minima, bands, rows).ravel()
     found["key"] = np.repeat(np.arange(len(firsts)), bands)
     pairs = np.concatenate([np.empty(0, PAIR), *pair_candidates(found)])
     left, right = pairs["left"].astype(np.int64), pairs["right"].astype(np.int64)
-    similarity = estimated_similarity(signatures[left], signatures[right])
+    similarity = estimated_similarity(sketches[left], sketches[right])
     is_similar = similarity >= threshold
     left, right, similarity = left[is_similar], right[is_similar], similarity[is_similar]
     order = np.argsort(-similarity, kind="stable")[:most]

@@ -159,7 +159,8 @@ def test_the_steps_find_the_groups_of_brute_force_in_any_order(
     edges = [tuple(sorted(edge)) for edge in edges if edge[0] != edge[1]]
     rows = nodes_of(identities)
     unlike = source.randrange(len(rows))
-    rows["minima"][unlike] = 1
+    rows["sketch"]["filled"] = 9
+    rows["sketch"]["bits"][unlike] = 1
     pairs = np.array([tuple(rows["key"][list(edge)].tolist()) for edge in edges], PAIR)
     similar = [edge for edge in edges if unlike not in edge]
     lowest = lowest_by_brute_force(len(rows), similar, identities)
