@@ -114,13 +114,15 @@ class TextModule(tf.Module, abc.ABC):
             with fusible(self.model):
                 return self.predict(texts, batch_tokens)
 
+        batched = predict.get_concrete_function(**texts, **{BATCH_TOKENS: budget})
+
         @tf.function(autograph=False)
         def serve(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            return _of_rows(predict(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)}))
+            return _of_rows(batched(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)}))
 
         return {
             SERVING: serve.get_concrete_function(**texts),
-            BATCHED: predict.get_concrete_function(**texts, **{BATCH_TOKENS: budget}),
+            BATCHED: batched,
             IDS: self._ids_signature(),
         }
 

@@ -3,23 +3,22 @@
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.engines import check_engine
 from behavior.forks import printed_in_forks
+from behavior.small_models import write_model
 from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.processor import has_bfloat16
-from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import _TO_BFLOAT16, SavedModelEngine, _rewriting
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.registry import TASKS
-from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+from bert_tf.weights.model_directory import read_model_directory
 
 VOCAB = [
     "[PAD]",
@@ -52,20 +51,9 @@ def exported(tmp_path_factory):
         max_seq_length=16,
         target_scale=1.0,
     )
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=16,
-        initializer_range=0.5,
-    )
-    keras.utils.set_random_seed(1)
-    model = task.build_model(config, policy="float32")
-    model.build_weights()
     path = tmp_path_factory.mktemp("regression") / "model"
-    write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=task.settings())
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "max_position_embeddings": 16}
+    write_model(path, task, vocab=VOCAB, seed=1, **sizes)
     with pytest.MonkeyPatch.context() as patches:
         patches.setitem(TASKS, REGRESSION.name, REGRESSION)
         write_saved_model(load_trained_model(read_model_directory(path)), path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import json
@@ -9,31 +10,24 @@ import shutil
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 import safetensors.numpy
 from behavior.engines import check_engine, check_same_values
-from behavior.made_once import made_once
+from behavior.exported_models import KINDS, VARIANTS, exported_kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.config.bert import BertConfig
 from bert_tf.engines import cuda
 from bert_tf.engines.registry import ENGINES, usable_engines
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
-from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.registry import declared_task, served_task_from_settings
-from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+from bert_tf.tasks.registry import declared_task
+from bert_tf.weights.model_directory import read_model_directory
 
-VOCAB = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
-    *("the", "a", "it", "is", "was", "film", "city", "good", "bad", "very", "red", "and", "##s"),
-]
 TEXTS = [
     "the film was good",
     "",
@@ -59,106 +53,6 @@ CHOICES = [
     ["Straße 東京", "blue", ""],
     ["it was", "is it"],
 ]
-LABELS = ["no", "yes, or so", "Łódź"]
-COLUMNS = {"text": "text", "text_pair": None, "label": "label"}
-TASKS = {
-    "classification": {
-        "task": "classification",
-        "labels": LABELS,
-        "temperature": 0.7,
-        "columns": COLUMNS,
-        "max_seq_length": 24,
-    },
-    "pairs": {
-        "task": "classification",
-        "labels": LABELS,
-        "columns": {**COLUMNS, "text_pair": "reply"},
-        "max_seq_length": 16,
-    },
-    "windows": {
-        "task": "classification",
-        "labels": LABELS,
-        "columns": COLUMNS,
-        "max_seq_length": 8,
-        "long_texts": "windows",
-    },
-    "multilabel": {
-        "task": "multilabel",
-        "labels": LABELS,
-        "label_separator": ",",
-        "thresholds": "per-label",
-        "decision_thresholds": [0.5, 0.4, 0.6],
-        "columns": COLUMNS,
-        "max_seq_length": 24,
-        "long_texts": "head-tail",
-    },
-    "regression": {
-        "task": "regression",
-        "target_scaling": "standard",
-        "target_mean": 3.5,
-        "target_scale": 2.0,
-        "columns": COLUMNS,
-        "max_seq_length": 24,
-    },
-}
-TASKS |= {
-    "tagging": {
-        "task": "tagging",
-        "columns": {"text": "text", "tokens": None, "tags": None, "entities": "entities"},
-        "scheme": "bio",
-        "labels": ["O", "B-place", "I-place", 'B-"thing"'],
-        "max_seq_length": 12,
-        "window_stride": 5,
-    },
-    "qa": {
-        "task": "qa",
-        "columns": {
-            "question": "question",
-            "context": "context",
-            "answer": "answer",
-            "answer_start": "answer_start",
-        },
-        "max_seq_length": 24,
-        "doc_stride": 6,
-        "max_query_length": 8,
-        "max_answer_length": 7,
-        "n_best_size": 5,
-        "null_score_diff_threshold": -0.5,
-        "may_be_unanswerable": True,
-        "sentence_margin": 1.0,
-    },
-    "multiple-choice": {
-        "task": "multiple-choice",
-        "columns": {
-            "context": "context",
-            "question": "question",
-            "choices": ["choices"],
-            "label": "label",
-        },
-        "label_form": "number",
-        "max_seq_length": 20,
-    },
-    "fill-mask": {
-        "task": "fill-mask",
-        "columns": {"text": "text"},
-        "max_seq_length": 16,
-        "top_k": 4,
-    },
-    **{
-        f"similarity of {pooling}": {
-            "task": "similarity",
-            "columns": {"text": "a", "text_pair": "b", "negative": [], "label": None},
-            "loss": "multiple-negatives-ranking",
-            "scale": 20.0,
-            "triplet_margin": 5.0,
-            "triplet_distance": "euclidean",
-            "pooling": pooling,
-            "normalize": pooling == "mean",
-            "max_seq_length": 16,
-        }
-        for pooling in ("mean", "cls", "max")
-    },
-}
 COLUMN_VALUES = {
     "text": TEXTS,
     "text_pair": REPLIES,
@@ -166,6 +60,7 @@ COLUMN_VALUES = {
     "context": TEXTS,
     "choices": CHOICES,
 }
+TASK_KINDS = [*(kind for kind, task in KINDS.items() if task), *VARIANTS]
 IDS_ENGINES = [
     name for name, entry in ENGINES.items() if entry.takes_token_ids and not entry.is_of_gpus
 ]
@@ -173,16 +68,11 @@ IDS_ENGINES = [
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory):
-    """The folder of a SavedModel of a small model with random weights, by its name in `TASKS`."""
-
-    def make(name):
-        folder = f"ids-{name.replace(' ', '-')}"
-        return made_once(tmp_path_factory, folder, lambda path: export(TASKS[name], path))
-
-    return make
+    """The folder of a SavedModel of a small model with random weights, by its kind."""
+    return functools.partial(exported_kind, tmp_path_factory)
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=TASK_KINDS)
 def exported(request, folder_of):
     return folder_of(request.param)
 
@@ -190,24 +80,6 @@ def exported(request, folder_of):
 @pytest.fixture(scope="module")
 def graph(exported):
     return ENGINES["tensorflow"].load(exported)
-
-
-def export(settings, path):
-    task = served_task_from_settings(settings, "model")
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    keras.utils.set_random_seed(1)
-    model = task.build_model(config, policy="float32")
-    model.build_weights()
-    write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
-    write_saved_model(load_trained_model(read_model_directory(path)), path)
 
 
 def columns_of(engine, path):
@@ -261,8 +133,7 @@ def test_rows_of_the_engine_for_gpus_are_those_of_the_saved_model(exported, grap
 
 
 WORDS = [
-    *VOCAB[5:17],
-    "s",
+    *("the", "a", "it", "is", "was", "film", "city", "good", "bad", "very", "red", "and", "s"),
     "[MASK]",
     "[MASK]",
     ".",
@@ -340,7 +211,7 @@ def test_no_tensorflow_is_imported_and_onnx_only_to_make_a_graph(folder_of, name
         "    assert not heavy & {*sys.modules}, (path, heavy & {*sys.modules})\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(COLUMN_VALUES), *map(folder_of, TASKS)],
+        [sys.executable, "-c", code, json.dumps(COLUMN_VALUES), *map(folder_of, TASK_KINDS)],
         capture_output=True,
         text=True,
     )
@@ -382,7 +253,7 @@ GRAPHS = {
 def folders(folder_of, tmp_path_factory):
     """A model with a graph, by the file that it is in; without one, by that of the weights."""
     whole = tmp_path_factory.mktemp("damage") / "model"
-    shutil.copytree(folder_of("classification"), whole)
+    shutil.copytree(folder_of("windows"), whole)
     (whole / "SHA256SUMS").unlink(missing_ok=True)  # what else notices damage
     found = {"model.safetensors": whole}
     for name, module in (("model.onnx", "onnx"), ("openvino_model.xml", "openvino")):
@@ -465,7 +336,7 @@ def test_weights_beyond_what_a_graph_holds_are_a_fault_known_before_they_are_rea
     token_ids = pytest.importorskip("bert_tf.engines.token_ids", exc_type=ImportError)
     for file in ENGINES["onnxruntime"].needed_files:
         (tmp_path / file).touch()
-    (tmp_path / "task.json").write_text(json.dumps(TASKS["classification"]))
+    (tmp_path / "task.json").write_text(json.dumps(VARIANTS["windows"]))
     (tmp_path / "model.safetensors").write_bytes(bytes(2000))
     assert ENGINES["onnxruntime"].fault(tmp_path) is None
     monkeypatch.setattr(token_ids, "MOST_BYTES", 1999)

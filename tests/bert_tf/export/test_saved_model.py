@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.exported_models import write_kind
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.engines.saved_model import SavedModelEngine
@@ -103,36 +102,6 @@ def test_no_rows_give_no_predictions(classifier):
     assert got["probabilities"].shape == (0, 3)
 
 
-def test_loads_with_tensorflow_and_tensorflow_text_alone(answerer, tmp_path):
-    script = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-model = tf.saved_model.load(sys.argv[1])
-outputs = model.signatures["serving_default"](
-    question=tf.constant(["where is it ?"]), context=tf.constant(["🎈 the river runs north"]))
-foreign = [name for name in sys.modules if name.split(".")[0] in ("bert_tf", "pipeline")]
-print(json.dumps([foreign, outputs["predicted_answer"].numpy()[0].decode(),
-                  outputs["predicted_start"].numpy().tolist()]))
-"""
-    trained, exported = answerer
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(exported.path)],
-        cwd=tmp_path,
-        env={"TF_CPP_MIN_LOG_LEVEL": "2", "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    texts = {"question": ["where is it ?"], "context": ["🎈 the river runs north"]}
-    wanted = trained.task.host_predictions(trained.model, trained.tokenizer, texts)
-    assert json.loads(done.stdout) == [
-        [],
-        wanted["predicted_answer"][0],
-        wanted["predicted_start"].tolist(),
-    ]
-
-
 def test_served_labels_come_in_the_order_of_the_probabilities(classifier):
     loaded = tf.saved_model.load(str(classifier[1].path))
     outputs = loaded.signatures["serving_default"](
@@ -144,8 +113,8 @@ def test_served_labels_come_in_the_order_of_the_probabilities(classifier):
     assert outputs["predicted_label"].numpy()[0].decode() == labels[best]
 
 
-def test_a_saved_model_that_differs_is_refused(write_model, monkeypatch):
-    path = write_model(None)
+def test_a_saved_model_that_differs_is_refused(tmp_path, monkeypatch):
+    path = write_kind(tmp_path / "model", "embedder")
     monkeypatch.setattr(saved_model, "largest_difference", lambda *_: float("nan"))
     with pytest.raises(BertPipelineError, match="results differ by nan"):
         saved_model.write_saved_model(load_trained_model(read_model_directory(path)), path)
@@ -161,8 +130,8 @@ def test_scores_that_are_no_numbers_are_refused(classifier, monkeypatch):
         loaded.predict({"text": ["it"], "text_pair": ["is"]})
 
 
-def test_a_model_without_its_head_is_refused(write_model):
-    path = write_model(None)
+def test_a_model_without_its_head_is_refused(tmp_path):
+    path = write_kind(tmp_path / "model", "embedder")
     (path / "task.json").write_text(
         json.dumps(
             {

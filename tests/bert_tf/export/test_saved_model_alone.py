@@ -54,7 +54,7 @@ TEXTS = [
 JSON = ("predicted_entities", "predicted_tags", "predicted_nbest", "predicted_tokens")
 IDS = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
 found = {}
-for path in sys.argv[1:]:
+for path in sys.argv[3:]:
     model = tf.saved_model.load(path)
     signature = model.signatures["serving_default"]
     inputs = signature.structured_input_signature[1]
@@ -77,6 +77,11 @@ for path in sys.argv[1:]:
     mask = tf.cast(rows > 0, tf.int32)
     outputs = ids(input_word_ids=rows, input_mask=mask, input_type_ids=tf.zeros_like(rows))
     found[path] = shapes, {name: values.numpy().tolist() for name, values in outputs.items()}
+answerer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+answers = answerer(question=tf.constant(["where is it ?"]), context=tf.constant([sys.argv[2]]))
+found["answer"] = [
+    answers["predicted_answer"].numpy()[0].decode(), int(answers["predicted_start"][0])
+]
 print(json.dumps(found))
 """
 _IDS = """
@@ -95,6 +100,8 @@ for path in sys.argv[2:]:
 print(json.dumps([lacking, found]))
 """
 
+CONTEXT = "🎈 the river runs north"
+
 
 def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")):
     done = subprocess.run(
@@ -110,9 +117,9 @@ def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")
 
 @pytest.fixture(scope="module")
 def with_texts(all_kinds):
-    """By kind: numbers of predictions of all texts and of none, and what the ids give."""
-    found = run_alone(_TEXTS, *map(str, all_kinds.values()))
-    return {kind: found[str(path)] for kind, path in all_kinds.items()}
+    """By kind: numbers of predictions of all texts and of none, and what ids give; an answer."""
+    found = run_alone(_TEXTS, str(all_kinds["answerer"]), CONTEXT, *map(str, all_kinds.values()))
+    return {kind: found[str(path)] for kind, path in all_kinds.items()}, found["answer"]
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +140,20 @@ def with_ids(all_kinds, tmp_path_factory):
 
 def test_every_task_answers_any_bytes_with_tensorflow_and_tensorflow_text_alone(with_texts):
     """Empty, of 100,000 characters, not UTF-8; and no rows at all."""
-    for kind, (shapes, _) in with_texts.items():
+    for kind, (shapes, _) in with_texts[0].items():
         assert shapes == {"8": [8], "0": [0]}, kind
+
+
+def test_an_answer_is_that_of_the_model(all_kinds, with_texts):
+    trained = load_trained_model(read_model_directory(all_kinds["answerer"]))
+    texts = {"question": ["where is it ?"], "context": [CONTEXT]}
+    wanted = trained.task.host_predictions(trained.model, trained.tokenizer, texts)
+    assert with_texts[1] == [wanted["predicted_answer"][0], wanted["predicted_start"][0]]
 
 
 def test_every_task_takes_ids_with_tensorflow_alone(with_texts, with_ids):
     for kind, outputs in with_ids[1].items():
-        _, beside_texts = with_texts[kind]
+        _, beside_texts = with_texts[0][kind]
         assert outputs.keys() == beside_texts.keys()
         for name, values in outputs.items():
             np.testing.assert_allclose(

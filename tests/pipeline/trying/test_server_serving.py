@@ -10,20 +10,18 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlencode
 
-import keras
 import pytest
 from behavior.pages import check_page
+from behavior.small_models import write_model
 
 from bert_tf import load
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
-from bert_tf.tasks.registry import served_task_from_settings
-from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 from pipeline.trying.model import opened_model
@@ -68,19 +66,7 @@ TASKS = {
 def write_run(run: Path, task: str) -> Path:
     """A run as `finetune` leaves it, with a small model."""
     settings = {"task": task, **TASKS[task]}
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    keras.utils.set_random_seed(5)
-    model = served_task_from_settings(settings, "m").build_model(config, policy="float32")
-    model.build_weights()
-    write_model_directory(run / "best", model, vocab=VOCAB, lowercase=True, task=settings)
+    write_model(run / "best", settings, vocab=VOCAB, seed=5, hidden_size=8, intermediate_size=16)
     return run
 
 
