@@ -27,7 +27,9 @@ DEMO_OUTPUT ?= demo-output
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
+# Compiled first, since tests start many processes, which may write no bytecode (PYTHONDONTWRITEBYTECODE).
 test: $(READY)
+	$(BIN)/python -m compileall -q bert_tf pipeline
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY)

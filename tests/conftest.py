@@ -127,8 +127,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """As many processes as there are cores and memory for."""
-    return max(1, min(usable_cores(), int(machine_memory().total / MEMORY_PER_WORKER)))
+    """One more than there are cores, since some tests wait, if there is memory for it."""
+    return max(1, min(usable_cores() + 1, int(machine_memory().total / MEMORY_PER_WORKER)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -28,6 +28,7 @@ CONFIG = BertConfig(
 ROWS, LENGTH = 4, 11
 # The last row only fills a batch up.
 MASK = np.arange(LENGTH) < np.array([[LENGTH], [3], [6], [0]])
+SLOW = pytest.mark.slow  # compiles more of the same
 MASKS = pytest.mark.parametrize("mask", [MASK, np.ones_like(MASK)], ids=["padded", "full"])
 
 
@@ -102,10 +103,13 @@ def traced():
 
 
 @MASKS
-@pytest.mark.parametrize("piece_size", [operation.PIECE_SIZE, 64])
+@pytest.mark.parametrize("piece_size", [pytest.param(operation.PIECE_SIZE, marks=SLOW), 64])
 @pytest.mark.parametrize("pooled_only", [True, False])
-@pytest.mark.parametrize("has_position_ids", [True, False])
-@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.03)])
+@pytest.mark.parametrize("has_position_ids", [pytest.param(True, marks=SLOW), False])
+@pytest.mark.parametrize(
+    ("policy", "tolerance"),
+    [("float32", 1e-5), pytest.param("mixed_bfloat16", 0.03, marks=SLOW)],
+)
 def test_outputs_and_gradients_are_those_of_padded_rows(
     policy, tolerance, has_position_ids, pooled_only, mask, piece_size, traced, monkeypatch
 ):
@@ -149,7 +153,14 @@ READS = {
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=list(READS))
-@pytest.mark.parametrize(("rate", "hidden_act"), [(0.0, "gelu"), (0.3, "gelu"), (0.3, "relu")])
+@pytest.mark.parametrize(
+    ("rate", "hidden_act"),
+    [
+        pytest.param(0.0, "gelu", marks=SLOW),
+        (0.3, "gelu"),
+        pytest.param(0.3, "relu", marks=SLOW),
+    ],
+)
 def test_encode_is_the_call_of_plain_layers(read, rate, hidden_act):
     keras.utils.set_random_seed(1)
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, hidden_act=hidden_act)

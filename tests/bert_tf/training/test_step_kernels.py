@@ -19,6 +19,7 @@ from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import LossParts
 from bert_tf.training.step import TrainingStep
 
+SLOW = pytest.mark.slow  # compiles further steps
 CONFIG = BertConfig(
     vocab_size=50,
     hidden_size=16,
@@ -109,7 +110,8 @@ def require_same_steps(mine, theirs):
 
 
 @pytest.mark.parametrize(
-    ("frozen_blocks", "shards", "accumulation_steps"), [(0, 1, 1), (0, 2, 2), (2, 2, 1)]
+    ("frozen_blocks", "shards", "accumulation_steps"),
+    [(0, 1, 1), pytest.param(0, 2, 2, marks=SLOW), pytest.param(2, 2, 1, marks=SLOW)],
 )
 def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
     mine, theirs = (
@@ -124,7 +126,10 @@ def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
     require_same_steps(mine, theirs)
 
 
-@pytest.mark.parametrize(("shards", "accumulation_steps"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("shards", "accumulation_steps"),
+    [(1, 1), pytest.param(2, 1, marks=SLOW), pytest.param(1, 2, marks=SLOW)],
+)
 def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
     shards, accumulation_steps
 ):
@@ -137,6 +142,7 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
     require_same_steps(mine, theirs)
 
 
+@SLOW
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
     keys = {"shards": 1, "accumulation_steps": accumulation_steps}
@@ -144,6 +150,7 @@ def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
     require_same_steps(mine, classification_steps(use_kernels=False, cpu_kernels=False, **keys))
 
 
+@SLOW
 def test_calls_that_follow_one_another_do_the_steps_of_one_in_bfloat16():
     """Parts of a batch read copies, until others assign the weights."""
     config = dataclasses.replace(CONFIG, vocab_size=10_000, intermediate_size=2**13)

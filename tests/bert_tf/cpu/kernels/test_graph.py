@@ -53,6 +53,7 @@ def test_arguments_that_do_not_fit_are_refused(call):
         tf.function(call, autograph=False)()
 
 
+@pytest.mark.slow  # starts a process
 def test_kernels_can_be_imported_before_tensorflow():
     modules = "bert_tf.cpu.kernels.graph, bert_tf.cpu.adamw"
     subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)

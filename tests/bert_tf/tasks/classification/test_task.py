@@ -109,6 +109,7 @@ def test_pairs_and_other_columns(small_config, tokenizer, tmp_path, quiet_consol
     assert ClassificationTask.from_settings(task.settings()) == task
 
 
+@pytest.mark.slow  # exports a model
 @pytest.mark.parametrize("pair", [None, "reply"])
 def test_task(small_config, tokenizer, tmp_path, quiet_console, pair):
     rows = [(text, text[::-1], label) for text, label in ROWS]
