@@ -154,8 +154,7 @@ def send_left(
     keys = nodes["key"].copy()
     sent = []
     with store.writer() as writer:
-        for pairs in read_slices(store, parts["pairs"], PAIR, "left"):
-            pairs = sorted_distinct(pairs)
+        for pairs in map(sorted_distinct, read_slices(store, parts["pairs"], PAIR, "left")):
             for begin in range(0, len(pairs), _ROWS_TOGETHER):
                 some = pairs[begin : begin + _ROWS_TOGETHER]
                 halves = np.empty(len(some), HALF)

@@ -54,17 +54,17 @@ def signatures_of(
     words: np.ndarray, offsets: np.ndarray, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minima, uint32 [n, NUM_HASHES], and SKETCH of n documents with words (int64 numbers)."""
-    minima = np.empty((len(documents), NUM_HASHES), np.uint32)
+    minima = np.full((len(documents), NUM_HASHES), _LARGEST)
     sketches = np.zeros(len(documents), SKETCH)
-    outputs = minima, sketches["filled"], sketches["bits"]
-    _sign(words, offsets, documents, *_permutations(), *outputs)
+    filled, bits = sketches["filled"], sketches["bits"]
+    _sign(words, offsets, documents, *_permutations(), minima, filled, bits)
     return minima, sketches
 
 
 def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """float64 [n]: the Jaccard similarity of pairs of SKETCHes, 1 for equal ones."""
     differing = np.bitwise_count(left["bits"] ^ right["bits"]).sum(axis=1, dtype=np.int64)
-    differing = np.minimum(differing, _SKETCH_BITS // 2 - 1)
+    differing = differing.clip(max=_SKETCH_BITS // 2 - 1)
     unequal = np.log1p(-2 * differing / _SKETCH_BITS) / np.log1p(-2 / _SKETCH_BITS)
     equal = (left["filled"] + right["filled"] - unequal) / 2 / _NUM_BINS
     filled = np.minimum([left["filled"], right["filled"]], _NUM_BINS - 0.5) / _NUM_BINS
@@ -87,7 +87,6 @@ def _permutations() -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True, nogil=True)
 def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
-    minima[:] = _LARGEST
     bins = np.full(_NUM_BINS, _EMPTY)
     for place, document in enumerate(documents):
         own = minima[place]
