@@ -144,12 +144,17 @@ def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
     """Keeps the most frequent names of each kind, and what has no name."""
     kept: dict[str, int] = {}
     kinds: Counter[str] = Counter()
-    for key, number in sorted(tallies.items(), key=lambda each: (-each[1], each[0])):
+    for key, number in ranked(tallies).items():
         kind, slash, _ = key.partition("/")
         kinds[kind] += len(slash)
         if not slash or kinds[kind] <= MOST_NAMES:
             kept[key] = number
     return kept
+
+
+def ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    """Sorts by number and name: the order in which workers counted does not matter."""
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def rounded(value: float) -> float:

@@ -33,6 +33,7 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
+from pipeline.corpus.evidence import ranked
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
     CorpusReport,
@@ -286,13 +287,13 @@ def _collect_counts(
         "row_tokens": made["row_tokens"],
         "masked": made["masked"],
         "truncations": made["truncations"],
-        "chunks_left_out": dict(_by_reason(made, "chunks_left_out").most_common()),
+        "chunks_left_out": ranked(_by_reason(made, "chunks_left_out")),
         **({label: made["labeled"]} if label else {}),
         "copies": report.copies,
-        "dropped": dict(dropped.most_common()),
-        "dropped_lines": dict(report.dropped_lines.most_common()),
-        "replaced": dict(report.replaced.most_common()),
-        "rejected": dict(report.rejected.most_common()),
+        "dropped": ranked(dropped),
+        "dropped_lines": ranked(report.dropped_lines),
+        "replaced": ranked(report.replaced),
+        "rejected": ranked(report.rejected),
         **report.counts_of_excluded(),
     }
 

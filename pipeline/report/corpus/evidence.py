@@ -86,14 +86,14 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     counts, corpus = manifest["counts"], manifest["corpus"]
     rows = [["read", corpus_rows(counts)], ["kept", counts["documents"]]]
     for kind in ("dropped", "rejected"):
-        rows += [[f"{kind}: {reason}", number] for reason, number in _ranked(counts[kind])]
+        rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
     yield _table("Documents", "rows", rows)
     for title, what, key in (
         ("Lines", "dropped from documents", "dropped_lines"),
         ("Personal data", "replaced", "replaced"),
         ("Evaluation texts", "documents that share text with", "excluded"),
     ):
-        found = _ranked(counts.get(key, {}))
+        found = counts.get(key, {}).items()
         yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in found])
     yield rule_table(manifest)
     for key in _TALLIES:
@@ -107,11 +107,6 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
         for least, number in corpus.get(LENGTHS, {}).items()
     ]
     yield _table("Lengths", "document", lengths)
-
-
-def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The order of equal counts in a manifest depends on the workers."""
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> TableSection:

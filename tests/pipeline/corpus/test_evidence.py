@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.evidence import MOST_SAMPLES, SAMPLE_CHARACTERS, Sample, merge_samples
+from pipeline.corpus.evidence import (
+    MOST_SAMPLES,
+    SAMPLE_CHARACTERS,
+    Sample,
+    merge_samples,
+    ranked,
+)
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.report import facts_of_block
 
@@ -86,3 +92,8 @@ def test_samples_keep_the_smallest_hashes():
     samples = [Sample(number, "a", number, 0.0, str(number)) for number in numbers]
     merged = merge_samples([{"rule": samples[:50]}, {"rule": samples[50:]}])
     assert [sample.hash for sample in merged["rule"]] == [*range(MOST_SAMPLES)]
+
+
+@given(st.permutations([("a", 1), ("b", 1), ("c", 3), ("d", 0)]))
+def test_the_order_in_which_workers_count_does_not_matter(counts):
+    assert list(ranked(dict(counts)).items()) == [("c", 3), ("a", 1), ("b", 1), ("d", 0)]

@@ -65,16 +65,6 @@ def test_the_head_is_what_the_hub_reads(tmp_path):
     }
 
 
-@pytest.mark.parametrize("key", ["dropped", "dropped_lines", "rejected", "replaced"])
-def test_the_order_in_which_workers_count_does_not_matter(key):
-    cards = set()
-    for names in (("a", "b"), ("b", "a")):
-        manifest = copy.deepcopy(MANIFEST)
-        manifest["counts"][key] = dict.fromkeys(names, 1)
-        cards.add(data_card(manifest))
-    assert len(cards) == 1
-
-
 @pytest.mark.parametrize(
     "licenses",
     [
