@@ -112,7 +112,7 @@ def test_card_of_a_pretrained_model_without_a_run(encoder_card, model_class, loa
     card = model_card(CONFIG, encoder_card(model_class), **{**PLAIN, "lowercase": False})
     assert "BERT encoder\n" in card.partition("\n\n")[0] + "\n"
     assert "cased" in card
-    for absent in ("## Task", "## Data", "saved_model", "evaluate"):
+    for absent in ("## Task", "## Data", "saved_model", "bert-pipeline evaluate"):
         assert absent not in card
     assert f" = {loader}.from_pretrained" in card
     assert "fine-tuned for a task (`bert-pipeline finetune --init`)" in card

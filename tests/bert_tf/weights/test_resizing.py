@@ -63,7 +63,7 @@ def test_a_student_takes_some_layers(source, tmp_path):
     [
         ("0,,2", "expected numbers"),
         ("-1", "expected numbers"),
-        ("2,1", "must ascend"),
+        ("2,1", "must be in ascending order"),
         ("1,1", "as"),
     ],
 )

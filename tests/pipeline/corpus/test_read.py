@@ -300,7 +300,7 @@ def test_damaged_compressed_files_are_reported(name, tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "error", "message"),
     [
-        ("x.csv", b"a,b\n", UsageError, "no column 'text'; it has 'a', 'b'; name the column"),
+        ("x.csv", b"a,b\n", UsageError, "no column 'text'; it has 'a', 'b'; specify the column"),
         ("x.csv", b"text,text\n", InputError, "x.csv:1: column 'text' appears twice"),
         ("x.csv", b"text\xff\n", InputError, "header is invalid UTF-8; .*--encoding cp1252"),
         ("x.csv", b"", InputError, "is empty; expected a line with the names of the columns"),

@@ -61,7 +61,7 @@ def test_a_good_corpus_has_figures_and_no_warnings():
             {"masked": 39_000},
             {"max_seq_length": 512, "max_predictions_per_seq": 20},
             "3.9% of the tokens are masked, not 15.0%: --max-predictions-per-seq 20 limits rows of "
-            "512 tokens; 77 would do",
+            "512 tokens; 77 are enough",
         ),
         ({"masked": 39_000}, {"whole_word_mask": True}, "3.9% of .* --no-whole-word-mask"),
         (

@@ -68,9 +68,12 @@ def test_a_good_corpus_is_told_in_a_line_without_warnings(folder):
     line = "1 file, text: a sentence per line, blank lines between documents, "
     line += "Latin script, 30 documents"
     assert said.startswith(f"{line}\n")
+    lengths = manifest["corpus"].pop("document_tokens")
+    assert sum(lengths.values()) == 30
     assert manifest["corpus"] == {
         "line": line,
         "layouts": {"sentences": 1}, "language": "Latin script", "documents_about": 30,
+        "documents_read": 30,
     }  # fmt: skip
     assert f"health: {metrics['reached_fraction']:.1%} of the tokens are in a record, " in said
     assert metrics["reached_fraction"] == round(counts["tokens_reached"] / counts["tokens"], 6)

@@ -98,7 +98,7 @@ def test_a_file_without_rows_has_no_documents(tmp_path):
         ),
         ("x.parquet", b"PAR1 nonsense", InputError, "x.parquet: cannot be read as Parquet"),
         ("x.parquet", b"", InputError, "cannot be read as Parquet .*make or download it again"),
-        ("x.parquet.gz", b"", UsageError, "compressed inside .* unpack the file"),
+        ("x.parquet.gz", b"", UsageError, "needs random access, .* decompress the file"),
     ],
 )
 def test_files_without_usable_texts_are_refused_in_one_line(tmp_path, name, data, error, message):
