@@ -107,3 +107,15 @@ def test_a_quiet_console_shows_warnings_alone():
         console.warn("one is empty")
         console.end_progress(Advance("file 3 of 3"))
         assert stream.getvalue() == "warning: one is empty\n"
+
+
+def test_progress_ends_with_all_that_is_done():
+    log = io.StringIO()
+    console = Console(log, log_seconds=1e9)
+    with console.counting("searching", 3, "query", "queries") as add:
+        add(1)
+        add(2)
+    assert log.getvalue().splitlines() == [
+        "searching: 1 of 3 queries",
+        "searching: 3 of 3 queries",
+    ]

@@ -167,19 +167,6 @@ def test_what_cannot_be_compared_is_refused(queries, corpus, tmp_path):
         search(tmp_path / "s.jsonl", queries, corpus, index="flat")
 
 
-def test_progress_ends_with_all_that_is_done():
-    log = io.StringIO()
-    with searching._counting(
-        Console(log, log_seconds=1e9), "searching", 3, "query", "queries"
-    ) as add:
-        add(1)
-        add(2)
-    assert log.getvalue().splitlines() == [
-        "searching: 1 of 3 queries",
-        "searching: 3 of 3 queries",
-    ]
-
-
 def test_a_model_made_for_another_similarity_is_said(tmp_path, queries, corpus):
     model = tmp_path / "model"
     shutil.copytree(MODEL, model)
