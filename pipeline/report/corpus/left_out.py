@@ -175,7 +175,7 @@ def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int)
         examples = (
             Example(
                 line=each.line,
-                facts={"file": each.source, "is in": f"{each.exclude}:{each.exclude_line}"},
+                facts={"file": each.source, "is in": f"line {each.exclude_line} of {each.exclude}"},
                 texts={"shared": each.text},
             )
             for each in list_shared(block, folded, found, excluded)

@@ -320,7 +320,7 @@ def test_all_readers_have_one_longest_row():
         ("a.csv", b"id,id,text\n1,2,a\n", {}, "a.csv:1: column 'id' appears twice"),
         ("a.tsv", b"text\ttext\n1\ta\n", {}, "a.tsv:1: column 'text' appears twice"),
         ("a.csv", b"id,texts\n1,a\n", {}, "a.csv: no column 'text'; it has 'id', 'texts'; did"),
-        ("a.csv", b"1,a\n", {"header": False}, "without a header have numbers, here 1 to 2"),
+        ("a.csv", b"1,a\n", {"header": False}, "without a header are numbers, here 1 to 2"),
         ("a.jsonl", b'{"texts": 1}\n', {}, "a.jsonl: no column 'text'; it has 'texts'; did y"),
         ("a.jsonl", b'{"text": "a"}\n', {"header": False}, "--no-header is for CSV and TSV"),
         ("a.parquet", {"id": "i", "texts": "t"}, {}, "a.parquet: no column 'text'; it has 'id'"),
