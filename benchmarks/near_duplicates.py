@@ -21,7 +21,7 @@ import os
 import pickle
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -118,29 +118,33 @@ def find_datasketch(texts: list[str]) -> set[Pair]:
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=THRESHOLD, num_perm=NUM_HASHES, params=choose_bands(THRESHOLD))
-    sketches: list[Any] = []
-    found: set[Pair] = set()
-    for number, text in enumerate(texts):
+
+    def sketch_of(text: str) -> MinHash:
         sketch = MinHash(num_perm=NUM_HASHES)
         sketch.update_batch([gram.encode() for gram in grams_of(text)])
-        similar = (
-            each for each in index.query(sketch) if sketches[each].jaccard(sketch) >= THRESHOLD
-        )
-        found.update((each, number) for each in similar)
-        index.insert(number, sketch)
-        sketches.append(sketch)
-    return found
+        return sketch
+
+    return _similar_pairs(index, map(sketch_of, texts))
 
 
 def find_rensa(texts: list[str]) -> set[Pair]:
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=THRESHOLD, num_perm=NUM_HASHES, num_bands=16)  # divides 128
-    sketches: list[Any] = []
-    found: set[Pair] = set()
-    for number, text in enumerate(texts):
+
+    def sketch_of(text: str) -> RMinHash:
         sketch = RMinHash(num_perm=NUM_HASHES, seed=42)
         sketch.update(list(grams_of(text)))
+        return sketch
+
+    return _similar_pairs(index, map(sketch_of, texts))
+
+
+def _similar_pairs(index: Any, made: Iterable[Any]) -> set[Pair]:
+    """Adds sketches to an index, and compares each with its candidates before it."""
+    sketches: list[Any] = []
+    found: set[Pair] = set()
+    for number, sketch in enumerate(made):
         similar = (
             each for each in index.query(sketch) if sketches[each].jaccard(sketch) >= THRESHOLD
         )

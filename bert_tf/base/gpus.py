@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import importlib.util
 import os
 import platform
@@ -16,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 HIDDEN = "-1"  # value of CUDA_VISIBLE_DEVICES that shows no GPU to a process
-_QUERY = ("--query-gpu=name,memory.total,compute_cap,driver_version",)
-_FORMAT = "--format=csv,noheader,nounits"
+_QUERY = "--query-gpu=name,memory.total,compute_cap,driver_version"
 _QUERY_SECONDS = 20
 _CAPABILITY = re.compile(r"(?:sm|compute)_(\d+)(\d)$")
 # The newest generation whose GPUs run kernels that TensorFlow compiles from PTX at first use; on
@@ -47,11 +47,12 @@ def nvidia_gpus(root: Path = Path("/"), query: Callable[[], str] | None = None) 
     return names or [Gpu() for _ in (root / "dev").glob("nvidia[0-9]*")]
 
 
+@functools.cache  # it takes up to a second, and several parts of a command ask
 def _nvidia_smi() -> str:
     program = shutil.which("nvidia-smi")
     with suppress(OSError, subprocess.TimeoutExpired):
         if program is not None:
-            command = [program, *_QUERY, _FORMAT]
+            command = [program, _QUERY, "--format=csv,noheader,nounits"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_QUERY_SECONDS)
             return "" if done.returncode else done.stdout
     return ""

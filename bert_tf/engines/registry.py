@@ -36,7 +36,7 @@ class EngineEntry:
     takes_token_ids: bool = False
     is_extra: bool = False  # whether its packages are an extra, which other machines may lack
     needs_bfloat16: bool = False  # whether it crashes if ONEDNN_MAX_CPU_ISA excludes bfloat16
-    is_of_gpus: bool = False  # `auto` takes it alone where it can run
+    is_of_gpus: bool = False  # `auto` takes only it where it can run
     # `module:function`, from an exported folder and this entry to the reason why the engine cannot
     # run the model, or None; None if it runs all
     model_fault: str | None = None

@@ -75,7 +75,7 @@ class Arithmetic:
 
     @property
     def compiles_all(self) -> bool:
-        """Whether XLA compiles whatever it can, as on accelerators, not only the gradients."""
+        """Whether XLA compiles all that it can, as on accelerators, not only the gradients."""
         return self.precision.use_xla and not self.cpu_kernels
 
     def __str__(self) -> str:

@@ -58,8 +58,9 @@ def warn_of_unfinished_run(init: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Returns the given paths by config key, which is also the flag; raises UsageError if one is "
-    "missing."""
+    """Returns the given paths by config key, which is also the flag; raises UsageError if one is
+    missing.
+    """
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")

@@ -1,5 +1,4 @@
-"""Formats rows with their predictions as lines; rows that keep their format are copied byte for "
-"byte."""
+"""Formats rows with their predictions as lines; copies rows that keep their format."""
 
 from __future__ import annotations
 

@@ -36,8 +36,9 @@ class ColumnSketch:
 
     @property
     def is_text(self) -> bool:
-        """Whether it has sentences or longer texts, also in scripts without spaces between "
-        "words."""
+        """Whether it has sentences or longer texts, also in scripts without spaces between
+        words.
+        """
         has_words = self.words >= _LEAST_WORDS_OF_TEXT
         return self.kind == "text" and (has_words or not self.example.isascii())
 

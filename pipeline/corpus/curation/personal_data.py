@@ -27,7 +27,7 @@ WORDS = {
 }  # fmt: skip
 _Spans = Iterator[tuple[int, int]]
 
-# As datatrove's PIIFormatter, but: letters up to Cyrillic count, whatever script is beside them;
+# As datatrove's PIIFormatter, but: letters up to Cyrillic count, beside any script;
 # a domain does not end in a number, as versions do (`numpy@1.26`); and repeats are bounded.
 _LETTER = "0-9A-Za-z\u00c0-\u052f"
 _ATOM = rf"[{_LETTER}_!#$%&'*+/=?^`{{|}}~-]"

@@ -1,6 +1,6 @@
 """WARC files: a document per HTML page or, in WET files, per text of a page.
 
-Records are found by their lengths; after one that is damaged, reading goes on with the next header.
+Records are found by their lengths; after a damaged one, reading continues with the next header.
 The line of a document or reject is the number of its record in the file, from 1.
 """
 

@@ -140,7 +140,7 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[
     for block in raw if found else ():
         lines = clean_raw(block, rules)
         text, _ = lines.measured()
-        bounds = np.searchsorted(text.documents, np.arange(text.num_documents + 1))
+        bounds = text.document_bounds
         personal = rules.personal_data
         for rule, left in zip(rules.curation, found, strict=True):
             values = rule.measure(text)
