@@ -2,6 +2,7 @@
 # make test    the tests
 # make test-fast  the tests without the slow ones, in a minute and a half
 # make fuzz    the tests on random examples, other ones in every run
+# make faults  kills, full disks, damaged and hostile files, seeded, in tests/faults (MINUTES, SEED)
 # make lint    formatting, lint rules, spelling, types, size
 # make size    source lines and files per room beside their budgets, words per page of the docs
 # make docs    the documentation as a site, in build/site (an environment of its own)
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint size format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
+.PHONY: demo test test-fast fuzz faults lint size format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -37,6 +38,12 @@ test-fast: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz
+
+MINUTES ?= 10
+SEED ?= 0
+
+faults: $(READY)
+	$(BIN)/python tests/faults --minutes $(MINUTES) --seed $(SEED)
 
 SPELLED := bert_tf pipeline tests benchmarks examples configs deploy docs Makefile pyproject.toml $(wildcard *.md)
 

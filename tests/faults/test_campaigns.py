@@ -1,0 +1,54 @@
+"""The harness of the campaigns: counts, failures with the command that repeats them."""
+
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from faults.__main__ import table
+from faults.campaigns import Campaign, all_campaigns, run_cases
+
+
+def of_cases(case):
+    @contextmanager
+    def prepare(folder: Path):
+        assert not list(folder.iterdir())
+        yield case
+
+    return Campaign("tosses", "", prepare)
+
+
+def test_outcomes_are_counted():
+    result = run_cases(of_cases(lambda random: random.choice("ab")), 1, cases=40)
+    assert result.cases == 40 == sum(result.outcomes.values())
+    assert set(result.outcomes) == {"a", "b"}
+    same = run_cases(of_cases(lambda random: random.choice("ab")), 1, cases=40)
+    assert same.outcomes == result.outcomes
+
+    many = run_cases(of_cases(lambda random: Counter(seen=10)), 1, cases=3)
+    assert many.outcomes == {"seen": 30}
+
+
+def test_a_failure_names_the_case_that_repeats_it(capsys):
+    def case(random):
+        if (drawn := random.random()) < 0.3:
+            raise AssertionError(drawn)
+        return "passed"
+
+    result = run_cases(of_cases(case), 7, cases=20)
+    assert result.outcomes["FAILED"] == len(result.failures) > 0
+    command, _, error = result.failures[0].partition(": ")
+    number = int(command.removeprefix("python tests/faults tosses --seed 7 --case "))
+    assert command in capsys.readouterr().err
+    (again,) = run_cases(of_cases(case), 7, cases=1, first=number).failures
+    assert again.endswith(error)
+    assert table([result]).splitlines()[1].split()[:2] == ["tosses", "20"]
+
+
+def test_a_campaign_ends_in_time():
+    assert run_cases(of_cases(lambda random: "passed"), 0, minutes=0.001).cases > 1
+
+
+@pytest.mark.parametrize("name", all_campaigns())
+def test_campaigns_say_what_they_do(name):
+    assert all_campaigns()[name].says
