@@ -16,8 +16,11 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.embedding_recipe import prepared_texts
 from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import (
+    COMPILED_LENGTHS,
+    COMPILED_TIMES,
     LENGTH_MULTIPLE,
     EncodedRows,
+    Lengths,
     budgeted_batches,
     padded_length,
 )
@@ -27,6 +30,7 @@ from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, E
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _SPECIALS = 2  # [CLS] and [SEP]
@@ -77,7 +81,10 @@ def _first_tokens(
 
 
 class Embedder:
-    """An `Engine` from texts to vectors of a model directory or a HuggingFace folder."""
+    """An `Engine` from texts to vectors of a model directory or a HuggingFace folder.
+
+    On GPUs XLA compiles it for at most eight shapes, filled up with rows of padding.
+    """
 
     def __init__(self, folder: str | Path, settings: EmbedderSettings):
         directory = read_model_directory(folder)
@@ -89,7 +96,11 @@ class Embedder:
         self._encoder.build_weights()
         load_all_weights(self._encoder, directory)
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
-        self._forward = tf.function(self._vectors, input_signature=specs, autograph=False)
+        self._is_compiled = is_compiled = has_accelerator()
+        self._multiple: Lengths = COMPILED_LENGTHS if is_compiled else LENGTH_MULTIPLE
+        self._forward = tf.function(
+            self._vectors, input_signature=specs, autograph=False, jit_compile=is_compiled or None
+        )
 
     def predict(
         self,
@@ -115,16 +126,22 @@ class Embedder:
         )
         tokens = tokenize_rows(self.tokenizer, read, max_seq_length=self.settings.max_seq_length)
         vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
-        for chosen in budgeted_batches(
-            tokens.rows.lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE
-        ):
-            for row, vector in zip(chosen, self._batch_vectors(tokens, chosen), strict=True):
+        budget = batch_tokens * (COMPILED_TIMES if self._is_compiled else 1)
+        for chosen in budgeted_batches(tokens.rows.lengths, budget=budget, multiple=self._multiple):
+            lengths = tokens.rows.lengths[chosen]
+            rows = len(chosen)
+            if self._is_compiled:  # as many as in a full batch
+                rows = max(1, budget // padded_length(lengths, self._multiple))
+            length = padded_length(lengths, self._multiple, most=self.settings.max_seq_length)
+            padded = tokens.rows.padded(
+                chosen, length=length, pad_id=self.tokenizer.pad_id, batch_size=rows
+            )
+            for row, vector in zip(chosen, self._batch_vectors(padded, lengths), strict=True):
                 vectors[row] = vector
             if on_rows is not None:
                 on_rows(int(repeats[chosen].sum()))
             if on_tokens is not None:
-                lengths = tokens.rows.lengths[chosen]
-                on_tokens(int(lengths.sum()), len(chosen) * self._padded_length(lengths))
+                on_tokens(int(lengths.sum()), rows * length)
         hidden = self._encoder.config.hidden_size
         if self.settings.tokens:
             outputs = self._token_outputs(tokens, vectors)
@@ -134,13 +151,10 @@ class Embedder:
         outputs[TEXT_TOKENS] = tokens.lengths
         return {name: values[place] for name, values in outputs.items()}
 
-    def _batch_vectors(self, tokens: TokenRows, chosen: np.ndarray) -> list[np.ndarray]:
+    def _batch_vectors(self, batch: dict[str, np.ndarray], lengths: np.ndarray) -> list[np.ndarray]:
         """Make the vector of each row, or its vectors [tokens, dimensions] without the specials."""
-        lengths = tokens.rows.lengths[chosen]
-        batch = tokens.rows.padded(
-            chosen, length=self._padded_length(lengths), pad_id=self.tokenizer.pad_id
-        )
         values = self._forward(*(tf.constant(batch[name]) for name in _INPUTS)).numpy()
+        values = values[: len(lengths)]
         if not np.isfinite(values).all():
             raise InputError(
                 f"{self.path}: vectors are not numbers for some rows; the weights are damaged or "
@@ -149,9 +163,6 @@ class Embedder:
         if not self.settings.tokens:
             return list(values)
         return [row[1 : count - 1] for row, count in zip(values, lengths, strict=True)]
-
-    def _padded_length(self, lengths: np.ndarray) -> int:
-        return padded_length(lengths, LENGTH_MULTIPLE, most=self.settings.max_seq_length)
 
     def _vectors(self, word_ids: tf.Tensor, mask: tf.Tensor, type_ids: tf.Tensor) -> tf.Tensor:
         encoded = self._encoder(

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError
 from bert_tf.base.gpus import nvidia_gpus, unusable_gpu
 from bert_tf.config.registries import BFLOAT16, FLOAT16, FLOAT32
-from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS
+from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, COMPILED_TIMES
 from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.tasks.base.task import ServedTask
@@ -19,7 +19,6 @@ from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_float16"}
-_TIMES = 16  # as many tokens at once as on a processor, and as many rows
 
 
 class CudaEngine(TokenIdsEngine):
@@ -27,7 +26,7 @@ class CudaEngine(TokenIdsEngine):
 
     lengths = COMPILED_LENGTHS
     has_full_batches = True
-    times = _TIMES
+    times = COMPILED_TIMES
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:

@@ -145,6 +145,7 @@ _WINDOWS = 4
 LENGTH_MULTIPLE = 2
 # Where XLA compiles a program for each; longer ones are multiples of the last.
 COMPILED_LENGTHS = (32, 64, 96, 128, 192, 256, 384, 512)
+COMPILED_TIMES = 16  # tokens and rows at once, as a multiple of those on a processor
 Lengths = int | tuple[int, ...]  # multiples of a number, or of such
 
 

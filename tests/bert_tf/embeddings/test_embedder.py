@@ -43,6 +43,26 @@ def tiny() -> dict[str, Embedder]:
     }
 
 
+@pytest.mark.parametrize("tokens", [False, True])
+def test_on_gpus_full_batches_of_few_shapes_give_the_same_vectors(monkeypatch, tokens):
+    texts = [" ".join(["w1", "w2", "w3"] * count) for count in range(1, 9)]
+    longest = settings(max_seq_length=22, tokens=tokens)
+    expected = Embedder(TINY, longest).predict({"text": texts})
+    monkeypatch.setattr("bert_tf.embeddings.embedder.has_accelerator", lambda: True)
+    monkeypatch.setattr("bert_tf.embeddings.embedder.COMPILED_LENGTHS", (8, 24))
+    embedder = Embedder(TINY, longest)
+    forward, shapes = embedder._forward, []
+    embedder._forward = lambda *batch: shapes.append(batch[0].shape) or forward(*batch)
+    got = embedder.predict({"text": texts}, batch_tokens=3)
+    assert {tuple(shape) for shape in shapes} == {(2, 22), (6, 8)}
+    for name, values in expected.items():
+        for left, right in zip(got[name], values, strict=True):
+            if values.dtype != object or name == "token_embeddings":
+                np.testing.assert_allclose(left, right, atol=TOLERANCE)
+            else:
+                np.testing.assert_array_equal(left, right)
+
+
 def states_of(text: str) -> np.ndarray:
     """Every layer's output for one text without padding, [layers + 1, tokens, hidden]."""
     directory = read_model_directory(TINY)
