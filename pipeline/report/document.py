@@ -110,22 +110,39 @@ def section_html(section: Section, *, level: int = 2) -> str:
 
 
 def table_html(table: TableSection) -> str:
-    head = "".join(
-        f'<th scope="col"{"" if kind == "text" else _NUMBER}>{shortened(name)}</th>'
-        for name, kind in table.columns
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
+    head = "".join(heading(name, kind) for name, kind in table.columns)
+    rows = (
+        "".join(
             table_cell(value, kind, is_first=place == 0)
             for place, (value, (_, kind)) in enumerate(zip(row, table.columns, strict=True))
         )
-        + "</tr>"
         for row in table.rows
     )
-    return scrolling(
-        table.title, f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return table_of(table.title, rows, head=head)
+
+
+def heading(name: str, kind: CellKind = "text") -> str:
+    return f'<th scope="col"{"" if kind == "text" else _NUMBER}>{shortened(name)}</th>'
+
+
+def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "") -> str:
+    """Renders rows of cells, scrollable on narrow screens, with the keyboard too."""
+    table = f'<table class="{kind}">' if kind else "<table>"
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f'<div class="scrolls" role="region" tabindex="0" aria-label="{escape(title)}">'
+        f"{table}{head}<tbody>{body}</tbody></table></div>"
     )
+
+
+def folded(summary: str, content: str, attributes: str = "") -> str:
+    """Renders content that a click on its summary shows or hides."""
+    return f"<details{attributes}><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
@@ -149,11 +166,9 @@ def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
 
 def _matrix(matrix: MatrixSection) -> str:
     fractions = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
-    head = "".join(
-        f'<th scope="col" class="number">{shortened(name)}</th>' for name in matrix.columns
-    )
-    body = "".join(
-        f'<tr><th scope="row">{shortened(name)}</th>'
+    head = "".join(heading(name, "count") for name in matrix.columns)
+    rows = (
+        f'<th scope="row">{shortened(name)}</th>'
         + "".join(
             f'<td class="{"number right" if place == row else "number"}" '
             f'style="--fraction:{fraction:.3f}">{count:,}</td>'
@@ -161,22 +176,16 @@ def _matrix(matrix: MatrixSection) -> str:
                 zip(matrix.counts[row].tolist(), fractions[row].tolist(), strict=True)
             )
         )
-        + "</tr>"
         for row, name in enumerate(matrix.rows)
     )
     corner = f"{escape(matrix.row_title)} ↓ {escape(matrix.column_title)} →"
-    return scrolling(
-        matrix.title,
-        f'<table class="matrix"><thead><tr><th scope="col">{corner}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>",
-    )
+    head = f'<th scope="col">{corner}</th>{head}'
+    return table_of(matrix.title, rows, head=head, kind="matrix")
 
 
 def _plot(plot: PlotSection) -> str:
-    numbers = ""
-    if plot.table is not None:
-        summary = f"<summary>{escape(plot.table.title)}</summary>"
-        numbers = f"<details>{summary}{table_html(plot.table)}</details>"
+    table = plot.table
+    numbers = "" if table is None else folded(table.title, table_html(table))
     return f"<figure>{scatter_plot(plot)}</figure>{numbers}"
 
 
@@ -192,12 +201,6 @@ def _example(example: Example) -> str:
         for name, text in example.texts.items()
     )
     return f"<li><dl>{facts}</dl>{texts}</li>"
-
-
-def scrolling(title: str, table: str) -> str:
-    """Makes a table scrollable on narrow screens, with the keyboard too."""
-    label = escape(title)
-    return f'<div class="scrolls" role="region" tabindex="0" aria-label="{label}">{table}</div>'
 
 
 def shortened(text: str, longest: int = _LONGEST_CELL) -> str:

@@ -25,7 +25,7 @@ from pipeline.report.artifact import (
     require_manifest,
     setting_facts,
 )
-from pipeline.report.document import html_document, scrolling, section_html
+from pipeline.report.document import html_document, section_html, sentence_case, table_of
 from pipeline.report.records import (
     ShownExample,
     ShownToken,
@@ -121,10 +121,8 @@ def _joined(facts: list[tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
 
 
 def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(
-        f"<tr><td>{escape(key)}</td><td>{escape(value)}</td></tr>" for key, value in rows
-    )
-    return scrolling(name, f'<table class="facts"><tbody>{cells}</tbody></table>')
+    cells = (f"<td>{escape(key)}</td><td>{escape(value)}</td>" for key, value in rows)
+    return table_of(name, cells, kind="facts")
 
 
 def _split_html(summary: SplitSummary) -> str:
@@ -189,7 +187,7 @@ def evaluation_page(
     page = page_function(task.declaration.name)
     made = () if page is None else page(task, source, results.predicted, results)
     content: list[Section | str] = [
-        *(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead),
+        *(f"<p>{escape(sentence_case(line))}.</p>" for line in lead),
         *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
         _metrics(results.metrics, chosen_by) + "\n",
         *(made or [_first_predictions(results.predictions)]),

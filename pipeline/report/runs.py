@@ -24,7 +24,7 @@ from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.report.artifact import section_of
-from pipeline.report.document import REPORT, table_html
+from pipeline.report.document import REPORT, folded, table_html
 from pipeline.report.plots import Line, LineKind, line_plot
 
 MOST_RUNS = 8
@@ -173,8 +173,7 @@ def _plots_html(title: str, plots: Sequence[Plot]) -> str:
     drawn = "".join(
         f"<div><h3>{escape(plot.name)}</h3>"
         f"<figure>{line_plot(plot.name, 'step', plot.lines)}</figure>"
-        f"<details><summary>{escape(plot.table.title)}</summary>{table_html(plot.table)}"
-        "</details></div>"
+        f"{folded(plot.table.title, table_html(plot.table))}</div>"
         for plot in plots
     )
     return f'<section><h2>{title}</h2><div class="plots">{drawn}</div></section>\n'

@@ -14,7 +14,7 @@ from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_input
 from pipeline.report.artifact import changed_settings, leaves
-from pipeline.report.document import html_document
+from pipeline.report.document import folded, html_document, sentence_case
 from pipeline.report.runs import Run, plots_html, plots_style
 from pipeline.report.texts_page import MOST_SHOWN, MOST_WORDS, text_html
 from pipeline.report.texts_page import STYLE as TEXTS_STYLE
@@ -87,8 +87,8 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
         tables += [
             dataclasses.replace(
                 histogram,
-                title=f"{histogram.title[0].upper()}{histogram.title[1:]} of {folder.name}",
-                note=f"{summary.facts[-1][0].upper()}{summary.facts[-1][1:]}.",
+                title=f"{sentence_case(histogram.title)} of {folder.name}",
+                note=f"{sentence_case(summary.facts[-1])}.",
             )
             for histogram in summary.histograms
         ]
@@ -98,9 +98,12 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
 def _evaluations(runs: Sequence[Run]) -> str:
     found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
     shown = "".join(
-        f'<details open class="evaluation of-{number}"><summary>{escape(run.name)}</summary>'
-        + html.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
-        + "</details>\n"
+        folded(
+            run.name,
+            html.replace("<h2>", "<h3>").replace("</h2>", "</h3>"),
+            f' open class="evaluation of-{number}"',
+        )
+        + "\n"
         for number, run, html in found
         if html is not None
     )

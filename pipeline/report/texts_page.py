@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.report.document import scrolling, shortened, table_cell
+from pipeline.report.document import folded, heading, shortened, table_cell, table_of
 
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Prediction, Reading
@@ -46,8 +46,7 @@ _PAIR_NOTE = " Lines divide the texts: upper right the first attends to the seco
 def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]) -> str:
     """Renders a text or pair as models read it: number, name and reading of each run."""
     shown = "".join(
-        f'<details open class="text-of-run of-{number}"><summary>{escape(name)}</summary>'
-        f"{_reading_html(reading)}</details>"
+        folded(name, _reading_html(reading), f' open class="text-of-run of-{number}"')
         for number, name, reading in readings
     )
     title = "Text" if len(texts) == 1 else "Pair of texts"
@@ -70,11 +69,11 @@ def _reading_html(reading: Reading) -> str:
 def _predictions_html(reading: Reading) -> str:
     if not reading.predictions:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row" dir="auto">{escape(each.name)}</th>{_value_cell(each)}</tr>'
+    rows = (
+        f'<th scope="row" dir="auto">{escape(each.name)}</th>{_value_cell(each)}'
         for each in reading.predictions
     )
-    return f"<h3>Predicted</h3>{scrolling('Predicted', f'<table><tbody>{rows}</tbody></table>')}"
+    return f"<h3>Predicted</h3>{table_of('Predicted', rows)}"
 
 
 def _value_cell(prediction: Prediction) -> str:
@@ -98,20 +97,15 @@ def _guesses_html(reading: Reading) -> str:
         return ""
     is_given = guesses[0].probability is not None
     title = "Predicted with each token masked, one at a time" if is_given else "Predicted at [MASK]"
-    head = '<th scope="col">token</th>'
-    if is_given:
-        head += '<th scope="col" class="number">its probability</th>'
-    rows = "".join(
-        f'<tr><th scope="row">{escape(reading.tokens[guess.position])}</th>'
+    probability = heading("its probability", "fraction") if is_given else ""
+    rows = (
+        f'<th scope="row">{escape(reading.tokens[guess.position])}</th>'
         + ("" if guess.probability is None else table_cell(guess.probability, "fraction"))
-        + f"{_words_cell(guess.candidates)}</tr>"
+        + _words_cell(guess.candidates)
         for guess in guesses
     )
-    table = (
-        f'<table><thead><tr>{head}<th scope="col">most likely</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
-    )
-    return f"<h3>{title}</h3>{scrolling(title, table)}"
+    head = heading("token") + probability + heading("most likely")
+    return f"<h3>{title}</h3>{table_of(title, rows, head=head)}"
 
 
 def _words_cell(words: Sequence[tuple[str, float]]) -> str:
@@ -123,20 +117,17 @@ def _words_cell(words: Sequence[tuple[str, float]]) -> str:
 
 def _neighbors_html(reading: Reading) -> str:
     title = "Nearest words"
-    rows = "".join(
-        f'<tr><th scope="row">{escape(reading.tokens[position])}</th>{_words_cell(words)}</tr>'
+    rows = (
+        f'<th scope="row">{escape(reading.tokens[position])}</th>{_words_cell(words)}'
         for position, words in reading.neighbors.items()
         if position < MOST_SHOWN
     )
-    table = (
-        '<table><thead><tr><th scope="col">token</th><th scope="col">nearest</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
-    )
+    head = heading("token") + heading("nearest")
     note = (
         '<p class="note">By cosine similarity of word embeddings, so the same in every '
         "text; ## continues a word.</p>"
     )
-    return f"<h3>{title}</h3>{note}{scrolling(title, table)}"
+    return f"<h3>{title}</h3>{note}{table_of(title, rows, head=head)}"
 
 
 def _maps_html(reading: Reading) -> str:
@@ -151,10 +142,7 @@ def _maps_html(reading: Reading) -> str:
             for name, each in maps
         )
         opened = " open" if number == 0 else ""
-        layers.append(
-            f"<details{opened}><summary>layer {number + 1}</summary>"
-            f'<div class="maps">{figures}</div></details>'
-        )
+        layers.append(folded(f"layer {number + 1}", f'<div class="maps">{figures}</div>', opened))
     pair = "" if reading.second_start is None else _PAIR_NOTE
     note = f'<p class="note">{_MAPS_NOTE}{pair}</p>'
     return f"<h3>Attention</h3>{note}{''.join(layers)}"

@@ -13,7 +13,7 @@ from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.base.report_sections import CellKind, TableSection
-from pipeline.report.document import html_document, section_html
+from pipeline.report.document import folded, html_document, section_html, sentence_case
 from pipeline.trying.model import ShownInput, Tried, TriedModel
 
 MOST_ROWS = 100
@@ -128,7 +128,7 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
         else:
             body = f"<p>{escape(_as_line(field, value))}</p>" if field.is_extra else ""
         if field.is_extra:
-            body = f"<details><summary>{escape(title)}</summary>{body}</details>"
+            body = folded(title, body)
         parts.append(body)
     return "".join(parts)
 
@@ -218,9 +218,8 @@ def _table(
     title: str, columns: tuple[tuple[str, CellKind], ...], rows: Sequence[Sequence[Any]]
 ) -> str:
     note = f"The first {MOST_ROWS} of {len(rows):,}." if len(rows) > MOST_ROWS else ""
-    heading = f"{title[0].upper()}{title[1:]}"
     return section_html(
-        TableSection(title=heading, columns=columns, rows=rows[:MOST_ROWS], note=note)
+        TableSection(title=sentence_case(title), columns=columns, rows=rows[:MOST_ROWS], note=note)
     )
 
 

@@ -29,6 +29,7 @@ from pipeline.report.corpus.survey import (
     similar_documents,
     unknown_words,
 )
+from pipeline.report.document import sentence_case
 from pipeline.vocabulary.casing import decide_lowercase
 
 _MOST_LISTED = 20
@@ -170,7 +171,7 @@ def _histogram(name: str, values: np.ndarray) -> TableSection:
             label = f"{begin:,} and more"
         rows.append([label, int(counts[place]), counts[place] / len(values)])
     return TableSection(
-        title=f"{name[0].upper()}{name[1:]}",
+        title=sentence_case(name),
         columns=((name.partition(" ")[0], "text"), ("number", "count"), ("of all", "fraction")),
         rows=rows,
     )
