@@ -358,7 +358,6 @@ SHORT_FILES = {
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
     "pipeline/proposal/config_text.py",
-    "pipeline/report/files_check.py",
 }
 
 

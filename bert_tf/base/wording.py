@@ -36,6 +36,12 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
 
 
+def shortened(value: Any, longest: int = 60) -> str:
+    """Write a value as Python does, cut to its first characters."""
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def shown_size(number: int) -> str:
     """A number of bytes: `1 byte`, `812 bytes`, `21.4 kB`, `1,204.0 MB`."""
     if number < 1000:

@@ -15,6 +15,7 @@ from typing import Any
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_json_object
+from bert_tf.base.wording import shortened
 from bert_tf.config.bert import BertConfig
 
 CONFIG = "config.json"
@@ -34,43 +35,33 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "pooler_type": ("first_token_transform", None),
 }
 # Keys of ALBERT, ELECTRA, MobileBERT and others, whose first configs name no `model_type`.
-_OF_OTHER_MODELS = frozenset(
-    (
-        "bottleneck_size", "conv_kernel_size", "d_model", "dim", "feed_forward_type",
-        "generator_size", "inner_group_num", "intra_bottleneck_size", "n_layers",
-        "net_structure_type", "num_hidden_groups", "relative_attention", "trigram_input",
-        "true_hidden_size", "use_bottleneck",
-    )
-)  # fmt: skip
+_OF_OTHER_MODELS = """
+    bottleneck_size conv_kernel_size d_model dim feed_forward_type generator_size
+    inner_group_num intra_bottleneck_size n_layers net_structure_type num_hidden_groups
+    relative_attention trigram_input true_hidden_size use_bottleneck
+"""
 # Training, generation, output format and bookkeeping; also a few keys that Google's later models
 # have beside a pooler that is BERT's.
-_HARMLESS = frozenset(
-    (
-        "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels",
-        "architectures", "attn_implementation", "bad_words_ids", "begin_suppress_tokens",
-        "bos_token_id", "chunk_size_feed_forward", "cross_attention_hidden_size",
-        "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dtype",
-        "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
-        "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
-        "forced_eos_token_id", "gradient_checkpointing", "id2label", "label2id", "length_penalty",
-        "max_length", "min_length", "name_or_path", "no_repeat_ngram_size", "num_beam_groups",
-        "num_beams", "num_labels", "num_return_sequences", "output_attentions",
-        "output_hidden_states", "output_past", "output_scores", "pad_token_id", "pooler_fc_size",
-        "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "prefix",
-        "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
-        "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params",
-        "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tie_word_embeddings",
-        "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version",
-        "typical_p", "use_bfloat16", "use_cache",
-    )
-)  # fmt: skip
+_HARMLESS = """
+    _attn_implementation_autoset _commit_hash _name_or_path _num_labels architectures
+    attn_implementation bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward
+    cross_attention_hidden_size decoder_start_token_id directionality diversity_penalty
+    do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id
+    exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
+    gradient_checkpointing id2label label2id length_penalty max_length min_length name_or_path
+    no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
+    output_attentions output_hidden_states output_past output_scores pad_token_id pooler_fc_size
+    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head prefix problem_type
+    remove_invalid_values repetition_penalty return_dict return_dict_in_generate sep_token_id
+    suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder
+    tie_word_embeddings tokenizer_class top_k top_p torch_dtype torchscript transformers_version
+    typical_p use_bfloat16 use_cache
+"""
 # HuggingFace's folders of 2019 name no `model_type`, but their GELU is the exact one already.
-_HUGGINGFACE_ONLY = frozenset(
-    (
-        "architectures", "finetuning_task", "layer_norm_eps", "num_labels",
-        "output_attentions", "output_hidden_states", "pruned_heads", "torchscript",
-    )
-)  # fmt: skip
+_HUGGINGFACE_ONLY = """
+    architectures finetuning_task layer_norm_eps num_labels output_attentions
+    output_hidden_states pruned_heads torchscript
+"""
 _ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
 
 
@@ -121,7 +112,7 @@ def read_bert_document(path: str | Path) -> BertDocument:
 def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
     if "model_type" in document:
         return False
-    return Path(path).name == "bert_config.json" or not _HUGGINGFACE_ONLY & document.keys()
+    return Path(path).name == "bert_config.json" or not document.keys() & _HUGGINGFACE_ONLY.split()
 
 
 def _faults(document: dict[str, Any]) -> Iterator[str]:
@@ -129,7 +120,7 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             yield (
-                f"{key} is {_shortened(document[key])}, which BERT's encoder does not support; "
+                f"{key} is {shortened(document[key])}, which BERT's encoder does not support; "
                 f"expected {expected[0]!r}"
             )
     named = document.get("architectures")
@@ -138,15 +129,15 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
         and all(isinstance(name, str) and _ARCHITECTURE.fullmatch(name) for name in named)
     ):
         yield (
-            f"architectures is {_shortened(named)}; only classes of HuggingFace's BERT, such as "
+            f"architectures is {shortened(named)}; only classes of HuggingFace's BERT, such as "
             "BertModel and BertForMaskedLM, are supported"
         )
-    for foreign in sorted(_OF_OTHER_MODELS & document.keys()):
+    for foreign in sorted(document.keys() & _OF_OTHER_MODELS.split()):
         yield f"{foreign} is not a key of BERT; only BERT is supported"
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
         yield (
-            f"embedding_size is {_shortened(narrow)}, which BERT does not have; it must equal "
+            f"embedding_size is {shortened(narrow)}, which BERT does not have; it must equal "
             "hidden_size"
         )
     if "vocab_size" not in document:
@@ -154,15 +145,10 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:
-    known = _READ | _HARMLESS | _ONLY.keys() | {"embedding_size"}
+    known = {*_READ, *_HARMLESS.split(), *_ONLY, "embedding_size"}
     if document.get("classifier_dropout") in (None, config.hidden_dropout_prob):
         known |= {"classifier_dropout"}
     unread = sorted(document.keys() - known)
     if not unread:
         return []
     return [f"{path}: ignored, because BERT does not use it: {', '.join(map(repr, unread))}"]
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,13 +14,9 @@ from pipeline.beam.globs import GLOB_MARK, list_local
 from pipeline.beam.stored_path import path_of
 
 _MANIFEST, _MARKER = "manifest.json", "config.yaml"
-_SIDE_ENDINGS = tuple(
-    f".{name}"
-    for name in (
-        *(_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl"),
-        "job.log",
-    )
-)
+# A manifest and lists of rows: in an output folder, or beside a file after its name.
+SIDES = (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl")
+_SIDE_ENDINGS = tuple(f".{name}" for name in (*SIDES, "job.log"))
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
 _VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]"))

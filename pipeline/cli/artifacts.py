@@ -226,8 +226,7 @@ def verify(paths: tuple[str, ...], as_json: bool) -> int:
 
 
 def _verify(path: str, *, err: bool) -> dict[str, Any]:
-    from pipeline.report.artifact import require_manifest
-    from pipeline.report.files_check import file_differences
+    from pipeline.report.artifact import file_differences, require_manifest
 
     outputs = require_manifest(path).get("outputs", [])
     differences = list(file_differences(Path(path), outputs, lambda size: True)) if outputs else []

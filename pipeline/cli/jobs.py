@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-from bert_tf.config.sections import (
-    EmbedConfig,
-    EvaluateConfig,
-    ExportConfig,
-    FinetuneConfig,
-    ImportWeightsConfig,
-    LabelErrorsConfig,
-    PreprocessConfig,
-    RunnerConfig,
-    ScoreConfig,
-    SearchConfig,
-    StorageConfig,
-    SummarizeConfig,
-    TrainConfig,
-    VocabConfig,
-)
+from bert_tf.config import sections
 from bert_tf.tasks.registry import TASKS, label_error_tasks, pretrained_tasks
 from pipeline.cli.command import JobCall
 
 _WIDTH = max(map(len, TASKS))
 _CALLS = (
     JobCall(
-        section=VocabConfig,
+        section=sections.VocabConfig,
         job="vocabulary",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline vocab --input 'corpus/*.txt.gz' --output vocab.txt "
         "--vocab-size 30000",
         has_rows=True,
         has_health=True,
     ),
     JobCall(
-        section=PreprocessConfig,
+        section=sections.PreprocessConfig,
         job="pretraining_examples",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline preprocess --input 'corpus/*.txt.gz' --vocab vocab.txt "
         "--output data",
         has_rows=True,
         has_health=True,
     ),
     JobCall(
-        section=TrainConfig,
+        section=sections.TrainConfig,
         job="pretraining",
-        where=StorageConfig,
+        where=sections.StorageConfig,
         example="bert-pipeline train --data data --output run --size tiny --steps 10000",
         resumes=True,
     ),
     JobCall(
-        section=FinetuneConfig,
+        section=sections.FinetuneConfig,
         job="finetuning",
         tasks=TASKS,
         summary="Fine-tunes a model on labeled rows. bert-pipeline finetune TASK --help also shows "
@@ -61,7 +46,7 @@ _CALLS = (
         max_rejects="10%",
     ),
     JobCall(
-        section=LabelErrorsConfig,
+        section=sections.LabelErrorsConfig,
         job="label_errors",
         tasks=label_error_tasks(),
         resumes=True,
@@ -69,7 +54,7 @@ _CALLS = (
         max_rejects="10%",
     ),
     JobCall(
-        section=EvaluateConfig,
+        section=sections.EvaluateConfig,
         job="evaluation",
         example="bert-pipeline evaluate --model complaints --data test.csv "
         "--output complaints-test",
@@ -77,43 +62,43 @@ _CALLS = (
         max_rejects="10%",
     ),
     JobCall(
-        section=ExportConfig,
+        section=sections.ExportConfig,
         job="exporting",
         tasks=pretrained_tasks(),
         summary_of_task="Exports a pretrained model that predicts {}.",
         example="bert-pipeline export --run complaints --output complaints-model",
     ),
     JobCall(
-        section=ScoreConfig,
+        section=sections.ScoreConfig,
         job="scoring",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline score --model complaints-model --input new.csv --output scored.csv",
         has_rows=True,
     ),
     JobCall(
-        section=EmbedConfig,
+        section=sections.EmbedConfig,
         job="embedding",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline embed --model minilm --input texts.csv --output vectors.parquet",
         has_rows=True,
     ),
     JobCall(
-        section=SearchConfig,
+        section=sections.SearchConfig,
         job="searching",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline search --queries queries.csv --corpus texts.csv --model minilm "
         "--output results.jsonl",
     ),
     JobCall(
-        section=SummarizeConfig,
+        section=sections.SummarizeConfig,
         job="summarizing",
-        where=RunnerConfig,
+        where=sections.RunnerConfig,
         example="bert-pipeline summarize --model minilm --input articles.csv "
         "--output summaries.jsonl",
         has_rows=True,
     ),
     JobCall(
-        section=ImportWeightsConfig,
+        section=sections.ImportWeightsConfig,
         job="import_weights",
         example="bert-pipeline import-weights all-MiniLM-L6-v2 --output minilm",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.config.section import Section, field_type
+from pipeline.beam.own_files import SIDES
 from pipeline.beam.stored_path import path_of
 from pipeline.beam.workers import installed_versions
 from pipeline.outputs.job_log import LOG, OLDER
@@ -36,40 +38,20 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def manifest_path(output: str | Path) -> Path:
-    """`DIR/manifest.json` for a folder, `FILE.manifest.json` beside a file."""
-    return _path_of_side(output, "manifest.json")
-
-
-def rejects_path(output: str | Path) -> Path:
-    """`DIR/rejects.jsonl` for a folder, `FILE.rejects.jsonl` beside a file."""
-    return _path_of_side(output, "rejects.jsonl")
-
-
-def duplicates_path(output: str | Path) -> Path:
-    """`DIR/duplicates.jsonl` for a folder, `FILE.duplicates.jsonl` beside a file."""
-    return _path_of_side(output, "duplicates.jsonl")
-
-
-def dropped_path(output: str | Path) -> Path:
-    """`DIR/dropped.jsonl` for a folder, `FILE.dropped.jsonl` beside a file."""
-    return _path_of_side(output, "dropped.jsonl")
-
-
-def excluded_path(output: str | Path) -> Path:
-    """`DIR/excluded.jsonl` for a folder, `FILE.excluded.jsonl` beside a file."""
-    return _path_of_side(output, "excluded.jsonl")
-
-
-def _path_of_side(output: str | Path, name: str) -> Path:
+def _path_of_side(name: str, output: str | Path) -> Path:
+    """`DIR/NAME` for a folder, `FILE.NAME` beside a file."""
     path = path_of(output)
     return path / name if path.is_dir() else path.with_name(f"{path.name}.{name}")
 
 
+manifest_path, rejects_path, duplicates_path, dropped_path, excluded_path = (
+    functools.partial(_path_of_side, name) for name in SIDES
+)
+
+
 def side_paths(output: str | Path) -> tuple[Path, ...]:
     path = path_of(output)
-    lists = ("rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl")
-    return tuple(path.with_name(f"{path.name}.{name}") for name in ("manifest.json", *lists))
+    return tuple(path.with_name(f"{path.name}.{name}") for name in SIDES)
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from bert_tf.base.wording import shown_size
 from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest, recorded_input
-from pipeline.report.artifact import meaning_of
-from pipeline.report.files_check import LARGEST_BYTES_HASHED
+from pipeline.report.artifact import LARGEST_BYTES_HASHED, meaning_of
 
 SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
 # `run/best` and `model/1` are parts of folders with manifests.

@@ -32,6 +32,10 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
     return np.argsort(combine_keys(keys, np.arange(count, dtype=np.uint64)), kind="stable")
 
 
+def row_specs(rows: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
+    return {name: tf.TensorSpec(each.shape[1:], each.dtype) for name, each in rows.items()}
+
+
 class EpochRecords(abc.ABC):
     """Rows of some shards, in an order that the epoch decides."""
 
@@ -53,6 +57,11 @@ class EpochRecords(abc.ABC):
 class UnpackedRecords(EpochRecords):
     """Rows of one record each, which can be packed."""
 
+    def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
+        self._blocks = blocks
+        self._records = records
+        self._seed = seed
+
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         return self.read(epoch, block)
 
@@ -66,36 +75,31 @@ class UnpackedRecords(EpochRecords):
 
 
 class ShuffledRecords(UnpackedRecords):
-    def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
-        self._blocks = blocks
-        self.records = records
-        self._seed = seed
-
     def signature(self) -> dict[str, tf.TensorSpec]:
         return {"serialized": tf.TensorSpec([], tf.string)}
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        records = read_records(self._blocks[block], compression=self.records.compression)
+        records = read_records(self._blocks[block], compression=self._records.compression)
         order = row_order(self._seed, epoch, block, len(records))
         return {"serialized": np.array(records, dtype=object)[order]}
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         with tf.device("CPU:0"):
             serialized = tf.constant(self.read(epoch, block)["serialized"], tf.string)
-            parsed = parse_records(serialized, self.records)
+            parsed = parse_records(serialized, self._records)
         return {name: tensor.numpy() for name, tensor in parsed.items()}
 
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
         return np.count_nonzero(features["masked_lm_weights"], axis=1)
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return parse_records(rows["serialized"], self.records)
+        return parse_records(rows["serialized"], self._records)
 
     def check_first(self) -> None:
         try:
-            parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
+            parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self._records)
         except tf.errors.InvalidArgumentError as error:
-            raise find_damage([self._blocks[0].shard], self.records) or error from None
+            raise find_damage([self._blocks[0].shard], self._records) or error from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,15 +121,12 @@ class DynamicRecords(UnpackedRecords):
         *,
         seed: int,
     ):
-        self._blocks = blocks
+        super().__init__(blocks, records, seed=seed)
         self._firsts = offsets_of(np.array([block.records for block in blocks], np.int64))
-        self._records = records
         self._masking = masking
-        self._seed = seed
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        none = self._mask([], np.zeros(0, np.uint64))
-        return {name: tf.TensorSpec(rows.shape[1:], rows.dtype) for name, rows in none.items()}
+        return row_specs(self._mask([], np.zeros(0, np.uint64)))
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         records = read_records(self._blocks[block], compression=self._records.compression)

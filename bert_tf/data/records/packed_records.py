@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import InputError
 from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData
-from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, row_order
+from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, row_order, row_specs
 from bert_tf.data.records.example_bytes import count_values
 from bert_tf.data.records.index import RecordBlock
 
@@ -262,10 +262,7 @@ class PackedRecords(EpochRecords):
         self._seed = seed
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        return {
-            name: tf.TensorSpec(rows.shape[1:], rows.dtype)
-            for name, rows in empty_rows(0, self._shape).items()
-        }
+        return row_specs(empty_rows(0, self._shape))
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         features = self._source.features(epoch, block)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import nearest
+from bert_tf.base.wording import nearest, shortened
 from bert_tf.data.tables.rejects import (
     column_is_empty,
     column_is_missing,
@@ -103,11 +103,6 @@ def cell_fault(
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
     return None
-
-
-def shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}

@@ -27,6 +27,12 @@ TEXT_AFTER_QUOTE = "text after a closing quote"
 NOT_JSON = "not JSON"
 NOT_AN_OBJECT = "not a JSON object"
 DUPLICATE_KEY = "duplicate key"
+# Reasons made of the name of a column
+column_is_empty = "column {!r} is empty".format
+column_is_missing = "column {!r} is missing".format
+column_is_not_text = "column {!r} is not text".format
+column_is_not_a_value = "column {!r} is neither text nor number".format
+column_is_not_words = "column {!r} is not a list of texts".format
 
 REMEDIES = {
     HEADER_REPEATED: "remove such lines, which come from concatenating files",
@@ -37,26 +43,6 @@ REMEDIES = {
 def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[str, str]:
     reason = TOO_FEW_CELLS if count < columns else TOO_MANY_CELLS
     return reason, f"{count} where the {'header' if has_header else 'first row'} has {columns}"
-
-
-def column_is_empty(name: str) -> str:
-    return f"column {name!r} is empty"
-
-
-def column_is_missing(name: str) -> str:
-    return f"column {name!r} is missing"
-
-
-def column_is_not_text(name: str) -> str:
-    return f"column {name!r} is not text"
-
-
-def column_is_not_a_value(name: str) -> str:
-    return f"column {name!r} is neither text nor number"
-
-
-def column_is_not_words(name: str) -> str:
-    return f"column {name!r} is not a list of texts"
 
 
 _REASONS_SHOWN = 5  # in lines of their own

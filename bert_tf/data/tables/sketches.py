@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import cell_text, list_in_text, shortened
+from bert_tf.base.wording import shortened
+from bert_tf.data.tables.cells import cell_text, list_in_text
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import cell_text, shortened, text_fault_of_words, words_of
+from bert_tf.base.wording import shortened
+from bert_tf.data.tables.cells import cell_text, text_fault_of_words, words_of
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression
 from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.rejects import (

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_files import read_json_object
+from bert_tf.base.wording import shortened
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, check_specials
 
@@ -60,8 +61,7 @@ def _named(value: Any) -> str:
         steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
         names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]
         return str(value["type"])[:40] + (f" of {', '.join(names)}"[:80] if names else "")
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(value)
 
 
 def _read_model(path: Path, model: Any) -> list[str]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.base.wording import quantity
-from bert_tf.data.tables.cells import shortened
+from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.casing import normalize
 from bert_tf.tasks.base.prediction_rows import TaskReport

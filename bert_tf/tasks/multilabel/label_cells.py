@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity
-from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, shortened, value_in_text
+from bert_tf.base.wording import quantity, shortened
+from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 

@@ -22,6 +22,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import (
     GAPS,
     cell_fault,
@@ -29,7 +30,6 @@ from bert_tf.data.tables.cells import (
     check_columns,
     export_hint,
     list_in_text,
-    shortened,
     value_in_text,
     words_of,
 )

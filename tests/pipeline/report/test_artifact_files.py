@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline.outputs.manifest import describe_files
-from pipeline.report import files_check
-from pipeline.report.files_check import files_line
+from pipeline.report import artifact
+from pipeline.report.artifact import files_line
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_every_kind_of_difference_is_named(folder):
 
 def test_large_files_are_compared_by_size_alone(folder, monkeypatch):
     outputs = describe_files(folder, {})
-    monkeypatch.setattr(files_check, "LARGEST_BYTES_HASHED", 30)
+    monkeypatch.setattr(artifact, "LARGEST_BYTES_HASHED", 30)
     (folder / "part" / "c").write_bytes(b"y" * 30)
     line = "outputs: 3 files unchanged (compared by size, 2 also by SHA-256)"
     assert files_line(folder, outputs) == line
