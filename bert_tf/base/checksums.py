@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import as_path, write_text_atomically
@@ -21,32 +20,11 @@ def file_sha256(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-class HashingStream:
-    def __init__(self, file: BinaryIO):
-        self._file = file
-        self._digest = hashlib.sha256()
-
-    def write(self, data: bytes | memoryview) -> int:
-        self._digest.update(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
-
-
 def write_sums(folder: Path, names: Iterable[str]) -> None:
     """Add files of a folder, by relative path, to its `SHA256SUMS`, or replace their checksums."""
     sums = {**read_sums(folder), **{name: file_sha256(folder / name) for name in names}}
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     write_text_atomically(folder / SUMS, text)
-
-
-def withdraw_sums(folder: Path) -> None:
-    """Remove the checksums of files that are about to change."""
-    (folder / SUMS).unlink(missing_ok=True)
 
 
 def read_sums(folder: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_tf.base.checksums import SUMS, check_sums, read_sums, withdraw_sums, write_sums
+from bert_tf.base.checksums import SUMS, check_sums, read_sums, write_sums
 from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.files import replacing_directory, write_text_atomically
 from bert_tf.base.json_files import read_json_object
@@ -217,7 +217,7 @@ def write_model_directory(
 def write_task(folder: Path, task: dict[str, Any]) -> None:
     """Replace the `task.json` of a model directory, and its checksum."""
     vouched_for = read_sums(folder)
-    withdraw_sums(folder)
+    (folder / SUMS).unlink(missing_ok=True)  # its files are about to change
     write_text_atomically(folder / TASK, _as_json(task))
     write_sums(folder, vouched_for)
 
@@ -267,7 +267,7 @@ def write_directory(
         document["label2id"] = {label: index for index, label in enumerate(labels)}
 
     def fill(folder: Path) -> None:
-        withdraw_sums(folder)
+        (folder / SUMS).unlink(missing_ok=True)  # its files are about to change
         write_text_atomically(folder / CONFIG, _as_json(document))
         write_vocabulary_files(
             folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import google_crc32c
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.checksums import HashingStream
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.files import replacing_file
 from bert_tf.base.kernels import take_ranges
@@ -128,17 +128,30 @@ def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarr
     return take_ranges(data, starts, sizes)
 
 
+class _HashingStream:
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
     """Writes framed records (uint8) as a TFRecord file, whole; returns its SHA-256."""
     with replacing_file(path) as aside, aside.open("wb") as file:
-        stream = HashingStream(file)
+        stream = _HashingStream(file)
         opened: AbstractContextManager[Any] = nullcontext(stream)
         if compression == "gzip":  # without name and time: equal records make equal bytes
             opened = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
         with opened as target:
             for part in parts:
                 target.write(part.data)
-    return stream.sha256()
+    return stream.digest.hexdigest()
 
 
 def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
