@@ -357,6 +357,7 @@ SHORT_FILES = {
     "bert_tf/tasks/regression/options.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
+    "pipeline/jobs/import_weights.py",
     "pipeline/proposal/config_text.py",
 }
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self, TextIO
 
 from bert_tf.base.wording import quantity
@@ -67,14 +67,16 @@ class Console:
         self._has_progress = False
         self._noted_progress = ""
 
-    def info(self, line: str) -> None:
-        self._note(line)
-        if not self._quiet:
-            self._print(line)
+    def info(self, *lines: str) -> None:
+        for line in lines:
+            self._note(line)
+            if not self._quiet:
+                self._print(line)
 
-    def warn(self, line: str) -> None:
-        self._note(f"warning: {line}")
-        self._print(f"warning: {line}")
+    def warn(self, *lines: str) -> None:
+        for line in lines:
+            self._note(f"warning: {line}")
+            self._print(f"warning: {line}")
 
     def progress(self, advance: Advance) -> bool:
         """Show progress; return whether a log has the line now."""
@@ -138,11 +140,7 @@ class Console:
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
         """Show a label and the time so far on a terminal, until `progress` is called."""
-        if not self._is_live:
-            yield
-            return
-        terminal = self._live()
-        with terminal.working(label):
+        with self._live().working(label) if self._is_live else nullcontext():
             yield
 
     def close(self, closing: Closing) -> None:

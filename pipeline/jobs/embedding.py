@@ -79,10 +79,8 @@ class Embedding(TableJob):
 
     def announce(self, record: JobRecord) -> None:
         config, source, settings = self.config, self.source, self.source.settings
-        for note in self.notes:
-            record.console.warn(note)
-        for note in source.directory.notes:
-            record.console.info(note)
+        record.console.warn(*self.notes)
+        record.console.info(*source.directory.notes)
         record.console.info(f"vectors: {describe_settings(settings)}")
         named = [name for name, prompt in source.recipe.prompts.items() if prompt]
         if named and not settings.prompt and not config.prompt_name:

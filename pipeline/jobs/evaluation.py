@@ -27,7 +27,7 @@ from pipeline.jobs.task_reports import (
     RejectsCheck,
     best_model_of,
     check_inputs_exist,
-    log_report,
+    log_results,
     row_counts,
     write_evaluation,
 )
@@ -87,9 +87,7 @@ def _evaluate(
     write_evaluation(record, output, (task, source, results), model=config.model, best=best)
     record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
     record.metrics = results.metrics
-    for name, value in results.metrics.items():
-        options.console.info(f"{name}: {value:.4f}")
-    log_report(options.console, results.report)
+    log_results(options.console, results)
     record.list_rejects(rejects_path(output), len(source.rejects))
 
 

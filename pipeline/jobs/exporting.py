@@ -34,8 +34,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     entry = FORMATS[config.format]
     entry.check_installed()
     directory = read_model_directory(config.run)
-    for note in directory.notes:
-        options.console.info(note)
+    options.console.info(*directory.notes)
     if config.task is not None:
         directory = directory_for_task(directory, config)
     else:
@@ -95,8 +94,7 @@ def _export(
         write_sums(folder, sorted(names - known))
         write_text_atomically(output / CARD, card)
         sync_tree(output)  # TensorFlow and Keras do not
-    for note in notes:
-        options.console.warn(note)
+    options.console.warn(*notes)
     record.extra = {"task": directory.task, "format": config.format, "notes": notes}
     if comparison is not None:
         record.extra["int8"] = dataclasses.asdict(comparison)

@@ -28,7 +28,6 @@ from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
     log_if_nothing_resumes,
-    log_report,
     row_counts,
     train_along,
     warn_of_unfinished_run,
@@ -101,9 +100,9 @@ def _record(
     if stopped:
         record.console.info(f"stopped early at step {result.training.step}: {stopped}")
     if result.results is not None:
-        log_report(record.console, result.results.report)
-    for line in learning_doubts(result):
-        record.console.warn(line)
+        record.console.info(*result.results.report.lines)
+        record.console.warn(*result.results.report.warnings)
+    record.console.warn(*learning_doubts(result))
     run = Path(config.output)
     record.made = [
         (str(run / "best"), str(result.best_model)),
@@ -291,8 +290,7 @@ def _log_series(console: Console, found: Sequence[Combination], names: Sequence[
             shown = "  ".join(f"{name} {run.metrics[name]:.4f}" for name in names)
             console.info(f"  seed {run.seed}: {shown}")
     console.info("mean over the seeds, ± standard deviation:")
-    for line in series_table(found, names):
-        console.info(line)
+    console.info(*series_table(found, names))
 
 
 def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:

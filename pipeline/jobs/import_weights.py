@@ -39,8 +39,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
             )
         if entries > 0:
             record.console.info(f"vocabulary: {quantity(entries, 'new entry')}")
-        for note in directory.notes:
-            record.console.info(note)
+        record.console.info(*directory.notes)
         record.counts = {"tensors": len(directory.tensors), "vocab_entries": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),

@@ -15,7 +15,7 @@ from bert_tf.tasks.running.evaluation import LabelErrors, write_doubted_rows
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
-    log_report,
+    log_results,
     row_counts,
     warn_of_unfinished_run,
     write_results,
@@ -48,9 +48,7 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
     doubted = output / "label_errors.csv"
     write_doubted_rows(doubted, found.doubted, found.inputs)
     write_results(output, results)
-    for name, value in results.metrics.items():
-        record.console.info(f"{name}: {value:.4f}")
-    log_report(record.console, results.report)
+    log_results(record.console, results)
     checked = len(results.predictions)
     record.console.info(
         f"{quantity(len(found.doubted), 'doubtful label')} in {quantity(checked, 'row')}"

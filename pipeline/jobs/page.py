@@ -72,10 +72,9 @@ def write_runs_page(
 
     The model of every run reads each of the texts and pairs, and the page shows how.
     """
+    # TensorFlow, which pages of others need not load
     from pipeline.report.runs import read_runs
-    from pipeline.report.runs_page import (
-        runs_page,
-    )  # TensorFlow, which pages of others need not load
+    from pipeline.report.runs_page import runs_page
 
     found = read_runs(runs)
     _check_page_place(output, runs, flag="--output", overwrite=overwrite)

@@ -208,8 +208,7 @@ def _model_config(
         source = f"--size {config.size}"
     for records in data:
         records.check_model(bert_config, source)
-    for note in notes:
-        console.info(note)
+    console.info(*notes)
     return config.with_dropout(bert_config)
 
 
@@ -250,14 +249,12 @@ def _report(
         only = pretrained.phases[0]
         record.extra["gradient_accumulation_steps"] = only.gradient_accumulation_steps
         record.extra["packing"] = only.packing
-    for line in loss_curve_lines(metrics):
-        record.console.info(line)
+    record.console.info(*loss_curve_lines(metrics))
     _log_end(result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
     findings = run_findings(read_metrics(metrics), first_step=last_phase)
     record.extra["notes"] = findings
-    for finding in findings:
-        record.console.warn(finding)
+    record.console.warn(*findings)
     record.made = [
         (str(output / "best"), f"{best}; a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),

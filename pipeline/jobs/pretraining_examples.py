@@ -156,8 +156,7 @@ def _make_records(
         record.extra["rules"] = rules_in_manifest(config, report, read_samples(job.work), tallies)
         lengths = sorted(_by_reason(made, LENGTHS).items(), key=lambda each: int(each[0]))
         record.extra["corpus"] |= {LENGTHS: dict(lengths), **tallies_in_manifest(tallies)}
-        for line in report_corpus_lines(report, config.duplicates):
-            console.info(line)
+        console.info(*report_corpus_lines(report, config.duplicates))
         rows = corpus_rows(record.counts)
         report_rejects(console, rejects_path(output), rows, config.input)
         _check_usable(config, record.counts)

@@ -57,8 +57,7 @@ class Summarizing(TableJob):
         return [RAW_CLS] if self.source.recipe.is_raw_cls else []
 
     def announce(self, record: JobRecord) -> None:
-        for note in self.notes:
-            record.console.warn(note)
+        record.console.warn(*self.notes)
         record.console.info(f"vectors of sentences: {describe_settings(self.source.settings)}")
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:

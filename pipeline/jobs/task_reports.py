@@ -13,7 +13,7 @@ from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
-from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
+from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import LabeledRows, Task
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
@@ -159,8 +159,7 @@ def write_results(folder: Path, results: TaskResults) -> None:
             stream.write(json.dumps(prediction, ensure_ascii=False) + "\n")
 
 
-def log_report(console: Console, report: TaskReport) -> None:
-    for line in report.lines:
-        console.info(line)
-    for line in report.warnings:
-        console.warn(line)
+def log_results(console: Console, results: TaskResults) -> None:
+    console.info(*(f"{name}: {value:.4f}" for name, value in results.metrics.items()))
+    console.info(*results.report.lines)
+    console.warn(*results.report.warnings)

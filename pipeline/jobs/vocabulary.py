@@ -52,10 +52,6 @@ from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
 
-# Files for beside the vocabulary, in the folder of intermediate data until that is learned.
-_DUPLICATES, _DROPPED = "duplicates.jsonl", "dropped.jsonl"
-_EXCLUDED, _REJECTS = "excluded.jsonl", "rejects.jsonl"
-
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Makes the vocabulary file and returns its manifest.
@@ -123,11 +119,12 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
             f"{list_reasons(report.rejected)}; dropped: {list_reasons(report.dropped)})"
         )
     counted = read_counts(str(work))
-    duplicates = write_duplicates(str(work), work / _DUPLICATES)
-    write_dropped(str(work), work / _DROPPED)
-    write_excluded(str(work), work / _EXCLUDED)
-    write_rejects(str(work), work / _REJECTS)
-    _report_counts(config, report, counted, work / _REJECTS, record)
+    # Until the vocabulary is learned, the lists for beside it are with the intermediate data.
+    duplicates = write_duplicates(str(work), duplicates_path(work))
+    write_dropped(str(work), dropped_path(work))
+    write_excluded(str(work), excluded_path(work))
+    write_rejects(str(work), rejects_path(work))
+    _report_counts(config, report, counted, rejects_path(work), record)
     with record.stage("learn"):
         learned = learn_vocabulary(
             counted.words,
@@ -146,14 +143,15 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
     record.report_health(health.line, health.warnings)
     output = config.output
     left_out = quantity(duplicates, "duplicate document") + " left out"
-    for made, target, meaning in (
-        (_DUPLICATES, duplicates_path(output), left_out),
-        (_DROPPED, dropped_path(output), "dropped documents, with the rule of each"),
-        (_REJECTS, rejects_path(output), f"rejected: {list_reasons(report.rejected)}"),
-        (_EXCLUDED, excluded_path(output), "what documents share with --exclude"),
+    for list_path, meaning in (
+        (duplicates_path, left_out),
+        (dropped_path, "dropped documents, with the rule of each"),
+        (rejects_path, f"rejected: {list_reasons(report.rejected)}"),
+        (excluded_path, "what documents share with --exclude"),
     ):
-        if (work / made).exists():
-            (work / made).replace(target)
+        made, target = list_path(work), list_path(output)
+        if made.exists():
+            made.replace(target)
             record.made.append((str(target), meaning))
         else:
             target.unlink(missing_ok=True)  # of an older vocabulary
@@ -215,8 +213,7 @@ def _report_counts(
         f"counted {quantity(words + held_out, 'word')} of {quantity(report.documents, 'document')} "
         f"({len(counted.words):,} distinct)"
     )
-    for line in report_corpus_lines(report, config.duplicates):
-        record.console.info(line)
+    record.console.info(*report_corpus_lines(report, config.duplicates))
     rows = corpus_rows(record.counts)
     report_rejects(record.console, rejects_file, rows, config.input)
 

@@ -165,8 +165,7 @@ class JobRecord:
 
     def warn(self, warnings: list[str]) -> None:
         """Logs warnings and stores them in the manifest."""
-        for warning in warnings:
-            self.console.warn(warning)
+        self.console.warn(*warnings)
         self.extra.setdefault("notes", []).extend(warnings)
 
     def suggest(self, command: str, *positional: str, **flags: str) -> None:

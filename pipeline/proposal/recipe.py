@@ -102,8 +102,7 @@ def draft_config(
         draft.reasons["encoding"] = "a guess: the file is not UTF-8"
     table = found_columns(source, TableDialect.of(draft.config()), given)
     if table is not None:
-        for line in column_lines(table):
-            console.info(line)
+        console.info(*column_lines(table))
         found = likely_columns(task, table)
         draft.values.update({key: found[key] for key in found if key not in given})
         draft.reasons.update(_reasons(found, table.columns))

@@ -190,11 +190,9 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
     if manifest.get("outputs"):
         yield files_line(Path(path), manifest["outputs"])
     if manifest.get("command") == "preprocess":
-        from pipeline.report.corpus.evidence import rule_table, table_lines  # readers, with Beam
-        from pipeline.report.records import (
-            record_lines,  # TensorFlow, which reads records
-            summarize_records,
-        )
+        # Readers, with Beam, and TensorFlow, which reads records
+        from pipeline.report.corpus.evidence import rule_table, table_lines
+        from pipeline.report.records import record_lines, summarize_records
 
         yield from table_lines(rule_table(manifest))
         yield from record_lines(summarize_records(path, samples=samples))

@@ -23,6 +23,7 @@ _STATES = {
     MISSING: ", missing",
 }
 _SHA256_SHOWN = 12
+_SHOWN = ("key", "path", "bytes", "sha256", "state")  # of a source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Source:
 
     key: str
     path: str
-    size: int
+    bytes: int
     sha256: str
     place: Path | None
     state: str
@@ -103,37 +104,29 @@ def finished(made: Made) -> datetime:
 
 def lineage_lines(made: Made) -> list[str]:
     lines = [f"{made.path}: {_how_made(made)}"]
-    lines.extend(f"  {line}" for line in _rule_lines(made))
-    shown = {made.path.resolve()}
+    shown: set[Path] = set()
 
-    def add(step: Made, depth: int) -> None:
+    def add(step: Made, indent: str) -> None:
+        lines.extend(
+            f"{indent}rule: {rule['name']}={rule.get('minimum', rule.get('maximum')):g}: "
+            f"{rule['dropped']:,} {rule['of']} dropped"
+            for rule in step.manifest.get("rules", [])
+        )
+        if step.sources and step.path.resolve() in shown:
+            lines.append(f"{indent}(its inputs are above)")
+            return
+        shown.add(step.path.resolve())
         for source in step.sources:
             how = "" if source.made is None else f"; {_how_made(source.made)}"
             lines.append(
-                f"{'  ' * depth}{source.key or 'input'}: {source.path} ({shown_size(source.size)}, "
+                f"{indent}{source.key or 'input'}: {source.path} ({shown_size(source.bytes)}, "
                 f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
             )
-            inner = source.made
-            if inner is not None:
-                lines.extend(f"{'  ' * (depth + 1)}{line}" for line in _rule_lines(inner))
-            if inner is None or not inner.sources:
-                continue
-            if inner.path.resolve() in shown:
-                lines.append("  " * (depth + 1) + "(its inputs are above)")
-                continue
-            shown.add(inner.path.resolve())
-            add(inner, depth + 1)
+            if source.made is not None:
+                add(source.made, f"{indent}  ")
 
-    add(made, 1)
+    add(made, "  ")
     return lines
-
-
-def _rule_lines(made: Made) -> list[str]:
-    return [
-        f"rule: {rule['name']}={rule.get('minimum', rule.get('maximum')):g}: {rule['dropped']:,} "
-        f"{rule['of']} dropped"
-        for rule in made.manifest.get("rules", [])
-    ]
 
 
 def _how_made(made: Made) -> str:
@@ -156,11 +149,7 @@ def lineage_json(made: Made) -> dict[str, Any]:
         ],
         "inputs": [
             {
-                "key": source.key,
-                "path": source.path,
-                "bytes": source.size,
-                "sha256": source.sha256,
-                "state": source.state,
+                **{name: getattr(source, name) for name in _SHOWN},
                 "made": None if source.made is None else lineage_json(source.made),
             }
             for source in made.sources

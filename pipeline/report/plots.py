@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Literal
@@ -80,17 +81,18 @@ class _Frame:
         )
 
 
+_POINTS_FRAME = functools.partial(
+    _Frame, width=480, height=400, left=62, right=466, top=12, bottom=354
+)
+_CURVES_FRAME = functools.partial(
+    _Frame, width=400, height=230, left=52, right=390, top=10, bottom=190
+)
+
+
 def scatter_plot(plot: PlotSection) -> str:
     """Returns SVG with the classes `axis`, `grid`, `diagonal` and `point`."""
-    frame = _Frame(
-        width=480,
-        height=400,
-        left=62,
-        right=466,
-        top=12,
-        bottom=354,
-        x_bounds=_point_bounds(plot.x, plot.bounds),
-        y_bounds=_point_bounds(plot.y, plot.bounds),
+    frame = _POINTS_FRAME(
+        x_bounds=_point_bounds(plot.x, plot.bounds), y_bounds=_point_bounds(plot.y, plot.bounds)
     )
     drawn = [
         f'<path class="grid" d="M{place:.1f} {frame.top}V{frame.bottom}"/>'
@@ -125,13 +127,7 @@ def scatter_plot(plot: PlotSection) -> str:
 def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
     """Returns SVG; its classes are `axis`, `grid`, `curve`, `mark`, the line kinds and `of-N`."""
     thin_lines = [thinned(line) for line in lines]
-    frame = _Frame(
-        width=400,
-        height=230,
-        left=52,
-        right=390,
-        top=10,
-        bottom=190,
+    frame = _CURVES_FRAME(
         x_bounds=_line_bounds(np.concatenate([line.x for line in thin_lines]), margin=0.0),
         y_bounds=_line_bounds(np.concatenate([line.y for line in thin_lines]), margin=0.05),
     )
@@ -186,9 +182,7 @@ def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
     pairs = [f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
     classes = f"{line.kind} of-{line.owner}"
     drawn = f'<path class="curve {classes}" d="M{"L".join(pairs)}"/>'
-    if line.kind != "eval" and len(pairs) > 1:
-        return drawn
-    if len(pairs) > _MOST_MARKS:
+    if len(pairs) > (_MOST_MARKS if line.kind == "eval" else 1):
         return drawn
     # A mark shows its numbers when it is pointed at.
     return drawn + "".join(

@@ -53,7 +53,8 @@ def characters_at_bytes(
     return characters_before[bases[owners] + byte_offsets] - characters_before[bases[owners]]
 
 
-MAX_BYTES_PER_WORD = 400  # as of `WordPieceTokenizer`
+# HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
+MAX_BYTES_PER_WORD = 400
 _MOST_WORDS = 1 << 20  # that are kept with their tokens
 _BOUNDARY = "\0"  # of words where no blank is; normalized text has none
 _CODE_POINTS = 0x110000

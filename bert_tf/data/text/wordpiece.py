@@ -13,12 +13,10 @@ import tensorflow_text as tf_text
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
-from bert_tf.data.text.host_wordpiece import TokenizedTexts, characters_at_bytes
+from bert_tf.data.text.host_wordpiece import MAX_BYTES_PER_WORD, TokenizedTexts, characters_at_bytes
 from bert_tf.data.text.normalizer import normalizer_model
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
-# HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
-_MAX_BYTES_PER_WORD = 400
 _BATCH_TEXTS = 1024
 
 
@@ -48,7 +46,7 @@ class WordPieceTokenizer(tf.Module):
             vocab=self._vocab.entries,
             token_out_type=tf.int32,
             unknown_token="[UNK]",
-            max_bytes_per_word=_MAX_BYTES_PER_WORD,
+            max_bytes_per_word=MAX_BYTES_PER_WORD,
             fast_bert_normalizer_model_buffer=tf.constant(np.frombuffer(normalizer, np.uint8)),
         )
 

@@ -61,8 +61,7 @@ class LabelTask(Student):
         }
         lines = list(unknown_labels(_label_rows(table, unknown), self.labels))
         if len(rejects) < len(table):
-            for text in lines:
-                console.warn(text)
+            console.warn(*lines)
         return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))
 
     def label_rows(self, table: Table) -> LabelRows:

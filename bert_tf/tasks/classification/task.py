@@ -82,8 +82,7 @@ class ClassificationTask(LabelTask):
                 f"{quantity(len(table), 'row')}; is it the right column?"
             )
         else:
-            for line in suspicious_labels(self.label_rows(table)):
-                console.warn(line)
+            console.warn(*suspicious_labels(self.label_rows(table)))
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def trained_on(self, source: Table) -> Self:

@@ -131,8 +131,7 @@ class MultiLabelTask(LabelTask):
         for label in (*self.label_columns, *self.label_names):
             if label not in labels:
                 console.warn(f"{table.source}: no row has the label {label!r}; it is not learned")
-        for line in suspicious_labels(self.label_rows(table)):
-            console.warn(line)
+        console.warn(*suspicious_labels(self.label_rows(table)))
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def _warn_of_texts(self, source: str, sets: Sequence[Sequence[str]], console: Console) -> None:

@@ -125,8 +125,7 @@ def read_questions(
                 break
     questions = builder.build()
     if console is not None and not check_offsets:
-        for line in doubtful_answers(questions):
-            console.warn(line)
+        console.warn(*doubtful_answers(questions))
     return questions
 
 

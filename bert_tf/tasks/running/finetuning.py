@@ -77,8 +77,7 @@ def finetune(
     arithmetic = settle_arithmetic(config, batch_rows(config), strategy=strategy, console=console)
     policy, writes = arithmetic.precision.policy, is_chief(strategy)
     init = read_model_directory(config.init)
-    for note in init.notes:
-        console.info(note)
+    console.info(*init.notes)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
     rows, loss = read, FinetuningLoss(task)

@@ -94,8 +94,7 @@ def read_rows(
         unlabeled=unlabeled,
     )
     _log_rows(console, read, config.remedy_for_long_texts)
-    for line in task.describe(train.source, evaluation and evaluation.source):
-        console.info(line)
+    console.info(*task.describe(train.source, evaluation and evaluation.source))
     check(_files(read))
     _check_selection(config, evaluation)
     return task, read

@@ -257,8 +257,7 @@ def checked_tags(
     numbers: dict[str, int] = {}
     spans = entity_spans(code_tags(texts.tags, own, numbers), texts.offsets)
     well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), own)
-    for line in _ill_formed(texts, well_formed, own):
-        console.warn(line)
+    console.warn(*_ill_formed(texts, well_formed, own))
     if own != scheme:
         well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), scheme)
     return dataclasses.replace(texts, tags=well_formed)

@@ -96,8 +96,7 @@ class TaggingTask(Task):
             window_stride=config.window_stride,
             tag_names=config.names,
         )
-        for line in label_doubts(label_rows(texts, scheme), scheme):
-            console.warn(line)
+        console.warn(*label_doubts(label_rows(texts, scheme), scheme))
         return task, texts
 
     @classmethod

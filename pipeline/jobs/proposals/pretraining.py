@@ -274,8 +274,7 @@ def _look(
     facts = look_at_corpus(build_section(PreprocessConfig, {**given, **found}), files)
     if facts.duplicates or facts.similar > _MANY_SIMILAR:
         found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
-    for line in facts_lines(facts, files, encoding):
-        console.info(line)
+    console.info(*facts_lines(facts, files, encoding))
     return facts, found
 
 
