@@ -1,12 +1,13 @@
 """Speed of curation, and whether its files are the same however a job runs.
 
     python benchmarks/curation.py 'corpus/*.txt.gz' --vocab vocab.txt [--rounds 3]
-    python benchmarks/curation.py 'corpus/*.txt.gz' --vocab vocab.txt --bytes [--kills 3]
+    python benchmarks/curation.py 'corpus/*.txt.gz' --vocab vocab.txt --bytes \
+        --exclude dev.tsv [--kills 3] [--options "--runner=prism"]
 
 The first prints megabytes of text per CPU second: of reading and cleaning with each part of
 curation by itself, of whole jobs, and of each rule alone on clean text. The second compares the
 SHA-256 of all files of 1, 2 and 4 workers, of the inputs in another order, and of a job that is
-killed (SIGKILL) several times and started again.
+killed (SIGKILL) several times and started again; with `--options`, also of another runner.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import hashlib
 import os
 import random
+import shlex
 import shutil
 import signal
 import statistics
@@ -139,6 +141,7 @@ def command(
     start = "from pipeline.cli.main import main; main()"
     files = [f"--input={path}" for path in inputs]
     job = ["preprocess", *files, f"--vocab={options.vocab}", f"--output={output}"]
+    settings += [f"--exclude={path}" for path in options.exclude]
     return [sys.executable, "-c", start, *job, *settings, f"--set=runner.workers={workers}"]
 
 
@@ -161,6 +164,11 @@ def print_bytes(options: argparse.Namespace, folder: Path) -> None:
     output = folder / "shuffled"
     subprocess.run(command(options, inputs, output, 1), check=True, capture_output=True)
     print(f"other order: {sha256_of(output)}")
+    if options.options:
+        output = folder / "runner"
+        other = [*command(options, inputs, output, 1), *shlex.split(options.options)]
+        subprocess.run(other, check=True, capture_output=True)
+        print(f"{options.options}: {sha256_of(output)}")
     output, begin, killed = folder / "killed", time.monotonic(), 0
     subprocess.run(command(options, inputs, output, 1), check=True, capture_output=True)
     whole = time.monotonic() - begin
@@ -187,6 +195,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--bytes", action="store_true")
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--exclude", action="append", default=[])
+    parser.add_argument("--options", default="", help="of the command, that choose a runner")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         (print_bytes if options.bytes else print_speeds)(options, Path(folder))

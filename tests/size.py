@@ -27,7 +27,7 @@ BUDGETS = {
     "pipeline/beam": (1926, 14),
     "pipeline/outputs": (1767, 9),
     "pipeline/corpus": (6025, 34),
-    "pipeline/corpus/curation": (2025, 26),
+    "pipeline/corpus/curation": (2020, 20),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),

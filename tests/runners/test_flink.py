@@ -30,19 +30,31 @@ JOBS = {
     "static": ["--set=preprocess.dupe_factor=12", "--set=preprocess.pool_megabytes=1"],
     "dynamic": ["--set=preprocess.masking=dynamic"],
     "near": ["--set=preprocess.duplicates=near", "--set=preprocess.duplicate_lines=drop"],
+    "curated": [
+        "--curation=c4,gopher,gopher_min_stop_words=off,gopher_min_word_length=1.5",
+        "--exclude=eval.txt",
+        "--languages=en,unknown",
+        "--language-threshold=0.99",
+        "--personal-data=all",
+        "--set=preprocess.duplicates=near",
+        "--set=preprocess.duplicate_lines=drop",
+    ],
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A corpus of 1.5 MB and its vocabulary."""
+    """A corpus of 1.5 MB, some of which is evaluation data, and its vocabulary."""
     source = random.Random(0)
     folder = tmp_path_factory.mktemp("flink")
-    with (folder / "corpus.txt").open("w") as stream:
-        for _ in range(800):
+    with (folder / "corpus.txt").open("w") as stream, (folder / "eval.txt").open("w") as excluded:
+        for number in range(800):
             for _ in range(source.randint(20, 60)):
-                stream.write(" ".join(source.choices(WORDS, k=source.randint(5, 20))) + " .\n")
-            stream.write("\n")
+                line = " ".join(source.choices(WORDS, k=source.randint(5, 20)))
+                stream.write(f"{line} .\n")
+            stream.write(f"be bo ada{number}@example.com .\n\n")
+            if number % 40 == 0:
+                excluded.write(f"{line} .\n")
     (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
     return folder
 

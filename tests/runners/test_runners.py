@@ -59,6 +59,8 @@ JOBS = {
         "languages": "[unknown,en]",
         "language_threshold": 0.99,
         "curation": "[c4,gopher_min_words=60,c4_min_sentences=2]",
+        "personal_data": "[all]",
+        "exclude": "[eval.tsv]",
         "min_document_words": 70,
     },
     "preprocess-dynamic": {**EXAMPLES, "masking": "dynamic"},
@@ -78,8 +80,13 @@ def folder(tmp_path_factory, exported_model, scored_table) -> Path:
         for _ in range(150)
     ]
     near = max(documents, key=len)
+    for number, document in enumerate(documents[::10]):
+        documents[10 * number] = f"{document}\nbe bo bu ada{number}@example.com 8.8.8.8 .\n"
     documents += [documents[5], documents[40], near.replace(near.split()[0], "ba", 1)]
     folder = tmp_path_factory.mktemp("runners")
+    # Of long documents, which rules keep.
+    shared = [" ".join(document.split()[-40:]) for document in sorted(documents, key=len)[-9::3]]
+    (folder / "eval.tsv").write_text("".join(f"0\t{text.upper()}\n" for text in shared))
     text = "\n\n".join(documents[:60]).encode()
     (folder / "a.txt").write_bytes(text + b"\n\nba \xff be .\nba be .\n")
     rows = "".join(json.dumps({"text": document}) + "\n" for document in documents[60:110])
@@ -166,8 +173,11 @@ def test_bytes_counts_and_messages_are_those_of_the_local_runner(job, runner, lo
     for key in ("counts", "rules"):
         assert manifest.get(key) == expected_manifest.get(key)
     assert sum(manifest["counts"]["rejected"].values()) == 2
+    if "exclude" in JOBS[job]:
+        assert manifest["counts"]["dropped"]["excluded text"] and manifest["counts"]["replaced"]
+        assert {"OUTPUT/excluded.jsonl", "OUTPUT/dropped.jsonl", "OUTPUT/DATA_CARD.md"} < set(files)
     assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) < 20, done.stderr
+    assert len(done.stderr.splitlines()) < 25, done.stderr
     assert done.stdout == ""
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from pipeline.corpus.characters import LOWER, UPPER, decode, sentence_table
 
 UNKNOWN = "unknown"
+_WEIGHT_SCALE = 512  # the package's float16 weights are multiples of its inverse
+_SMALL_COUNTS = 256
+_LONGEST = 6  # bytes of n-grams
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Languages:
 
 
 class _Model(NamedTuple):
-    moves: np.ndarray  # uint32 [rows * 256]: the next state
-    rows: np.ndarray  # int64 [states]: where its row begins in the moves
-    features: np.ndarray  # int32 [states]: the n-gram that ends in a state, or -1
-    weights: np.ndarray  # float32 [n-grams, classes]
+    moves: np.ndarray  # uint32 [rows, 256]: the next state
+    rows: np.ndarray  # uint16 [states]: the row of each in the moves
+    features: np.ndarray  # int32 [states]: the n-gram that ends in a state, or their number
+    weights: np.ndarray  # int16 [n-grams, classes], in parts of _WEIGHT_SCALE
     prior: np.ndarray  # float32 [classes]
     owners: np.ndarray  # int64 [classes]: the first class of its language
 
@@ -44,11 +47,14 @@ def _model() -> tuple[_Model, np.ndarray]:
 
     read = LanguageIdentifier.from_model_file(MODEL_FILE)
     codes = np.array(read.nb_classes)
+    features = np.array(read.tk_output, np.int32)
+    weights = read.nb_ptc.astype(np.float32) * _WEIGHT_SCALE
+    assert (weights == weights.astype(np.int16)).all(), "other weights need another scale"
     model = _Model(
-        moves=np.array(read.tk_nextmove, np.uint32),
-        rows=np.array(read.tk_row, np.int64) << 8,
-        features=np.array(read.tk_output, np.int32),
-        weights=np.array(read.nb_ptc, np.float32),
+        moves=np.array(read.tk_nextmove, np.uint32).reshape(-1, 256),
+        rows=np.array(read.tk_row, np.uint16),
+        features=np.where(features < 0, len(weights), features),
+        weights=weights.astype(np.int16),
         prior=np.array(read.nb_pc, np.float32),
         owners=np.array([read.nb_classes.index(code) for code in codes]),
     )
@@ -87,42 +93,96 @@ def identify(
 
 @numba.njit(cache=True, nogil=True)
 def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilities):
-    counts = np.zeros(len(model.weights), np.int64)
-    touched = np.empty(len(model.weights), np.int64)
-    scores = np.empty(len(model.prior), np.float32)
+    num_features, num_classes = model.weights.shape
+    counts = np.zeros(num_features + 1, np.int32)
+    counts[num_features] = 1  # no n-gram: never new
+    touched = np.empty(num_features + 1, np.int32)
+    logs = np.log1p(np.arange(_SMALL_COUNTS)).astype(np.float32)
+    once, scores = np.empty(num_classes, np.int32), np.empty(num_classes, np.float32)
     for text in range(len(texts) - 1):
-        state, found, size = 0, 0, 0
-        has_upper = has_lower = False
-        for line in range(texts[text], texts[text + 1]):
-            begin = starts[line] - (feeds[line] if line > texts[text] else 0)
-            for position in range(begin, stops[line]):
-                byte = data[position] if position >= starts[line] else 10
-                if position >= starts[line] and not has_lower and byte & 0xC0 != 0x80:
-                    case = cases[decode(data, position)[0]]
-                    has_upper |= case == UPPER
-                    has_lower |= case == LOWER
-                state = model.moves[model.rows[state] + byte]
-                feature = model.features[state]
-                if feature >= 0:
-                    if counts[feature] == 0:
-                        touched[found] = feature
-                        found += 1
-                    counts[feature] += 1
-            size += stops[line] - begin
-        is_upper[text] = has_upper and not has_lower
-        scores[:] = model.prior
-        scores *= np.float32(found > 0)
+        joined, is_upper[text] = _join(data, starts, stops, feeds, texts[text : text + 2], cases)
+        found = _count(joined, model, counts, touched)
+        once[:] = 0
+        scores[:] = 0
         for place in range(found):
             feature = touched[place]
-            weight = np.float32(np.log1p(counts[feature]))
+            count = counts[feature]
             counts[feature] = 0
-            for each in range(len(scores)):
-                scores[each] += weight * model.weights[feature, each]
+            weights = model.weights[feature]
+            if count == 1:  # most of them
+                for each in range(num_classes):
+                    once[each] += weights[each]
+                continue
+            weight = logs[count] if count < _SMALL_COUNTS else np.float32(np.log1p(count))
+            for each in range(num_classes):
+                scores[each] += weight * np.float32(weights[each])
+        counts[num_features] = 1
         # The root of the length keeps probabilities of long and short texts comparable.
-        scores *= np.float32(1 / np.sqrt(max(size, 1)))
-        scores = np.exp(scores - scores.max())
-        scores /= scores.sum()
-        for place in range(len(scores)):
-            probabilities[text, place] = 0
-        for place in range(len(scores)):
-            probabilities[text, model.owners[place]] += scores[place]
+        scale = np.float32(1 / np.sqrt(max(len(joined), 1)))
+        for each in range(num_classes):
+            prior = model.prior[each] if found else np.float32(0)
+            score = (scores[each] + logs[1] * np.float32(once[each])) / np.float32(_WEIGHT_SCALE)
+            scores[each] = (prior + score) * scale
+        best, total = scores.max(), np.float32(0)
+        for each in range(num_classes):
+            scores[each] -= best
+            # Less than what float32 drops from the sum.
+            scores[each] = np.exp(scores[each]) if scores[each] > -30 else np.float32(0)
+            total += scores[each]
+        probabilities[text] = 0
+        for each in range(num_classes):
+            probabilities[text, model.owners[each]] += scores[each] / total
+
+
+@numba.njit(cache=True)
+def _join(data, starts, stops, feeds, lines, cases):
+    """The bytes of lines and of the line feeds before all but the first; whether there are
+    capitals but no small letters."""
+    first, end = lines
+    joined = np.full((stops[first:end] - starts[first:end] + feeds[first:end]).sum(), 10, np.uint8)
+    has_upper = has_lower = False
+    size = 0
+    for line in range(first, end):
+        size += feeds[line] if line > first else 0
+        position, stop = starts[line], stops[line]
+        joined[size : size + stop - position] = data[position:stop]
+        size += stop - position
+        while position < stop and not has_lower:
+            code_point, width = decode(data, position)
+            has_upper |= cases[code_point] == UPPER
+            has_lower |= cases[code_point] == LOWER
+            position += width
+    return joined[:size], has_upper and not has_lower
+
+
+@numba.njit(cache=True)
+def _count(text, model, counts, touched):
+    """Counts n-grams; returns how many there are. Four parts of the text at once, since a state
+    waits for the one before: each begins with the state after the longest n-gram before it."""
+    moves, rows, features = model.moves, model.rows, model.features
+    size = len(text) // 4
+    a = b = c = d = np.uint32(0)
+    for place in range(max(size - _LONGEST, 0), size):
+        b = moves[rows[b], text[place]]
+    for place in range(max(2 * size - _LONGEST, 0), 2 * size):
+        c = moves[rows[c], text[place]]
+    for place in range(max(3 * size - _LONGEST, 0), 3 * size):
+        d = moves[rows[d], text[place]]
+    found = 0
+    for place in range(size):
+        a = moves[rows[a], text[place]]
+        b = moves[rows[b], text[place + size]]
+        c = moves[rows[c], text[place + 2 * size]]
+        d = moves[rows[d], text[place + 3 * size]]
+        for state in (a, b, c, d):
+            feature = features[state]
+            touched[found] = feature
+            found += counts[feature] == 0
+            counts[feature] += 1
+    for place in range(4 * size, len(text)):
+        d = moves[rows[d], text[place]]
+        feature = features[d]
+        touched[found] = feature
+        found += counts[feature] == 0
+        counts[feature] += 1
+    return found

@@ -14,37 +14,29 @@ from pipeline.corpus.curation.rules import (
     c4_lines,
     common_grams,
     fineweb_lines,
-    letter_words,
-    line_marks,
+    gopher_marks,
+    gopher_repeats,
+    gopher_words,
     repeated_grams,
-    repeated_lines,
-    repeated_paragraphs,
-    stop_words,
-    symbols,
-    word_count,
-    word_length,
 )
 from pipeline.corpus.curation.rules.languages import UNKNOWN, for_english, language_rules
 
 # In the order of FineWeb, whatever the order in a config: a document is counted under the first
 # rule that drops it, and C4 looks for some of its words in lines that its other rules leave.
 RULES: list[Rule] = [
-    repeated_paragraphs.MAX_PARAGRAPHS,
-    repeated_paragraphs.MAX_CHARACTERS,
-    repeated_lines.MAX_LINES,
-    repeated_lines.MAX_CHARACTERS,
+    *gopher_repeats.RULES,
     *common_grams.RULES,
     *repeated_grams.RULES,
-    word_count.MIN_WORDS,
-    word_count.MAX_WORDS,
-    word_length.MIN_LENGTH,
-    word_length.MAX_LENGTH,
-    symbols.MAX_HASHES,
-    symbols.MAX_ELLIPSES,
-    line_marks.MAX_BULLETS,
-    line_marks.MAX_ELLIPSES,
-    letter_words.RULE,
-    stop_words.RULE,
+    gopher_words.MIN_WORDS,
+    gopher_words.MAX_WORDS,
+    gopher_words.MIN_LENGTH,
+    gopher_words.MAX_LENGTH,
+    gopher_marks.MAX_HASHES,
+    gopher_marks.MAX_ELLIPSES,
+    gopher_marks.MAX_BULLETS,
+    gopher_marks.MAX_ELLIPSIS_LINES,
+    gopher_words.MIN_LETTERS,
+    gopher_words.MIN_STOP_WORDS,
     c4_lines.MAX_WORD_LENGTH,
     c4_lines.TERMINAL,
     c4_lines.MIN_WORDS,
@@ -102,7 +94,8 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
         if code not in known:
             raise _unknown("languages: no language", code, known, "known")
     rules = tuple(
-        for_english(rule) if rule.name == stop_words.RULE.name else rule for rule in rules
+        for_english(rule) if rule.name == gopher_words.MIN_STOP_WORDS.name else rule
+        for rule in rules
     )
     return (*language_rules(languages, config.language_threshold), *rules)
 

@@ -153,10 +153,19 @@ def test_the_card_says_what_the_manifest_counts(folder):
 
 
 def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
-    values = {"duplicates": "near", "languages": ["en", "unknown"], "language_threshold": 0.9}
+    (folder / "eval.txt").write_text("\n\n".join(text[-200:] for text in texts_of(2)[::7]))
+    values = {
+        "duplicates": "near",
+        "languages": ["en", "unknown"],
+        "language_threshold": 0.9,
+        "personal_data": ["all"],
+        "exclude": [str(folder / "eval.txt")],
+    }
     expected, _ = run(folder, **values)
+    assert expected["counts"]["dropped"]["excluded text"] > 1
     files = files_in(folder / "data")
-    assert files.keys() > {"DATA_CARD.md", "dropped.jsonl", "duplicates.jsonl", "rejects.jsonl"}
+    lists = {f"{name}.jsonl" for name in ("dropped", "duplicates", "excluded", "rejects")}
+    assert files.keys() > {"DATA_CARD.md", *lists}
     names = ("c.txt", "a.jsonl", "b.parquet")
     shuffled = [str(folder / "corpus" / name) for name in names]
     for name, workers, changed in (

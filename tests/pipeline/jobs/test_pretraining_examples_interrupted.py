@@ -178,8 +178,12 @@ def test_a_run_resumes_where_another_was_interrupted(
 
 def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, workers, tmp_path):
     values = {"duplicates": "near", "masking": "dynamic", "compression": "gzip"}
-    values |= {"curation": ["gopher_min_words=50", "c4_min_line_words"]}
+    values |= {"curation": ["gopher_min_words=50", "c4_min_line_words"], "personal_data": ["all"]}
+    values |= {"languages": ["en", "unknown"], "exclude": [str(tmp_path / "eval.txt")]}
+    documents = (corpus / "corpus.txt").read_bytes().split(b"\n\n")
+    (tmp_path / "eval.txt").write_bytes(b"\n\n".join(text[-200:] for text in documents[:40:8]))
     manifest, _ = run(values_of(corpus, tmp_path / "whole", **values))
+    assert manifest["counts"]["dropped"]["excluded text"] > 1
     work = workers.take_counts()
     values = values_of(corpus, tmp_path / "data", **values)
     done = dict.fromkeys(work, 0)

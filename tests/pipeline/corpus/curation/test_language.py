@@ -39,6 +39,8 @@ TEXTS = [
     "ǅ ABC",  # a title-case letter is no capital
     "12 34",
     "x",
+    " ".join(MORE_ENGLISH * 60),  # n-grams that occur hundreds of times
+    "\n".join([GERMAN, *MORE_ENGLISH]),
     "cafe\u0301 de\u0301ja\u0300 vu",  # not composed
 ]
 
@@ -66,7 +68,7 @@ def test_languages_are_those_of_the_package(package):
 
 
 @pytest.mark.slow  # many texts
-@given(st.lists(st.text(alphabet="aeinrst hdлоеи的是ñ\n.", min_size=1, max_size=60), max_size=5))
+@given(st.lists(st.text(alphabet="aeinrst hdлоеи的是ñ\n.", min_size=1, max_size=300), max_size=5))
 def test_so_are_those_of_any_text(package, texts):
     texts = [re.sub(r"[ \n]+", lambda gap: gap[0][0], text).strip() or "a" for text in texts]
     found = measured(texts).document_languages

@@ -1,4 +1,4 @@
-"""Gopher drops documents of more than one hash sign or ellipsis in ten words."""
+"""Gopher drops documents of hash signs and ellipses, of lists, and of lines that are cut off."""
 
 from __future__ import annotations
 
@@ -17,5 +17,16 @@ def ellipses_per_word(text: MeasuredText) -> np.ndarray:
     return ratio(text.total(found), text.num_words)
 
 
+def bullet_lines(text: MeasuredText) -> np.ndarray:
+    """As a fraction of all lines; blank ones count."""
+    return text.total(text.begin_with("\u2022", "-")) / (text.num_feeds + 1)
+
+
+def ellipsis_lines(text: MeasuredText) -> np.ndarray:
+    return text.total(text.end_with("...", "\u2026")) / (text.num_feeds + 1)
+
+
 MAX_HASHES = gopher_quality("gopher_max_hashes", hashes_per_word, maximum=0.1)
 MAX_ELLIPSES = gopher_quality("gopher_max_ellipses", ellipses_per_word, maximum=0.1)
+MAX_BULLETS = gopher_quality("gopher_max_bullet_lines", bullet_lines, maximum=0.9)
+MAX_ELLIPSIS_LINES = gopher_quality("gopher_max_ellipsis_lines", ellipsis_lines, maximum=0.3)

@@ -1,0 +1,50 @@
+"""Gopher keeps documents of 50 to 100,000 words, of 3 to 10 characters on average, which mostly
+have a letter, with two of eight English stop words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bert_tf.base.kernels import fnv1a
+from pipeline.corpus.curation.measures import MeasuredText, ratio
+from pipeline.corpus.curation.rule import gopher_quality
+from pipeline.corpus.curation.words import HAS_LETTER, HAS_MORE_THAN_MARKS
+
+_MOST = 1e9
+_STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+
+
+def count_words(text: MeasuredText) -> np.ndarray:
+    """Marks do not count."""
+    return text.total_of_words(text.words.kinds & HAS_MORE_THAN_MARKS > 0)
+
+
+def mean_word_length(text: MeasuredText) -> np.ndarray:
+    """Characters; NaN without words, which other rules are for."""
+    is_word = text.words.kinds & HAS_MORE_THAN_MARKS > 0
+    words = text.total_of_words(is_word)
+    length = ratio(text.total_of_words(text.words.characters * is_word), words)
+    return np.where(words > 0, length, np.nan)
+
+
+def words_with_letters(text: MeasuredText) -> np.ndarray:
+    """As a fraction of words and marks."""
+    return ratio(text.total_of_words(text.words.kinds & HAS_LETTER > 0), text.num_words)
+
+
+def distinct_stop_words(text: MeasuredText) -> np.ndarray:
+    found = np.zeros(text.num_documents)
+    for word in _STOP_WORDS:
+        sought = np.uint64(fnv1a(np.frombuffer(word.encode(), np.uint8), 0, len(word)))
+        found += text.total_of_words(text.words.hashes == sought) > 0
+    return found
+
+
+MIN_WORDS = gopher_quality("gopher_min_words", count_words, minimum=50, highest=_MOST)
+MAX_WORDS = gopher_quality("gopher_max_words", count_words, maximum=100_000, highest=_MOST)
+MIN_LENGTH = gopher_quality("gopher_min_word_length", mean_word_length, minimum=3, highest=1000)
+MAX_LENGTH = gopher_quality("gopher_max_word_length", mean_word_length, maximum=10, highest=1000)
+MIN_LETTERS = gopher_quality("gopher_min_letter_words", words_with_letters, minimum=0.8)
+MIN_STOP_WORDS = gopher_quality(
+    "gopher_min_stop_words", distinct_stop_words, minimum=2, highest=len(_STOP_WORDS)
+)
