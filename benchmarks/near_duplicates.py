@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from bert_tf.base.processor import describe_processor
 from pipeline.beam.blobs import BlobReference, BlobStore
+from pipeline.beam.packing import pack
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.duplicates.find_near import (
     Nodes,
@@ -206,7 +207,7 @@ def partition_of_records(store: BlobStore, documents: int) -> dict[str, list[Blo
             stored["signatures"].append(writer.add([signatures.tobytes()]))
             occurrences = np.zeros(len(own), OCCURRENCE)
             occurrences["key"], occurrences["identity"] = own, own[::-1]
-            part = pickle.dumps(Occurrences([("file", number)], occurrences))
+            part = b"".join(pack(Occurrences([("file", number)], occurrences)))
             stored["occurrences"].append(writer.add([part]))
     return stored
 

@@ -57,4 +57,9 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> lis
 def _cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
-    return " ".join(str(value).split()).replace("|", "\\|")
+    return as_text(" ".join(str(value).split()).replace("|", "\\|"))
+
+
+def as_text(value: str) -> str:
+    """Escape what Markdown would take for HTML."""
+    return value.replace("<", "&lt;")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.cards import card_section, markdown_table, read_front_matter
+from bert_tf.base.cards import as_text, card_section, markdown_table, read_front_matter
 from bert_tf.base.checksums import CARD
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
@@ -111,7 +111,7 @@ def model_card(
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.vocab_size} vocabulary entries "
         f"({letters}).",
-        card_section("Task", (f"- {fact}" for fact in card.facts)),
+        card_section("Task", (f"- {as_text(fact)}" for fact in card.facts)),
         _data_section(manifest),
         _metrics_section(manifest),
         "" if comparison is None else _int8_section(comparison),

@@ -14,7 +14,8 @@ import pyarrow as pa
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from bert_tf.data.tables.rejects import Reject
-from pipeline.corpus.evidence import Evidence, join_evidence
+from pipeline.beam.packing import unpack
+from pipeline.corpus.evidence import Dropped, Evidence, Sample, Shared, join_evidence
 
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
@@ -83,6 +84,11 @@ class DocumentBlock:
     def num_bytes(self) -> int:
         offsets, _ = offsets_and_data(self.sentences)
         return int(offsets[-1] - offsets[0])
+
+
+def read_block(data: bytes) -> DocumentBlock:
+    block: DocumentBlock = unpack(data, DocumentBlock, Reject, Evidence, Dropped, Sample, Shared)
+    return block
 
 
 def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:

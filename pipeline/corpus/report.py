@@ -21,6 +21,7 @@ from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
+from pipeline.beam.packing import unpack
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, sum_counts
 from pipeline.corpus.evidence import (
     Dropped,
@@ -108,6 +109,11 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         block.evidence.tallies,
         document_hashes(block),
     )
+
+
+def read_facts(data: bytes) -> BlockFacts:
+    facts: BlockFacts = unpack(data, BlockFacts, CorpusReport, Sample)
+    return facts
 
 
 def _by_file(items: Iterable[Reject | Dropped | Shared]) -> dict[str, Listed]:

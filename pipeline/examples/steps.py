@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
@@ -22,11 +21,12 @@ from bert_tf.data.text.normalizer import is_ideograph
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import check_shared
+from pipeline.beam.packing import pack
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.beam.stored_path import path_of
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.read import FinishedBlock, block_work
-from pipeline.corpus.report import facts_of_block
+from pipeline.corpus.report import facts_of_block, read_facts
 from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, split_group_runs, write_shard
@@ -102,7 +102,7 @@ class TokenizeBlocks(beam.DoFn):
             if label == COUNTS:
                 yield _report_counts(store, reference)
             elif label == FACTS:
-                yield Output(FACTS, pickle.loads(store.read(reference)))
+                yield Output(FACTS, read_facts(store.read(reference)))
             elif label == TOKEN_COUNTS:
                 counts = np.frombuffer(store.read(reference), np.int64)
                 yield Output(TOKEN_COUNTS, counts)
@@ -116,7 +116,7 @@ class TokenizeBlocks(beam.DoFn):
         plan = self._job.plan
         tokenized, without_tokens = tokenize_block(block, self._tokenizer)
         tokens = tokenized.documents.tokens
-        yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
+        yield FACTS, writer.add(pack(facts_of_block(block)))
         token_counts = np.bincount(tokens, minlength=len(self._job.vocab)).astype(np.int64)
         counted = {
             "tokens": len(tokens),

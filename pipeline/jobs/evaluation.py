@@ -38,7 +38,7 @@ from pipeline.outputs.place import check_finished, exported_model
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     """Evaluates a model; returns the manifest. Raises UsageError for an unfinished model."""
-    config = dataclasses.replace(config, model=exported_model(config.model))
+    config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
         check_finished(model)

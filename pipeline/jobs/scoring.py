@@ -28,7 +28,7 @@ from pipeline.scoring.running import TableJob, preview
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Scores the tables, or resumes from finished blocks; a dry run returns only known facts."""
     use_storage_options(runner.options, runner.runner)
-    config = dataclasses.replace(config, model=exported_model(config.model))
+    config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     plan = make_plan(config)
     job = Scoring(config=config, model=config.model, plan=plan, runner=runner, options=options)
     # Before a trial takes its time; the job checks it again.

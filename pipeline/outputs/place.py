@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 
+from bert_tf.base.checksums import read_sums
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
-from bert_tf.engines.registry import exported_folder
+from bert_tf.engines.registry import ENGINES, exported_folder
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job_log import OLDER, log_path
 from pipeline.outputs.lock import lock_path
@@ -93,12 +95,19 @@ def check_finished(folder: str | Path) -> None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 
-def exported_model(path: str) -> str:
+def exported_model(path: str, console: Console) -> str:
     """Returns the folder of a model, the newest version in a layout for TensorFlow Serving.
 
+    Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
     Raises UsageError for an unfinished layout.
     """
     folder = exported_folder(path)
+    graph = ENGINES["tensorflow"].model_file
+    if (folder / graph).is_file() and graph not in read_sums(folder):
+        console.warn(
+            f"{folder}: {graph} has no checksum of bert-pipeline; it may read and write any "
+            "of your files when it runs, so only run it if you trust its origin"
+        )
     if folder == Path(path):
         return path
     check_finished(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import plain_values
 from bert_tf.config.sections import FinetuneConfig, TrainConfig
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY
@@ -30,6 +31,11 @@ from pipeline.report.plots import Line, LineKind, line_plot
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
 _BEGIN, _END = "</h1>\n", "</main></body></html>"
+# Elements that a report of another origin could have: a browser would follow or draw them.
+FOREIGN = re.compile(
+    r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|li|ol|p|path|section|small|span|summary"
+    r"|svg|table|tbody|t[dhr]|text|thead|title)[ >/])[^<>]{0,40}"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +60,10 @@ class Run:
             return None
         check_files(self.path, {REPORT})
         _, _, content = page.read_text(encoding="utf-8").partition(_BEGIN)
-        return content.rpartition(_END)[0] or None
+        content = content.rpartition(_END)[0]
+        if foreign := FOREIGN.search(content):
+            raise InputError(f"{page}: holds {foreign[0]}, which no report has; evaluate again")
+        return content or None
 
 
 def read_runs(paths: Sequence[str]) -> list[Run]:

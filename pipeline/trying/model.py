@@ -12,10 +12,11 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.engines.predictor import Predictor, load
-from bert_tf.engines.registry import exported_folder, is_exported
+from bert_tf.engines.registry import is_exported
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
+from pipeline.outputs.place import exported_model
 
 MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's work for BERT-base
 
@@ -101,7 +102,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     Exports the model of a run to a temporary folder, so it predicts the same as `score`. Raises
     UsageError unless there is a model fine-tuned for a task, InputError if it is damaged.
     """
-    folder = exported_folder(path)
+    folder = Path(exported_model(path, console))
     if not folder.is_dir():
         raise no_folder(folder, "model directory")
     if is_exported(folder):

@@ -23,6 +23,7 @@ from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.tasks.running.batches import Evaluator
 from pipeline.report.page import evaluation_page
+from pipeline.report.runs import FOREIGN
 
 
 def check_task(
@@ -90,7 +91,9 @@ def check_task(
         assert np.isfinite(value), name
         np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)
     _check_served(task, model, data.source, tokenizer, one)
-    check_page(evaluation_page(task, data.source, one, model="m"))
+    html = evaluation_page(task, data.source, one, model="m")
+    check_page(html)
+    assert not FOREIGN.search(html.partition("</h1>")[2].partition("</main>")[0])
     return one
 
 

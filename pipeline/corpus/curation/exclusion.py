@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import pickle
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from pipeline.beam.blobs import BlobReference, BlobStore
+from pipeline.beam.packing import pack, unpack
 from pipeline.corpus.curation.words import gram_at
 from pipeline.corpus.document_block import (
     DocumentBlock,
@@ -125,7 +125,7 @@ class Exclusion:
     @classmethod
     def of_texts(cls, texts: ExcludedTexts, store: BlobStore, *, cuts: bool) -> Exclusion:
         with store.writer() as writer:
-            return cls(store, writer.add([pickle.dumps(texts, protocol=5)]), cuts)
+            return cls(store, writer.add(pack(texts)), cuts)
 
     def apply(self, block: DocumentBlock) -> DocumentBlock:
         excluded = _read_texts(self.store, self.texts)
@@ -194,7 +194,8 @@ def list_shared(
 
 @functools.lru_cache(maxsize=1)
 def _read_texts(store: BlobStore, texts: BlobReference) -> ExcludedTexts:
-    return pickle.loads(store.read(texts))
+    found: ExcludedTexts = unpack(store.read(texts), ExcludedTexts, Grams)
+    return found
 
 
 def _places(bounds: np.ndarray, words: np.ndarray) -> np.ndarray:

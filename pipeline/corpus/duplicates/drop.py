@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pickle
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +14,8 @@ import numpy as np
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.beam.files import read_shared_files, write_shared_file
-from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes
+from pipeline.beam.packing import pack
+from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes, read_block
 from pipeline.corpus.duplicates.find_near import find_near
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
 from pipeline.corpus.duplicates.near_duplicates import (
@@ -138,7 +138,7 @@ def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
     identities = document_hashes(block)
     outputs: list[Any] = []
     with job.store.writer() as writer:
-        outputs.append((block_id, writer.add([pickle.dumps(block, protocol=5)])))
+        outputs.append((block_id, writer.add(pack(block))))
         if job.documents:
             outputs += _store_occurrences(block, folded, identities, writer)
         if job.bands:
@@ -158,7 +158,7 @@ def _store_occurrences(
     partitions = partitions_of(rows["key"])
     for partition in np.unique(partitions):
         part = Occurrences([(block.source, block.index)], rows[partitions == partition])
-        yield Output(OCCURRENCES, (int(partition), writer.add([pickle.dumps(part)])))
+        yield Output(OCCURRENCES, (int(partition), writer.add(pack(part))))
 
 
 def _store_signatures(
@@ -244,7 +244,7 @@ def drop_from_stored(
     """Reads a block again and drops documents and lines, all by their numbers in it."""
     _, parts = block
     (reference,) = parts["text"]
-    stored: DocumentBlock = pickle.loads(job.store.read(reference))
+    stored = read_block(job.store.read(reference))
     goes = np.zeros(stored.num_documents, np.bool_)
     line_goes = np.zeros(stored.num_lines, np.bool_)
     for numbers in parts["lines"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import pickle
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from pipeline.beam.blobs import BlobReference, BlobStore
+from pipeline.beam.packing import pack
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
     PAIR,
@@ -47,7 +48,7 @@ class Nodes(NamedTuple):
     rows: BlobReference  # NODE
     keys: BlobReference
     identities: BlobReference
-    files: BlobReference  # a pickled list of paths
+    files: BlobReference  # JSON, a list of paths
 
 
 # A partition, its candidates and, by partition, uint32 [n, 2]: numbers of similar documents, the
@@ -138,7 +139,7 @@ def select_candidates(
             rows=writer.add(rows[begin : begin + _ROWS_TOGETHER].tobytes() for begin in begins),
             keys=writer.add([keys.tobytes()]),
             identities=writer.add([rows["identity"].tobytes()]),
-            files=writer.add([pickle.dumps(files.tolist())]),
+            files=writer.add([json.dumps(files.tolist()).encode()]),
         )
     yield number, nodes
 
@@ -257,11 +258,11 @@ def describe_dropped(
     with store.writer() as writer:
         for sender, left, right, similarity in _compare(partition[1], store):
             (nodes,) = partition[1]["nodes"]
-            files = pickle.loads(store.read(nodes.files))
+            files = json.loads(store.read(nodes.files))
             kept = np.empty(len(left), KEPT)
             kept["key"], kept["similarity"] = left["key"], similarity
             kept["identity"], kept["line"] = right["identity"], right["line"]
             numbers, kept["source"] = np.unique(right["source"], return_inverse=True)
             part = Kept(kept, [files[number] for number in numbers])
-            described.append((sender, writer.add([pickle.dumps(part)])))
+            described.append((sender, writer.add(pack(part))))
     yield from described

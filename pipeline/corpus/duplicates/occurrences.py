@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
 
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
+from pipeline.beam.packing import unpack
 from pipeline.corpus.document_block import DocumentBlock
 
 _NUM_PARTITIONS = 64
@@ -99,7 +99,7 @@ class Occurrences:
 
 def merge_occurrences(parts: Iterable[bytes]) -> Occurrences:
     """Sorted by key, identity, file and place, independent of the parts' order."""
-    loaded: list[Occurrences] = [pickle.loads(part) for part in parts]
+    loaded: list[Occurrences] = [unpack(part, Occurrences) for part in parts]
     numbered = [(each.blocks, each.rows) for each in loaded]
     blocks, rows = merge_numbered(numbered, "block", OCCURRENCE)
     order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
@@ -137,7 +137,7 @@ class Kept:
 
 
 def merge_kept(parts: Iterable[bytes]) -> Kept:
-    loaded: list[Kept] = [pickle.loads(part) for part in parts]
+    loaded: list[Kept] = [unpack(part, Kept) for part in parts]
     files, rows = merge_numbered([(each.files, each.rows) for each in loaded], "source", KEPT)
     return Kept(rows[np.argsort(rows["key"])], files)
 

@@ -13,9 +13,9 @@ def test_size_categories(number, category):
     assert size_category(number) == category
 
 
-def test_cells_do_not_end_their_row():
-    assert markdown_table(("a", "b"), [("x\n|y", 1234)]) == [
+def test_cells_do_not_end_their_row_and_are_no_html():
+    assert markdown_table(("a", "b"), [("x\n|y<script>", 1234)]) == [
         "| a | b |",
         "|---|---|",
-        "| x \\|y | 1,234 |",
+        "| x \\|y&lt;script> | 1,234 |",
     ]

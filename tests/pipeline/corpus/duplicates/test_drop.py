@@ -3,7 +3,6 @@
 import io
 import itertools
 import json
-import pickle
 import random
 
 import apache_beam as beam
@@ -17,6 +16,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.beam.packing import pack
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.document_block import document_hashes
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
@@ -248,7 +248,7 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         rows["key"] = fold_block(block).document_keys
         rows["identity"] = document_hashes(block)
         rows["document"] = np.arange(len(rows))
-        parts.append(pickle.dumps(Occurrences([(block.source, block.index)], rows)))
+        parts.append(b"".join(pack(Occurrences([(block.source, block.index)], rows))))
     source.shuffle(parts)
     occurrences = merge_occurrences(parts)
     dropped = choose_dropped(occurrences, Kept(np.empty(0, KEPT), []))

@@ -1,7 +1,7 @@
 """Which candidates are compared and grouped, against brute force, in any order and any parts."""
 
 import itertools
-import pickle
+import json
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def find_dropped(store, rows, pairs, source):
             own["number"] = np.arange(len(own))
             columns = (own, own["key"], own["identity"])
             stored = [writer.add([column.tobytes()]) for column in columns]
-            files = writer.add([pickle.dumps(["a", "b"])])
+            files = writer.add([json.dumps(["a", "b"]).encode()])
             nodes.append((number, Nodes(*stored, files)))
         for pair in pairs:
             number = int(partitions_of(pair["left"]))
