@@ -7,6 +7,8 @@
 # make size    source lines and files per room beside their budgets, words per page of the docs
 # make docs    the documentation as a site, in build/site (an environment of its own)
 # make deploy-check  checks the container file, scripts and Kubernetes files (an environment of its own)
+# make audit   known vulnerabilities of locked packages, their licenses, an SBOM in build/ (an
+#              environment of its own; asks PyPI)
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
 #              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
@@ -23,7 +25,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz faults lint size format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
+.PHONY: demo test test-fast fuzz faults lint size format docs deploy-check audit parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -95,6 +97,23 @@ deploy-check: $(DEPLOY_READY)
 $(DEPLOY_READY): deploy/requirements.in
 	$(PYTHON) -m venv $(DEPLOY_VENV)
 	$(DEPLOY_VENV)/bin/python -m pip install --quiet -r deploy/requirements.in
+	touch $@
+
+AUDIT_VENV := .venv-audit
+AUDIT_READY := $(AUDIT_VENV)/.ready
+
+# The network is asked last, and a package that PyPI does not know is a failure.
+audit: $(READY) $(AUDIT_READY)
+	$(BIN)/python docs/make_licenses.py
+	mkdir -p build
+	$(AUDIT_VENV)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml \
+		--output-reproducible --of JSON -o build/sbom.cdx.json
+	for lock in requirements.lock requirements-weights.lock deploy/requirements-gpu.lock; do \
+		$(AUDIT_VENV)/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || exit 1; done
+
+$(AUDIT_READY): deploy/requirements-audit.in
+	$(PYTHON) -m venv $(AUDIT_VENV)
+	$(AUDIT_VENV)/bin/python -m pip install --quiet -r $<
 	touch $@
 
 PARITY_VENV := .venv-parity

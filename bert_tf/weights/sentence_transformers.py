@@ -30,8 +30,17 @@ _STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
 def transformer_folder(folder: Path) -> Path:
-    path = str(_read_modules(folder)[0].get("path", "")) if (folder / MODULES).is_file() else ""
-    return folder / path if path and (folder / path).is_dir() else folder
+    if not (folder / MODULES).is_file():
+        return folder
+    inside = _folder_of(_read_modules(folder)[0], folder)
+    return inside if inside.is_dir() else folder
+
+
+def _folder_of(module: dict[str, Any], folder: Path) -> Path:
+    path = str(module.get("path", ""))
+    if ".." in Path(path).parts or Path(path).is_absolute():
+        raise InputError(f"{folder / MODULES}: the path {path!r} leads out of the folder")
+    return folder / path
 
 
 def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
@@ -52,7 +61,7 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
         )
     settings = _read_if_there(folder / _SETTINGS)
     prompts, default_prompt = _read_prompts(folder / _SETTINGS, settings)
-    pooling = folder / str(modules[1].get("path", "")) / "config.json"
+    pooling = _folder_of(modules[1], folder) / "config.json"
     if any(prompts.values()) and read_json_object(pooling).get("include_prompt") is False:
         raise UsageError(
             f"{pooling}: include_prompt is false; excluding the prompt's tokens from the pooling "

@@ -113,6 +113,8 @@ def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...] | None, str]]:
 
     def add(place: str, node: h5py.HLObject) -> None:
         if isinstance(node, h5py.Dataset):
+            if node.external or node.is_virtual:  # any file of this machine
+                raise ValueError(f"the numbers of {place} are in another file")
             shapes[place] = node.shape, node.dtype.kind
 
     with h5py.File(path) as file:

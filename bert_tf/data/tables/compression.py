@@ -26,12 +26,14 @@ def _zstd_frame() -> Any:
 
 
 # What begins one of the members that follow one another in a file, the bytes to read of it at a
-# time, as little data may unpack to much, and its first bytes.
+# time, as little data may unpack to much, and its first bytes. The 40 bytes of a block of bzip2 may
+# unpack to 45 MB, so that its parts have a limit of their own.
 _DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
     "gzip": (lambda: zlib.decompressobj(31), 1 << 14, b"\x1f\x8b"),
     "bz2": (bz2.BZ2Decompressor, 1 << 10, b"BZh"),
     "zstd": (_zstd_frame, 1 << 11, b"\x28\xb5\x2f\xfd"),
 }
+_MOST_UNPACKED = 1 << 24
 
 
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
@@ -88,7 +90,7 @@ def _members(
                 member = begin()
             step = stored[:step_bytes]
             try:
-                part: bytes = member.decompress(step)
+                yield from _parts(member, step)
             except (OSError, zlib.error, zstandard.ZstdError) as error:
                 if "ictionary" in str(error):
                     said = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
@@ -100,10 +102,20 @@ def _members(
             is_first = False
             stored = stored[len(step) - (len(member.unused_data) if member.eof else 0) :]
             member = None if member.eof else member
-            if part:
-                yield part
     if member is not None:
         raise OSError("the compressed data ends too early")
+
+
+def _parts(member: Any, step: memoryview) -> Iterator[bytes]:
+    if not isinstance(member, bz2.BZ2Decompressor):
+        if part := member.decompress(step):
+            yield part
+        return
+    while part := member.decompress(step, _MOST_UNPACKED):
+        yield part
+        if member.eof or member.needs_input:
+            return
+        step = step[:0]
 
 
 @contextmanager

@@ -83,6 +83,16 @@ def test_old_folders_keep_the_encoder_in_one_of_their_own(folder):
     assert transformer_folder(folder) == folder / "0_Transformer"
 
 
+@pytest.mark.parametrize("path", ["..", "../other", "a/../../other", "/etc"])
+@pytest.mark.parametrize("module", [0, 1])
+def test_no_module_lies_outside_of_the_folder(folder, path, module):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[module]["path"] = path
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(InputError, match=r"modules\.json: the path '.*' leads out of the folder"):
+        read_recipe(folder, max_positions=512)
+
+
 def test_modules_that_are_not_computed_are_refused(folder):
     modules = json.loads((folder / "modules.json").read_text())
     modules.append({"type": "sentence_transformers.models.Dense", "path": "3_Dense"})

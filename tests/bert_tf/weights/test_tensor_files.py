@@ -137,6 +137,33 @@ def test_arrays_of_tensorflow_that_are_no_weights_of_bert_are_not_measured(tmp_p
         FolderTensors(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["external", "virtual"])
+def test_arrays_of_tensorflow_that_lie_in_another_file_are_refused(tmp_path, kind):
+    (tmp_path / "secret").write_bytes(bytes(range(40)))
+    place = "bert/tf_bert_model/bert/pooler/dense/bias:0"
+    with h5py.File(tmp_path / "tf_model.h5", "w") as file:
+        if kind == "external":
+            of_file = [(str(tmp_path / "secret"), 0, 40)]
+            file.create_dataset(place, (10,), "float32", external=of_file)
+        else:
+            layout = h5py.VirtualLayout((10,), "float32")
+            layout[:] = h5py.VirtualSource(str(tmp_path / "secret"), "x", shape=(10,))
+            file.create_virtual_dataset(place, layout)
+    with pytest.raises(InputError, match=f"the numbers of {place} are in another file"):
+        FolderTensors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/tmp/outside.safetensors"])
+def test_an_index_names_files_of_its_folder_only(tmp_path, name):
+    write_tensors(tmp_path / "outside.safetensors", {"a": np.ones(1, np.float32)})
+    folder = tmp_path / "model"
+    folder.mkdir()
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(UsageError, match=r"names files that are missing: outside\.safetensors"):
+        FolderTensors(folder)
+
+
 def test_a_file_of_tensorflow_that_is_damaged_says_what_to_take(tmp_path):
     (tmp_path / "tf_model.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(InputError, match=r"tf_model\.h5: damaged .*; take model\.safetensors"):

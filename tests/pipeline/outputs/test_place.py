@@ -1,14 +1,18 @@
 """What is not a job's own is not replaced: beside its output, inside it and where links lead."""
 
+import io
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from bert_tf.base.checksums import write_sums
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs import filling as outputs
 from pipeline.outputs.manifest import duplicates_path, read_manifest, rejects_path
+from pipeline.outputs.place import exported_model
 
 SIDES = [
     "out.manifest.json",
@@ -174,6 +178,17 @@ def test_nothing_is_removed_where_not_all_can_be(make_job, monkeypatch):
         job.run(overwrite=True, times=2)
     assert read_manifest(job.output) is not None
     assert (job.output / "copy.txt").exists()
+
+
+def test_a_saved_model_without_our_checksums_is_named(tmp_path):
+    lines = io.StringIO()
+    (tmp_path / "saved_model.pb").write_bytes(b"graph")
+    assert exported_model(str(tmp_path), Console(lines)) == str(tmp_path)
+    assert lines.getvalue().startswith(f"warning: {tmp_path}: saved_model.pb has no checksum of")
+    write_sums(tmp_path, ["saved_model.pb"])
+    lines.truncate(0)
+    exported_model(str(tmp_path), Console(lines))
+    assert lines.getvalue() == ""
 
 
 def test_an_unfinished_folder_is_not_finished_from_other_inputs(make_job):

@@ -7,6 +7,7 @@ import io
 import pytest
 import zstandard
 
+from bert_tf.data.tables import compression
 from bert_tf.data.tables.compression import uncompressed
 
 PACKERS = {
@@ -28,6 +29,18 @@ def test_members_follow_one_another_and_zeros_are_padding(ending):
     padded = pack(b"hello ") + bytes(200_000) + pack(WORLD) + bytes(512)
     assert read(padded, ending) == b"hello " + WORLD
     assert read(b"", ending) == b""
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_a_bomb_unpacks_a_part_at_a_time(ending, monkeypatch):
+    bomb = PACKERS[ending](bytes(1 << 28))
+    assert len(bomb) < 1 << 20
+    parts = []
+    monkeypatch.setattr(compression, "PartStream", lambda found: map(parts.append, map(len, found)))
+    for _ in uncompressed(io.BytesIO(bomb), f"a.txt.{ending}"):
+        assert parts[-1] <= 1 << 26
+        if len(parts) == 5:
+            break
 
 
 @pytest.mark.parametrize("ending", PACKERS)

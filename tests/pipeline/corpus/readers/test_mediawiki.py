@@ -70,6 +70,24 @@ def test_articles_are_read_and_other_pages_dropped_by_reason(tmp_path):
     }
 
 
+def test_entities_of_a_dump_are_never_expanded(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    levels = "".join(f"<!ENTITY e{n} '{f'&e{n - 1};' * 10}'>" for n in range(1, 12))
+    declared = (
+        f"<!DOCTYPE mediawiki [<!ENTITY e0 'lol'>{levels}"
+        f"<!ENTITY file SYSTEM '{tmp_path}/secret'>]>"
+    )
+    bombs = [page("x").replace(">x<", f">{bomb}<") for bomb in ("&e11;", "&file;", declared)]
+    text = declared + HEAD + page("before") + "".join(bombs) + page("after") + TAIL
+    documents, rejects, _ = write_and_read(tmp_path, text.encode(), 1 << 20)
+    assert documents == [["before"], ["after"]]
+    assert [(reason, detail.partition(" at ")[0]) for _, reason, detail in rejects] == [
+        ("broken XML", "undefined entity"),
+        ("broken XML", "undefined entity"),
+        ("broken XML", "not well-formed (invalid token)"),
+    ]
+
+
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 @pytest.mark.parametrize(
     ("damaged", "lines", "reason", "detail"),
