@@ -16,6 +16,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "deploy/README.md": "deploy.md",
     "bert_tf/cpu/README.md": "cpu.md",
+    "SECURITY.md": "security.md",
 }
 """The page of the site by path in the repository."""
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")

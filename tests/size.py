@@ -13,9 +13,9 @@ ROOT = Path(__file__).parent.parent
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
 # curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
-    "bert_tf/base": (1487, 13),
+    "bert_tf/base": (1492, 13),
     "bert_tf/config": (3001, 24),
-    "bert_tf/data": (7289, 45),
+    "bert_tf/data": (7301, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
     "bert_tf/cpu": (2700, 17),
     "bert_tf/weights": (2500, 15),
@@ -24,19 +24,19 @@ BUDGETS = {
     "bert_tf/tasks": (11500, 60),
     "bert_tf/serving": (1700, 11),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2950, 22),
-    "pipeline/beam": (1926, 14),
-    "pipeline/outputs": (1767, 9),
-    "pipeline/corpus": (6025, 34),
+    "pipeline/beam": (2050, 14),
+    "pipeline/outputs": (1776, 9),
+    "pipeline/corpus": (6037, 34),
     "pipeline/corpus/curation": (2020, 20),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
     "pipeline/jobs": (3564, 21),
-    "pipeline/report, pipeline/trying": (4473, 26),
+    "pipeline/report, pipeline/trying": (4483, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
     "pipeline/cli": (2126, 26),
-    "bert_tf, pipeline": (67385, 460),
+    "bert_tf, pipeline": (67570, 460),
 }
 
 

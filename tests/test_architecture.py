@@ -99,6 +99,21 @@ def files_of(module: str) -> list[Path]:
     return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
 
 
+@pytest.mark.parametrize("package", ["bert_tf", "pipeline"])
+def test_nothing_can_run_code_of_a_file(package):
+    """Neither pickles nor `eval`; `pickletools` only names opcodes."""
+    unsafe = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+    names = {"eval", "exec", "compile"}
+    for path in (ROOT / package).rglob("*.py"):
+        found = unsafe & {module.partition(".")[0] for module in imported_modules(path)}
+        for node in ast.walk(syntax_tree(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found |= names & {node.func.id}
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                found |= {"allow_pickle"} if ast.unparse(node.value) != "False" else set()
+        assert not found, path
+
+
 def test_the_model_never_imports_the_pipeline():
     wrong = [row for row in imports_inside("bert_tf") if row[2].split(".")[0] == "pipeline"]
     assert not wrong

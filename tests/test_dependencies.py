@@ -67,6 +67,26 @@ def test_the_lock_satisfies_every_requirement():
     assert unmet == {}, "run `make lock`"
 
 
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-weights.lock", "deploy/requirements-gpu.lock"]
+)
+def test_every_locked_package_has_a_version_and_hashes(lock):
+    entries = re.split(r"\n(?=\S)", (ROOT / lock).read_text().strip())
+    packages = [entry for entry in entries if not entry.startswith("#")]
+    pinned = re.compile(r"[\w.-]+(\[[\w,-]+\])?==\S+|[\w.-]+ @ https://\S+")
+    assert packages
+    assert [entry for entry in packages if not pinned.match(entry)] == []
+    assert [entry for entry in packages if "--hash=sha256:" not in entry] == []
+
+
+def test_no_dependency_but_a_tool_has_a_license_that_spreads():
+    """`docs/licenses.md`, which `python docs/make_licenses.py` writes, is checked in test_docs."""
+    page = (ROOT / "docs" / "licenses.md").read_text()
+    rows = dict(re.findall(r"^\| ([\w.-]+) \| (.+) \|$", page, re.MULTILINE))
+    only = {name for name in rows if "GPL" in rows[name] and " OR " not in rows[name]}
+    assert len(rows) > 100 and only <= {"codespell"}
+
+
 @pytest.mark.parametrize("name", CAPPED)
 def test_packages_with_private_names_in_use_are_capped(name):
     operators = {part.operator for part in requirements()[name]}

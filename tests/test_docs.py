@@ -68,6 +68,12 @@ def test_the_reference_of_the_configuration_is_up_to_date():
     assert module.PAGE.read_text(encoding="utf-8") == module.reference()
 
 
+def test_the_table_of_licenses_is_up_to_date():
+    """`python docs/make_licenses.py` writes it."""
+    module = script("make_licenses")
+    assert module.PAGE.read_text(encoding="utf-8") == module.page()
+
+
 def test_every_page_is_in_the_navigation_once():
     def pages(entries):
         for entry in entries:

@@ -10,15 +10,18 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
+import grpc
 from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
     PipelineOptions,
     PortableOptions,
 )
 from apache_beam.portability.api import beam_provision_api_pb2
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
@@ -124,7 +127,24 @@ def run_pipeline(
         run_on_cluster(pipeline, config.runner, console, flink_job(options, name))
 
 
+class _GrpcOfThisMachine:
+    """The module `grpc` for Beam's local runner, whose servers ask nobody who they are.
+
+    It has them listen on all addresses, where another machine could read any file of the user.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
+
+    def server(self, *arguments: Any, **options: Any) -> grpc.Server:
+        server = grpc.server(*arguments, **options)
+        listen = server.add_insecure_port
+        server.add_insecure_port = lambda address: listen(address.replace("[::]", "localhost"))
+        return server
+
+
 def _run_locally(pipeline: beam.Pipeline) -> None:
+    worker_handlers.grpc = local_job_service.grpc = _GrpcOfThisMachine()
     try:
         pipeline.run().wait_until_finish()
     except Exception as error:  # wraps what a worker raised in types of its own

@@ -1,7 +1,9 @@
 """Which runner and options a configuration becomes, and how failures reach the user."""
 
 import io
+import os
 import socket
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
@@ -170,3 +172,40 @@ def test_passwords_are_not_shown():
     )
     shown = "--s3_secret_access_key=… --s3_session_token=… --s3_region_name=here"
     assert shown in said.getvalue() and "abc" not in said.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="Linux")
+def test_worker_processes_are_served_on_this_machine_only(tmp_path):
+    """Beam's servers ask nobody who they are, and read files for whoever asks."""
+    submitter = os.getpid()
+
+    def listening(_):
+        from pathlib import Path
+
+        links = Path(f"/proc/{submitter}/fd").iterdir()
+        open_files = {str(link.readlink()) for link in links if link.is_symlink()}
+        for table in ("tcp", "tcp6"):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == "0A" and f"socket:[{inode}]" in open_files:
+                    yield local.partition(":")[0]
+
+    def write(addresses):
+        (tmp_path / "addresses").write_text("\n".join(addresses))
+
+    run(
+        lambda p: (
+            p
+            | beam.Create([0])
+            | beam.FlatMap(listening)
+            | beam.combiners.ToList()
+            | beam.Map(write)
+        ),
+        workers=2,
+    )
+    addresses = (tmp_path / "addresses").read_text().split()
+    assert len(addresses) >= 4  # control, data, state, logs
+    # 127.0.0.1, ::ffff:127.0.0.1 and ::1, words of the machine's byte order
+    mine = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert set(addresses) <= mine
