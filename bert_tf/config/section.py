@@ -68,7 +68,7 @@ def option(
 
     Args:
         doc: one line of help.
-        default: default value; keys without one are required.
+        default: default value, or the first of the choices; keys without either are required.
         choices: allowed strings; for a registry its names at the time of asking.
         flag: click flag, unless it is the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that may be given instead of a required one.
@@ -80,6 +80,8 @@ def option(
         writes: kind of the output; None where its name or the inputs decide.
         affects_output: False for keys of speed and safety, which do not change the output.
     """
+    if choices is not None and default is dataclasses.MISSING:
+        default = next(iter(choices))
     metadata = {**locals(), "required": default is dataclasses.MISSING}
     return dataclasses.field(default=None if metadata["required"] else default, metadata=metadata)
 

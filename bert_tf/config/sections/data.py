@@ -96,9 +96,7 @@ class CorpusSection(RowSection):
     input: tuple[str, ...] = option("corpus files: path or quoted glob; repeatable", reads="files")
     text_column: str = option("column or JSON key of the text", "text")
     format: str = advanced(
-        "format of the input files (auto: detect from the file name)",
-        "auto",
-        choices=CORPUS_FORMATS,
+        "format of the input files (auto: detect from the file name)", choices=CORPUS_FORMATS
     )
     text_layout: str = advanced(
         "layout of plain text: sentences (one per line, blank lines between documents), "
@@ -107,12 +105,10 @@ class CorpusSection(RowSection):
         "line between paragraphs, several between documents), file (one document per file), "
         "endoftext (<|endoftext|> between documents), wikiextractor (one document per <doc>), "
         "auto (detect from a sample of the files)",
-        "auto",
         choices=TEXT_LAYOUTS,
     )
     html_extractor: str = advanced(
         "library that extracts the main text of HTML pages: resiliparse, or trafilatura (slower)",
-        "resiliparse",
         choices=HTML_EXTRACTORS,
     )
     cleaning: tuple[str, ...] = advanced(
@@ -160,7 +156,6 @@ class CorpusSection(RowSection):
     )
     exclude_action: str = advanced(
         "what shares text with exclude: drop the document, or cut only the paragraphs",
-        "drop",
         choices=("drop", "cut"),
     )
     sentence_splitter: str = advanced(
@@ -173,7 +168,6 @@ class CorpusSection(RowSection):
     duplicates: str = option(
         "duplicate documents: keep, exact (keep one of several documents that are equal up to "
         "case, spacing and punctuation), near (also keep only one of several near duplicates)",
-        "keep",
         choices=("keep", "exact", "near"),
     )
     near_duplicate_threshold: Annotated[float, Bounds(0.1, 1.0)] = advanced(
@@ -181,7 +175,6 @@ class CorpusSection(RowSection):
     )
     duplicate_lines: str = advanced(
         "lines that occur more than once in the corpus: keep, drop (keep only the first)",
-        "keep",
         choices=("keep", "drop"),
     )
     max_document_megabytes: Annotated[float, Bounds(1.0, 1024.0)] = advanced(
@@ -338,7 +331,6 @@ class PreprocessConfig(CorpusSection):
         "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
         "(two consecutive segments, swapped or not), none (full sentences up to the length, "
         "across documents)",
-        "nsp",
         choices=("nsp", "sop", "none"),
     )
     random_next_prob: Fraction = advanced(
@@ -351,10 +343,9 @@ class PreprocessConfig(CorpusSection):
     num_shards: Annotated[int, Bounds(0, 100_000)] = option(
         "number of training shards (0: from the input size, about 64 MB per shard)", 0
     )
-    compression: str = advanced("compression of the shards", "none", choices=("none", "gzip"))
+    compression: str = advanced("compression of the shards", choices=("none", "gzip"))
     feature_names: str = advanced(
         "naming of the features: google-research/bert (reference) or TF Model Garden",
-        "reference",
         choices=("reference", "model-garden"),
     )
     pool_megabytes: Annotated[float, Bounds(minimum=0.01)] = advanced(

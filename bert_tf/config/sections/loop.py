@@ -25,24 +25,21 @@ from bert_tf.config.section import (
 class LoopSection(Section):
     output: str = option("run directory to write", writes="folder")
     strategy: str = option(
-        "tf.distribute strategy", "default", choices=("default", "mirrored", "multi-worker", "tpu")
+        "tf.distribute strategy", choices=("default", "mirrored", "multi-worker", "tpu")
     )
     tpu_address: str | None = optional("name or address of the TPU")
     precision: str = advanced(
         "numeric precision of the layers (auto: the fastest on this machine)",
-        "auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     xla: str = advanced(
         "compile the training step with XLA (auto: on TPUs and GPUs, on CPUs if a benchmark finds "
         "it faster)",
-        "auto",
         choices=("auto", "on", "off"),
     )
     cpu_kernels: str = advanced(
         "compiled kernels for training on CPUs (auto: if they load; off: plain TensorFlow, 5 to "
         "29% slower)",
-        "auto",
         choices=("auto", "off"),
         affects_output=False,
     )
@@ -51,14 +48,11 @@ class LoopSection(Section):
     )
     gradient_sum: str = advanced(
         "dtype in which several GPUs exchange gradients; bfloat16 halves the messages",
-        "float32",
         choices=("float32", "bfloat16"),
     )
     seed: int = option("random seed of initial weights, data order and dropout; any integer", 1)
     optimizer: str = advanced(
-        "optimizer; use lamb for batches of thousands of sequences",
-        "adamw",
-        choices=("adamw", "lamb"),
+        "optimizer; use lamb for batches of thousands of sequences", choices=("adamw", "lamb")
     )
     weight_decay: NonNegativeFloat = advanced(
         "decoupled weight decay, except for LayerNorm and biases", 0.01
@@ -95,7 +89,6 @@ class LoopSection(Section):
     )
     schedule: str = advanced(
         "learning-rate schedule after warmup",
-        "linear",
         choices=("linear", "constant", "cosine", "polynomial", "trapezoidal"),
     )
     cooldown_proportion: Fraction = advanced(

@@ -34,7 +34,6 @@ class ExportConfig(Section):
     output: str = option("output directory", writes="folder")
     format: str = option(
         "format to write: " + ", ".join(entry.title for entry in _FORMATS.values()),
-        next(iter(_FORMATS)),
         choices=_FORMATS.keys(),
     )
     task: str | None = optional(
@@ -53,18 +52,15 @@ class ExportConfig(Section):
     layout: str = option(
         "folder: the model with its weights for HuggingFace; serving: OUTPUT/1 without them, "
         "the layout of TensorFlow Serving",
-        FOLDER,
         choices=(FOLDER, SERVING),
     )
     inputs: str = option(
         "inputs of the graph: text (tokenized in the graph) or token ids, which do not require "
         "tensorflow_text",
-        TEXT,
         choices=(TEXT, IDS),
     )
     precision: str = option(
         "int8: also write a graph with 8-bit integer matrix products, which score uses by default",
-        FLOAT32,
         choices=(FLOAT32, INT8),
     )
     calibrate: str | None = optional(

@@ -100,7 +100,6 @@ class TrainConfig(LoopSection):
     packing: str = advanced(
         "pack several short sequences into a row; a step still has batch_size sequences on "
         "average (auto: if this saves at least 1/6 of the rows)",
-        "auto",
         choices=("auto", "on", "off"),
     )
     learning_rate: PositiveFraction = option("peak learning rate", 1e-4)

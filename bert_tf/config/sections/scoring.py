@@ -62,7 +62,7 @@ class TextVectorsSection(TableSection):
         (-1,),
     )
     layer_combination: str = option(
-        "combination of several layers: mean or concatenation", "mean", choices=("mean", "concat")
+        "combination of several layers: mean or concatenation", choices=("mean", "concat")
     )
     batch_tokens: BatchTokens = batch_tokens_option()
     block_rows: PositiveInt = advanced(
@@ -126,14 +126,11 @@ class SearchConfig(TextVectorsSection):
     output: str = option("file to write: .jsonl or .csv", writes="file")
     top_k: PositiveInt = option("results per query", 10)
     similarity: str = option(
-        "similarity of vectors: cosine, or dot product without normalization",
-        "cosine",
-        choices=SIMILARITIES,
+        "similarity of vectors: cosine, or dot product without normalization", choices=SIMILARITIES
     )
     index: str = option(
         "exact (compare every query with every vector), hnsw (approximate) or auto (exact up to "
         "search.exact_pairs)",
-        "auto",
         choices=("auto", "exact", "hnsw"),
     )
     exact_pairs: NonNegativeFloat = advanced(
@@ -228,7 +225,6 @@ class ColumnsSection(TableSection):
     engine: str = option(
         "inference engine for exported models (auto: the first that is installed and supports "
         "the model; score benchmarks several for a second if there are many rows)",
-        AUTO,
         choices=EngineChoices(),
     )
     batch_tokens: BatchTokens = batch_tokens_option()
@@ -306,7 +302,6 @@ class ScoreConfig(ColumnsSection):
         "numeric precision of the inference engine (auto: int8 if exported with it, else "
         "bfloat16 if processor and engine support it; bfloat16 changes the third or fourth "
         "decimal of probabilities)",
-        AUTO,
         choices=PRECISIONS,
     )
     limit: NonNegativeInt = option("score only the first rows of each input (0: all)", 0)

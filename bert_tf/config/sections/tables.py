@@ -18,9 +18,7 @@ class RunnerConfig(Section):
 
     section_name: ClassVar[str] = "runner"
 
-    runner: str = option(
-        "Beam runner", "local", choices=("local", "prism", "flink", "spark", "dataflow")
-    )
+    runner: str = option("Beam runner", choices=("local", "prism", "flink", "spark", "dataflow"))
     workers: Annotated[int, Bounds(0, 10_000)] = option(
         "worker processes of the local runner (0: from the input size; 1 for score); "
         "parallelism on flink, workers on dataflow",

@@ -198,7 +198,6 @@ class TableTaskConfig(FinetuneConfig):
     long_texts: str = option(
         "handling of texts longer than max_seq_length: use only the head, the head and tail, or "
         "all of it in overlapping windows whose logits are averaged",
-        HEAD,
         choices=LONG_TEXTS,
     )
 

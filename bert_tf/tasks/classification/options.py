@@ -74,7 +74,6 @@ class ClassificationConfig(SoftLabelConfig):
     calibration: str = option(
         "temperature: fit a softmax temperature on the evaluation rows; predicted labels do not "
         "change",
-        UNCALIBRATED,
         choices=(UNCALIBRATED, TEMPERATURE),
     )
 

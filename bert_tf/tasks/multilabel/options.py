@@ -57,7 +57,6 @@ class MultiLabelConfig(SoftLabelConfig):
     thresholds: str = option(
         "minimum probability of a predicted label: best F1 on the evaluation rows, for all "
         f"labels (global) or each (per-label); or {FIXED}",
-        GLOBAL,
         choices=(GLOBAL, PER_LABEL, FIXED),
     )
     best_metric: str | None = best_metric_option(*metrics)

@@ -53,7 +53,6 @@ class MultipleChoiceConfig(FinetuneConfig):
     label_form: str = option(
         "form of the labels: number of the choice, from 0, or its text (auto: number if all "
         "training labels are whole numbers)",
-        "auto",
         choices=("auto", "number", "text"),
     )
     max_seq_length: NonNegativeInt = sequence_length_option(128)

@@ -28,7 +28,6 @@ class RegressionConfig(DistillationConfig):
     target_scaling: str = option(
         "standard: train on targets with mean 0 and standard deviation 1 (predictions have the "
         "original scale); none: train on unscaled targets",
-        STANDARD,
         choices=(STANDARD, NONE),
     )
     best_metric: str | None = best_metric_option(*metrics)

@@ -51,7 +51,6 @@ class SimilarityConfig(FinetuneConfig):
         f"loss, named as in sentence-transformers: {RANKING} (rows of an anchor and a matching "
         f"text; all other texts of the batch are negatives), {TRIPLET} (rows of anchor, positive "
         f"and negative), {COSENT} (rows of two texts and a score)",
-        RANKING,
         choices=(RANKING, TRIPLET, COSENT),
     )
     text_column: str | None = optional(

@@ -63,7 +63,6 @@ class TaggingConfig(FinetuneConfig):
     scheme: str = option(
         "tagging scheme of entities (auto: detect from the tags; plain: each tag is a separate "
         "label)",
-        AUTO,
         choices=(AUTO, *SCHEMES, PLAIN),
     )
     max_seq_length: NonNegativeInt = sequence_length_option(128)
