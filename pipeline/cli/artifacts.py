@@ -103,44 +103,38 @@ def inspect(
     with filtered_third_party_output(verbose=verbose):
         from pipeline.report.artifact import describe_artifact, require_manifest
 
-        reading = None if html is None or as_json else _reading(path, of_corpus)
-        if html is not None and reading is not None and _is_corpus(path, reading):
-            from pipeline.jobs.page import write_corpus_page
+        if html is not None and not as_json:
+            from pipeline.jobs.page import is_corpus, write_corpus_page, write_page
 
-            lowercase = False if of_corpus["cased"] else None
-            further = {"vocab": of_corpus["vocab"], "lowercase": lowercase}
-            write_corpus_page(reading, html, samples=samples, overwrite=overwrite, **further)
-        elif given := _given(of_corpus):
-            raise UsageError(
-                f"{', '.join(given)}: only for the page of a corpus, with --html and without "
-                "--json; PATH is a file of text or a quoted glob"
-            )
-        elif as_json:
-            click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
-        elif html is not None:
-            from pipeline.jobs.page import write_page
-
-            write_page(path, html, samples=samples, overwrite=overwrite)
-        else:
-            for line in describe_artifact(path, samples=samples, all_settings=all_settings):
-                click.echo(line)
-        if reading is not None:
+            reading = _reading(path, of_corpus)
+            if is_corpus(path, has_format=reading.format != "auto"):
+                lowercase = False if of_corpus["cased"] else None
+                further = {"vocab": of_corpus["vocab"], "lowercase": lowercase}
+                write_corpus_page(reading, html, samples=samples, overwrite=overwrite, **further)
+            else:
+                _check_none_given(of_corpus)
+                write_page(path, html, samples=samples, overwrite=overwrite)
             click.echo(f"{html}: open it in a browser", err=True)
+            return
+        _check_none_given(of_corpus)
+        if as_json:
+            click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
+            return
+        for line in describe_artifact(path, samples=samples, all_settings=all_settings):
+            click.echo(line)
 
 
-def _is_corpus(path: str, reading: PreprocessConfig) -> bool:
-    from pipeline.jobs.page import is_corpus
-
-    return is_corpus(path, has_format=reading.format != "auto")
-
-
-def _given(values: dict[str, Any]) -> list[str]:
-    """The flags of the command whose values are given."""
-    return [
+def _check_none_given(of_corpus: dict[str, Any]) -> None:
+    given = [
         "/".join((*each.opts, *each.secondary_opts))
         for each in click.get_current_context().command.params
-        if values.get(str(each.name)) not in (None, ())
+        if of_corpus.get(str(each.name)) not in (None, ())
     ]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)}: only for the page of a corpus, with --html and without "
+            "--json; PATH is a file of text or a quoted glob"
+        )
 
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
@@ -177,15 +171,7 @@ def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
 )
 @click.option("--json", "as_json", is_flag=True, help="print the runs and the output path as JSON")
 @verbose_option
-def report(
-    runs: tuple[str, ...],
-    output: str,
-    texts: tuple[str, ...],
-    pairs: tuple[tuple[str, str], ...],
-    overwrite: bool,
-    as_json: bool,
-    verbose: bool,
-) -> None:
+def report(runs: tuple[str, ...], output: str, as_json: bool, verbose: bool, **shown: Any) -> None:
     """Writes a web page that compares runs of train and finetune.
 
     The page has their curves, settings, data and evaluations, and needs no network. Unfinished
@@ -201,7 +187,7 @@ def report(
     with filtered_third_party_output(verbose=verbose):
         from pipeline.jobs.page import write_runs_page
 
-        write_runs_page(runs, output, texts=texts, pairs=pairs, overwrite=overwrite)
+        write_runs_page(runs, output, **shown)
         click.echo(f"{output}: open it in a browser", err=True)
     if as_json:
         click.echo(json.dumps({"runs": list(runs), "output": output}, ensure_ascii=False))

@@ -57,12 +57,10 @@ def init(
     task: str,
     source: str,
     weights: str | None,
-    output: str | None,
-    assignments: tuple[str, ...],
-    overwrite: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
+    **how: Any,
 ) -> None:
     """Inspects labeled rows and writes a commented config to fine-tune on them.
 
@@ -84,18 +82,16 @@ def init(
         )
     with filtered_third_party_output(verbose=verbose) as (own_stderr, _):
         console = Console(own_stderr, quiet=quiet)
-        common: dict[str, Any] = {"output": output, "overwrite": overwrite, "console": console}
-        common["assignments"] = assignments
         if task == PRETRAIN:
             with console.waiting("init: loading libraries"):
                 from pipeline.jobs.proposals.pretraining import propose_pretraining
 
-            proposal = propose_pretraining(source, **common)
+            proposal = propose_pretraining(source, console=console, **how)
         else:
             from pipeline.jobs.proposals.finetuning import propose
 
             start = _installed_weights() if weights is None else weights
-            proposal = propose(task, source, init=start, **common)
+            proposal = propose(task, source, init=start, console=console, **how)
     if as_json:
         click.echo(json.dumps(proposal, indent=2, ensure_ascii=False))
 
