@@ -62,6 +62,9 @@ _RESUME = click.Option(
     is_flag=True,
     help="resume from the latest checkpoint (the default; logs a line if there is none)",
 )
+_RUN_OPTIONS = frozenset(
+    ("overwrite", "resume", "max_rejects", "strict")
+)  # flags that are no config keys
 _FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
 _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
@@ -157,38 +160,24 @@ class JobCall:
             help="exit with code 3 if more rows are rejected than this number (10) or fraction "
             f"(0.1 or 10%) [default: {self.max_rejects or 'any number'}]",
         )
-        further = (
-            (self.has_rows, max_rejects),
-            (self.has_health, _STRICT),
-            (self.resumes, _RESUME),
-        )
-        return [*_COMMON, *(option for has_it, option in further if has_it)]
+        further = {max_rejects: self.has_rows, _STRICT: self.has_health, _RESUME: self.resumes}
+        return [*_COMMON, *(option for option, has_it in further.items() if has_it)]
 
     def __call__(
         self,
         config: str | None,
         assignments: tuple[str, ...],
-        overwrite: bool,
         as_json: bool,
         quiet: bool,
         verbose: bool,
-        max_rejects: RejectLimit | None = None,
-        resume: bool = False,
-        strict: bool = False,
-        **flags: Any,
+        **given: Any,
     ) -> int:
         """Returns the exit code."""
-        resolved = self.resolve(config, flags, assignments)
+        how = {name: given.pop(name) for name in _RUN_OPTIONS & given.keys()}
+        resolved = self.resolve(config, given, assignments)
         with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
-            journal = None if log is None else log.write
-            options = RunOptions(
-                overwrite=overwrite,
-                resume=resume,
-                max_rejects=max_rejects,
-                strict=strict,
-                console=Console(own_stderr, quiet=quiet, journal=journal),
-                log=log,
-            )
+            console = Console(own_stderr, quiet=quiet, journal=None if log is None else log.write)
+            options = RunOptions(console=console, log=log, **how)
             try:
                 manifest = self.run(resolved, options)
             except Exception as error:
