@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar
+
+from bert_tf.base.errors import check_packages
 
 AUTO = "auto"
 FLOAT32, BFLOAT16, FLOAT16, INT8 = "float32", "bfloat16", "float16", "int8"
@@ -17,36 +19,44 @@ TEXT, IDS = "text", "ids"
 TENSORBOARD = "tensorboard"
 
 
-class Installable(Protocol):
-    """An engine or a tracker that need not be installed to be known."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A choice that need not be imported, or installed, to be known."""
+
+    asked: ClassVar[str]  # how a user asks for it, with its name as `{}`
+    instead: ClassVar[str] = ""  # advice if it is not installed
+
+    name: str  # on the command line, in configs and manifests
+    packages: tuple[str, ...] = ()
+
+    @property
+    def extra(self) -> str:
+        """The extra of this package that brings its packages."""
+        return self.name
 
     def check_installed(self) -> None:
-        """Raises UsageError if packages are missing; imports none."""
+        """Raises UsageError if a package is missing; imports none."""
+        asked = self.asked.format(self.name)
+        check_packages(asked, self.packages, extra=self.extra, instead=self.instead)
 
 
-class Format(Installable, Protocol):
-    """A format of exported models; see `bert_tf.export.registry.FormatEntry`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Format(Entry):
+    """A format of exported models, as far as configs ask; see `FormatEntry`."""
 
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def has_pooling(self) -> bool: ...
-
-    @property
-    def quantizer(self) -> str | None: ...
-
-    @property
-    def options(self) -> tuple[str, ...]: ...
+    title: str  # for help and for reports on a folder
+    options: tuple[str, ...] = ()  # keys of `ExportConfig` that only this format follows
+    has_pooling: bool = False  # whether it states how to make the vector of a text
+    quantizer: str | None = None  # package that makes graphs of 8-bit integers
 
 
 @dataclasses.dataclass(kw_only=True)
 class Registries:
     """The tables by name; tests may add entries at any time."""
 
-    engines: Mapping[str, Installable] = dataclasses.field(default_factory=dict)
+    engines: Mapping[str, Entry] = dataclasses.field(default_factory=dict)
     formats: Mapping[str, Format] = dataclasses.field(default_factory=dict)
-    trackers: Mapping[str, Installable] = dataclasses.field(default_factory=dict)
+    trackers: Mapping[str, Entry] = dataclasses.field(default_factory=dict)
     pretrained_tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 

@@ -6,12 +6,12 @@ import dataclasses
 import importlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.base.checksums import check_sums
-from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
+from bert_tf.base.errors import UsageError, are_installed, no_folder
 from bert_tf.base.processor import is_bfloat16_excluded
-from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, Entry
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
@@ -21,12 +21,11 @@ SERVING_VERSION = "1"  # the folder with the model in an export for TensorFlow S
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EngineEntry:
-    """An engine that need not be imported, or installed, to be known."""
+class EngineEntry(Entry):
+    asked: ClassVar[str] = "--engine {}"
+    instead: ClassVar[str] = "let --engine auto choose"
 
-    name: str  # on the command line and in manifests
     module: str  # with the function `load`; see `Engine`
-    packages: tuple[str, ...]
     model_file: str  # it loads folders with this file, or one of `other_models`, and `needed_files`
     other_models: tuple[str, ...] = ()
     needed_files: tuple[str, ...] = ()
@@ -43,15 +42,6 @@ class EngineEntry:
 
     def is_installed(self) -> bool:
         return are_installed(self.packages)
-
-    def check_installed(self) -> None:
-        """Raise UsageError if a package is missing; import none."""
-        check_packages(
-            f"--engine {self.name}",
-            self.packages,
-            extra=self.name,
-            instead="let --engine auto choose",
-        )
 
     def can_load(self, folder: Path) -> bool:
         """Whether an exported folder has the model in this engine's format."""

@@ -6,9 +6,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.base.errors import check_packages
+from bert_tf.config.registries import Format
 
 if TYPE_CHECKING:
     from bert_tf.export.loading import ModelFormat
@@ -16,27 +16,20 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FormatEntry:
-    """A format that need not be imported to be known."""
+class FormatEntry(Format):
+    asked: ClassVar[str] = "--format {}"
 
-    name: str  # on the command line and in manifests
     implementation: str  # `module:class` of its `ModelFormat`
-    title: str  # for help and for reports on a folder
     model_file: str  # a folder with this file and `config_file` is of this format
     config_file: str = "config.json"
-    packages: tuple[str, ...] = ()  # imported beyond this package's; the first names their extra
-    options: tuple[str, ...] = ()  # keys of `ExportConfig` that only this format follows
-    has_pooling: bool = False  # whether it states how to make the vector of a text
-    quantizer: str | None = None  # package that makes graphs of 8-bit integers
     library_name: str | None = None  # of the Hub, None if it knows none
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = lambda card: True
     encoder_pipeline_tag: str = "feature-extraction"
 
-    def check_installed(self) -> None:
-        """Raise UsageError if a package is missing; import none."""
-        if self.packages:
-            check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
+    @property
+    def extra(self) -> str:
+        return self.packages[0] if self.packages else ""
 
     def load(self, **options: Any) -> ModelFormat:
         """Import the format; `options` are fields of it. Raise as `check_installed`."""

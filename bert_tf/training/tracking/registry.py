@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from bert_tf.base.errors import check_packages
-from bert_tf.config.registries import TENSORBOARD
+from bert_tf.config.registries import TENSORBOARD, Entry
 
 if TYPE_CHECKING:
     from bert_tf.training.tracking.tracker import TrackedRun, Tracker
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrackerEntry:
-    """A tracker that need not be imported, or installed, to be known.
+class TrackerEntry(Entry):
+    asked: ClassVar[str] = "report_to {}"
+    instead: ClassVar[str] = "leave it out of report_to"
 
-    `name` is also an extra with its packages; `module` has a function `open_tracker`.
-    """
-
-    name: str
-    module: str
-    packages: tuple[str, ...] = ()
-
-    def check_installed(self) -> None:
-        """Raises UsageError if a package is missing."""
-        check_packages(
-            f"report_to {self.name}",
-            self.packages,
-            extra=self.name,
-            instead="leave it out of report_to",
-        )
+    module: str  # with the function `open_tracker`
 
     def open(self, run: TrackedRun) -> Tracker:
         return importlib.import_module(self.module).open_tracker(run)
