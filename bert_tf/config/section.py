@@ -96,8 +96,14 @@ class Section:
 
     section_name: ClassVar[str] = ""
 
+    def __init_subclass__(cls, section_name: str = "") -> None:
+        cls.section_name = section_name or cls.section_name
+
     def faults(self) -> Iterator[str]:
-        """Yields faults that involve more than one field, as `key: what is wrong; what to do`."""
+        """Yields faults that involve more than one field, as `key: what is wrong; what to do`.
+
+        Each class yields those of its own fields; `build_section` asks all of them.
+        """
         return iter(())
 
     def check_installed(self) -> None:
@@ -189,7 +195,12 @@ def build_section(
     if faults:
         raise ConfigError(faults)
     built = section(**clean)
-    faults = [f"{section.section_name}.{fault}" for fault in built.faults()]
+    faults = [
+        f"{section.section_name}.{fault}"
+        for own in (vars(declaring).get("faults") for declaring in reversed(section.__mro__))
+        if own is not None
+        for fault in own(built)
+    ]
     if faults:
         raise ConfigError(faults)
     return built

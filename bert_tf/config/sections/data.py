@@ -210,7 +210,6 @@ class CorpusSection(RowSection):
             check_web_packages(self.html_extractor)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         for kind in listed(self.personal_data):
             if kind not in PERSONAL_DATA:
                 yield f"personal_data: no kind {kind!r}; known kinds: {', '.join(PERSONAL_DATA)}"
@@ -231,10 +230,8 @@ def check_splitter_installed(name: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VocabConfig(CorpusSection):
+class VocabConfig(CorpusSection, section_name="vocab"):
     """Learns a WordPiece vocabulary from the words of a corpus."""
-
-    section_name: ClassVar[str] = "vocab"
 
     output: str = option("vocabulary file to write", writes="file")
     vocab_size: Annotated[int, Bounds(10, 10_000_000)] = option(
@@ -276,7 +273,6 @@ class VocabConfig(CorpusSection):
             object.__setattr__(self, "lowercase", True)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from _casing_faults(self)
 
 
@@ -286,12 +282,10 @@ def _casing_faults(config: VocabConfig | PreprocessConfig) -> Iterator[str]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(CorpusSection):
+class PreprocessConfig(CorpusSection, section_name="preprocess"):
     """Writes TFRecords for masked-LM and next-sentence prediction, also readable by the
     trainers of google-research/bert, TF Model Garden and NVIDIA.
     """
-
-    section_name: ClassVar[str] = "preprocess"
 
     vocab: str = option("vocabulary file", reads="file")
     output: str = option("output directory", writes="folder")
@@ -364,7 +358,6 @@ class PreprocessConfig(CorpusSection):
         return math.ceil(self.masked_lm_prob * self.max_seq_length)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from _casing_faults(self)
         if self.max_predictions_per_seq > self.max_seq_length - 3:
             yield (

@@ -108,14 +108,13 @@ def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuneConfig(TableSection, LoopSection):
+class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     """Fine-tunes a model for a task on labeled rows.
 
     A task's section declares its metrics (the first chooses the best epoch), those that are logged
     (by default the first three), and the default length of its sequences.
     """
 
-    section_name: ClassVar[str] = "finetune"
     metrics: ClassVar[tuple[str, ...]] = ()
     headline_metrics: ClassVar[tuple[str, ...]] = ()
     default_sequence_length: ClassVar[int] = 128
@@ -160,7 +159,6 @@ class FinetuneConfig(TableSection, LoopSection):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if self.early_stop_evals and not self.evaluates:
             yield (
                 "early_stop_evals: needs rows to evaluate on; give --eval or an --eval-fraction "
@@ -261,10 +259,8 @@ class FinetuneConfig(TableSection, LoopSection):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelErrorsSection(Section):
+class LabelErrorsSection(Section, section_name="label_errors"):
     """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
-
-    section_name: ClassVar[str] = "label_errors"
 
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
@@ -276,7 +272,6 @@ class LabelErrorsSection(Section):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         for key in ("eval", "eval_fraction"):
             if getattr(self, key):
                 yield f"{key}: is not used, since all rows of --train are checked; leave it out"

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT, Format
@@ -22,13 +22,11 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportConfig(Section):
+class ExportConfig(Section, section_name="export"):
     """Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace,
     sentence-transformers, KerasHub or google-research/bert. With --task, --help also shows the
     options of the task.
     """
-
-    section_name: ClassVar[str] = "export"
 
     run: str = option("run directory of finetune or train", reads="model")
     output: str = option("output directory", writes="folder")
@@ -90,7 +88,6 @@ class ExportConfig(Section):
         return None if self.language is None else self.language.replace(" ", "").split(",")
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         for code in self.languages or []:
             if not _LANGUAGE.fullmatch(code):
                 yield (
@@ -134,12 +131,10 @@ class ExportConfig(Section):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImportWeightsConfig(Section):
+class ImportWeightsConfig(Section, section_name="import_weights"):
     """Converts BERT weights from HuggingFace, KerasHub, Google or TF Model Garden to a model
     directory.
     """
-
-    section_name: ClassVar[str] = "import_weights"
 
     source: str = option(
         "folder with HuggingFace, KerasHub, Google or TF Model Garden weights",
@@ -159,7 +154,6 @@ class ImportWeightsConfig(Section):
     layers: str | None = optional("source layers to keep, counted from 0: '0,2,4' (default: all)")
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if self.layers is not None and not _LAYERS.fullmatch(self.layers):
             yield f"layers: expected numbers such as 0,2,4, got {self.layers!r}"
         elif any(first >= second for first, second in itertools.pairwise(self.chosen_layers)):

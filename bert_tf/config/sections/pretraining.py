@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from bert_tf.config.bert import SIZES
 from bert_tf.config.section import (
@@ -29,10 +29,8 @@ _UNMASKED = " in unmasked records"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingPhase(Section):
+class TrainingPhase(Section, section_name="phases"):
     """A part of a pretraining run with its own data; an item of `train.phases`."""
-
-    section_name: ClassVar[str] = "phases"
 
     data: str | None = optional("directory of TFRecords made by preprocess", reads="folder")
     steps: Annotated[int, Bounds(0, MAX_STEPS)] = option("training steps of the phase", 0)
@@ -57,10 +55,8 @@ class TrainingPhase(Section):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainConfig(LoopSection):
+class TrainConfig(LoopSection, section_name="train"):
     """Pretrains BERT on TFRecords with masked-LM and next-sentence losses."""
-
-    section_name: ClassVar[str] = "train"
 
     data: str | None = option(
         "directory of TFRecords made by preprocess", alternative="phases", reads="folder"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from bert_tf.base.errors import UsageError, check_packages
 from bert_tf.config.registries import AUTO, FLOAT32, PRECISIONS, REGISTRIES, EngineChoices
@@ -70,18 +70,15 @@ class TextVectorsSection(TableSection):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if not self.layers:
             yield "layers: gives no layer; -1 is the last"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedConfig(TextVectorsSection):
+class EmbedConfig(TextVectorsSection, section_name="embed"):
     """Writes an embedding of every input row's text, in input order, or with --tokens one for
     each token.
     """
-
-    section_name: ClassVar[str] = "embed"
 
     model: str = option("model directory, run, HuggingFace folder or exported model", reads="model")
     input: tuple[str, ...] = option(
@@ -100,7 +97,6 @@ class EmbedConfig(TextVectorsSection):
     limit: NonNegativeInt = option("embed only the first rows of each input (0: all)", 0)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if self.tokens and self.output.endswith(".npy"):
             yield (
                 "output: .npy holds one vector per row; use .parquet or .jsonl for token vectors"
@@ -108,10 +104,8 @@ class EmbedConfig(TextVectorsSection):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SearchConfig(TextVectorsSection):
+class SearchConfig(TextVectorsSection, section_name="search"):
     """Finds the nearest texts of a corpus for every query, by the embeddings of a model."""
-
-    section_name: ClassVar[str] = "search"
 
     queries: str = option(
         "query rows with a text, or vectors from embed (.npy, .parquet)", reads="table"
@@ -150,12 +144,10 @@ def check_index_installed() -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SummarizeConfig(TextVectorsSection):
+class SummarizeConfig(TextVectorsSection, section_name="summarize"):
     """Adds an extractive summary to every input row, in input order: the sentences most similar to
     the document and different from each other, with their positions.
     """
-
-    section_name: ClassVar[str] = "summarize"
 
     model: str = option(
         "model for the sentence vectors: model directory, run, HuggingFace folder or exported "
@@ -190,7 +182,6 @@ class SummarizeConfig(TextVectorsSection):
         check_splitter_installed(self.sentence_splitter)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if self.sentences is not None and self.ratio is not None:
             yield "ratio: give either ratio or sentences"
 
@@ -230,7 +221,6 @@ class ColumnsSection(TableSection):
     batch_tokens: BatchTokens = batch_tokens_option()
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         for entry in self.columns:
             if not all(entry.partition("=")):
                 yield f"columns: expected INPUT=COLUMN (text=body), got {entry!r}"
@@ -241,10 +231,8 @@ class ColumnsSection(TableSection):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluateConfig(ColumnsSection):
+class EvaluateConfig(ColumnsSection, section_name="evaluate"):
     """Evaluates a fine-tuned run or an exported model on labeled rows."""
-
-    section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model", reads="model")
     data: str = option(
@@ -270,12 +258,10 @@ class EvaluateConfig(ColumnsSection):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoreConfig(ColumnsSection):
+class ScoreConfig(ColumnsSection, section_name="score"):
     """Adds predictions as columns to every input row, in input order and with all other columns
     unchanged.
     """
-
-    section_name: ClassVar[str] = "score"
 
     model: str = option("exported model (from bert-pipeline export)", reads="model")
     input: tuple[str, ...] = option(
@@ -310,7 +296,6 @@ class ScoreConfig(ColumnsSection):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         for entry in self.rename:
             if not all(entry.partition("=")):
                 yield f"rename: expected NAME=COLUMN, got {entry!r}"

@@ -13,10 +13,8 @@ MAX_LOCAL_WORKERS = 512
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunnerConfig(Section):
+class RunnerConfig(Section, section_name="runner"):
     """The Beam runner of a data or scoring job and the options passed on to it."""
-
-    section_name: ClassVar[str] = "runner"
 
     runner: str = option("Beam runner", choices=("local", "prism", "flink", "spark", "dataflow"))
     workers: Annotated[int, Bounds(0, 10_000)] = option(
@@ -37,10 +35,8 @@ class RunnerConfig(Section):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StorageConfig(Section):
+class StorageConfig(Section, section_name="storage"):
     """How a job without a runner reaches `s3://`, `gs://`, `hdfs://` and `azfs://`."""
-
-    section_name: ClassVar[str] = "storage"
 
     options: tuple[str, ...] = advanced(
         "options of Beam's file systems, as on the command line of Beam "
@@ -97,7 +93,6 @@ class RowSection(Section):
         return found
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         try:
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
         except LookupError:

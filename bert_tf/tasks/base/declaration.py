@@ -202,7 +202,6 @@ class TableTaskConfig(FinetuneConfig):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from faults_of_length(self, 3 if self.text_pair_column is None else 5)
         if self.long_texts != HEAD and self.text_pair_column is not None:
             yield (
@@ -233,7 +232,6 @@ class DistillationConfig(TableTaskConfig):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if self.unlabeled is not None and not (self.teacher and self.distill_weight):
             yield (
                 "unlabeled: such rows are learned from a teacher; give --teacher and a "

@@ -78,7 +78,6 @@ class ClassificationConfig(SoftLabelConfig):
     )
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         try:
             parse_class_weights(self.class_weights)
         except ValueError as error:
@@ -96,7 +95,6 @@ class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
 
     def faults(self) -> Iterator[str]:
         """Rejects a teacher, which may have seen the held-out rows of a fold."""
-        yield from super().faults()
         if self.teacher is not None:
             yield "teacher: may have been trained on the labels to check; leave it out"
 

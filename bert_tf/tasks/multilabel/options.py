@@ -67,7 +67,6 @@ class MultiLabelConfig(SoftLabelConfig):
         return names_in(self.label_names)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         if len(self.label_column) > 1 and self.label_names:
             yield (
                 "label_names: with several label_column these are the names of the labels; leave "

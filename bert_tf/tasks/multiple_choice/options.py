@@ -59,7 +59,6 @@ class MultipleChoiceConfig(FinetuneConfig):
     best_metric: str | None = best_metric_option(*metrics)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from faults_of_length(self, 5, "a context and a choice")
 
 

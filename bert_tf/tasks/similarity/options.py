@@ -120,7 +120,6 @@ class SimilarityConfig(FinetuneConfig):
         return self.best_metric or self.own_metrics[0]
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from self._faults_of_options()
         if self.compares_rows:
             yield from self._faults_of_batches()

@@ -82,7 +82,6 @@ class TaggingConfig(FinetuneConfig):
         return names_in(self.tag_names)
 
     def faults(self) -> Iterator[str]:
-        yield from super().faults()
         yield from repeated_names("tag_names", self.names)
         yield from faults_of_length(self, 3)
 
