@@ -22,7 +22,6 @@ _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
 _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
 
-
 # The correction for each message of PyYAML; some name the line where the fault begins.
 _CAUSES = (
     (r"^found character '\\t'", "a tab in the indentation; indent with spaces"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from bert_tf.base.errors import check_packages
 
@@ -38,6 +38,13 @@ class Entry:
         """Raises UsageError if a package is missing; imports none."""
         asked = self.asked.format(self.name)
         check_packages(asked, self.packages, extra=self.extra, instead=self.instead)
+
+
+EntryType = TypeVar("EntryType", bound=Entry)
+
+
+def by_name(*entries: EntryType) -> dict[str, EntryType]:
+    return {entry.name: entry for entry in entries}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

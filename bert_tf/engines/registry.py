@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, are_installed, no_folder
 from bert_tf.base.processor import is_bfloat16_excluded
-from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, Entry
+from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, Entry, by_name
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
@@ -95,56 +95,53 @@ _OF_TOKEN_IDS: dict[str, Any] = {
     "model_fault": "bert_tf.engines.token_ids:model_fault",
 }
 # In the order in which `auto` prefers them.
-ENGINES: dict[str, EngineEntry] = {
-    entry.name: entry
-    for entry in (
-        EngineEntry(
-            name="openvino",
-            module="bert_tf.engines.openvino_runtime",
-            packages=("openvino", "onnx"),
-            model_file="openvino_model.xml",
-            other_models=("model.onnx", "saved_model.pb"),
-            other_files=(
-                *("model.onnx", "openvino_model.bin", "openvino_model_int8.bin"),
-                *_TOKENIZER_FILES,
-            ),
-            precisions=(FLOAT32, BFLOAT16, INT8),
-            int8_file="openvino_model_int8.xml",
-            needs_bfloat16=True,
-            **_OF_TOKEN_IDS,
+ENGINES: dict[str, EngineEntry] = by_name(
+    EngineEntry(
+        name="openvino",
+        module="bert_tf.engines.openvino_runtime",
+        packages=("openvino", "onnx"),
+        model_file="openvino_model.xml",
+        other_models=("model.onnx", "saved_model.pb"),
+        other_files=(
+            *("model.onnx", "openvino_model.bin", "openvino_model_int8.bin"),
+            *_TOKENIZER_FILES,
         ),
-        EngineEntry(
-            name="onnxruntime",
-            module="bert_tf.engines.onnx_runtime",
-            packages=("onnxruntime", "onnx"),
-            model_file="model.onnx",
-            other_models=("openvino_model.xml", "saved_model.pb"),
-            other_files=_TOKENIZER_FILES,
-            precisions=(FLOAT32, INT8),
-            int8_file="model_int8.onnx",
-            **_OF_TOKEN_IDS,
-        ),
-        EngineEntry(
-            name="tensorflow",
-            module="bert_tf.engines.saved_model",
-            packages=("tensorflow", "tensorflow_text"),
-            model_file="saved_model.pb",
-            other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
-            precisions=(FLOAT32, BFLOAT16),
-        ),
-        EngineEntry(
-            name="cuda",
-            module="bert_tf.engines.cuda",
-            packages=("tensorflow", "nvidia"),
-            model_file="saved_model.pb",
-            other_models=("model.onnx", "openvino_model.xml"),
-            other_files=_TOKENIZER_FILES,
-            precisions=(FLOAT32, BFLOAT16, FLOAT16),
-            is_of_gpus=True,
-            **{**_OF_TOKEN_IDS, "model_fault": "bert_tf.engines.cuda:model_fault"},
-        ),
-    )
-}
+        precisions=(FLOAT32, BFLOAT16, INT8),
+        int8_file="openvino_model_int8.xml",
+        needs_bfloat16=True,
+        **_OF_TOKEN_IDS,
+    ),
+    EngineEntry(
+        name="onnxruntime",
+        module="bert_tf.engines.onnx_runtime",
+        packages=("onnxruntime", "onnx"),
+        model_file="model.onnx",
+        other_models=("openvino_model.xml", "saved_model.pb"),
+        other_files=_TOKENIZER_FILES,
+        precisions=(FLOAT32, INT8),
+        int8_file="model_int8.onnx",
+        **_OF_TOKEN_IDS,
+    ),
+    EngineEntry(
+        name="tensorflow",
+        module="bert_tf.engines.saved_model",
+        packages=("tensorflow", "tensorflow_text"),
+        model_file="saved_model.pb",
+        other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
+        precisions=(FLOAT32, BFLOAT16),
+    ),
+    EngineEntry(
+        name="cuda",
+        module="bert_tf.engines.cuda",
+        packages=("tensorflow", "nvidia"),
+        model_file="saved_model.pb",
+        other_models=("model.onnx", "openvino_model.xml"),
+        other_files=_TOKENIZER_FILES,
+        precisions=(FLOAT32, BFLOAT16, FLOAT16),
+        is_of_gpus=True,
+        **{**_OF_TOKEN_IDS, "model_fault": "bert_tf.engines.cuda:model_fault"},
+    ),
+)
 
 
 def is_exported(folder: str | Path) -> bool:

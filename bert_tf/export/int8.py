@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from bert_tf.engines.token_ids import TokenIdsEngine
     from bert_tf.export.loading import QuantizableFormat
 
-
 CALIBRATION_ROWS = 300
 
 

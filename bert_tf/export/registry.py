@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.registries import Format
+from bert_tf.config.registries import Format, by_name
 
 if TYPE_CHECKING:
     from bert_tf.export.loading import ModelFormat
@@ -40,75 +40,72 @@ class FormatEntry(Format):
 
 
 # The first is the default; a folder with the files of several is of the first.
-FORMATS: dict[str, FormatEntry] = {
-    entry.name: entry
-    for entry in (
-        FormatEntry(
-            name="savedmodel",
-            implementation="bert_tf.export.saved_model:SavedModelFormat",
-            title="SavedModel in a HuggingFace folder",
-            model_file="saved_model.pb",
-            options=("layout", "inputs"),
-            library_name="transformers",
-            tags=("tensorflow", "saved-model"),
-        ),
-        FormatEntry(
-            name="onnx",
-            implementation="bert_tf.export.graphs:OnnxFormat",
-            title="ONNX graph in a HuggingFace folder",
-            model_file="model.onnx",
-            packages=("onnx",),
-            quantizer="onnxruntime",
-            library_name="transformers",
-            tags=("onnx",),
-        ),
-        FormatEntry(
-            name="openvino",
-            implementation="bert_tf.export.graphs:OpenVinoFormat",
-            title="OpenVINO model in a HuggingFace folder",
-            model_file="openvino_model.xml",
-            packages=("openvino", "onnx"),
-            quantizer="nncf",
-            library_name="transformers",
-            tags=("openvino",),
-        ),
-        FormatEntry(
-            name="keras-hub",
-            implementation="bert_tf.export.libraries:KerasHubFormat",
-            title="KerasHub preset",
-            model_file="model.weights.h5",
-            library_name="keras-hub",
-            tags=("keras",),
-            keeps_head=lambda card: card.is_keras_hub_task,
-        ),
-        FormatEntry(
-            name="sentence-transformers",
-            implementation="bert_tf.export.libraries:SentenceTransformersFormat",
-            title="sentence-transformers folder",
-            model_file="modules.json",
-            has_pooling=True,
-            library_name="sentence-transformers",
-            tags=("sentence-transformers", "feature-extraction", "sentence-similarity"),
-            keeps_head=lambda card: False,
-            encoder_pipeline_tag="sentence-similarity",
-        ),
-        FormatEntry(
-            name="huggingface",
-            implementation="bert_tf.export.libraries:HuggingFaceFormat",
-            title="HuggingFace folder",
-            model_file="model.safetensors",
-            library_name="transformers",
-        ),
-        FormatEntry(
-            name="google-tf1",
-            implementation="bert_tf.export.libraries:GoogleFormat",
-            title="checkpoint of google-research/bert (TensorFlow 1)",
-            config_file="bert_config.json",
-            model_file="bert_model.ckpt.index",
-            tags=("tensorflow",),
-        ),
-    )
-}
+FORMATS: dict[str, FormatEntry] = by_name(
+    FormatEntry(
+        name="savedmodel",
+        implementation="bert_tf.export.saved_model:SavedModelFormat",
+        title="SavedModel in a HuggingFace folder",
+        model_file="saved_model.pb",
+        options=("layout", "inputs"),
+        library_name="transformers",
+        tags=("tensorflow", "saved-model"),
+    ),
+    FormatEntry(
+        name="onnx",
+        implementation="bert_tf.export.graphs:OnnxFormat",
+        title="ONNX graph in a HuggingFace folder",
+        model_file="model.onnx",
+        packages=("onnx",),
+        quantizer="onnxruntime",
+        library_name="transformers",
+        tags=("onnx",),
+    ),
+    FormatEntry(
+        name="openvino",
+        implementation="bert_tf.export.graphs:OpenVinoFormat",
+        title="OpenVINO model in a HuggingFace folder",
+        model_file="openvino_model.xml",
+        packages=("openvino", "onnx"),
+        quantizer="nncf",
+        library_name="transformers",
+        tags=("openvino",),
+    ),
+    FormatEntry(
+        name="keras-hub",
+        implementation="bert_tf.export.libraries:KerasHubFormat",
+        title="KerasHub preset",
+        model_file="model.weights.h5",
+        library_name="keras-hub",
+        tags=("keras",),
+        keeps_head=lambda card: card.is_keras_hub_task,
+    ),
+    FormatEntry(
+        name="sentence-transformers",
+        implementation="bert_tf.export.libraries:SentenceTransformersFormat",
+        title="sentence-transformers folder",
+        model_file="modules.json",
+        has_pooling=True,
+        library_name="sentence-transformers",
+        tags=("sentence-transformers", "feature-extraction", "sentence-similarity"),
+        keeps_head=lambda card: False,
+        encoder_pipeline_tag="sentence-similarity",
+    ),
+    FormatEntry(
+        name="huggingface",
+        implementation="bert_tf.export.libraries:HuggingFaceFormat",
+        title="HuggingFace folder",
+        model_file="model.safetensors",
+        library_name="transformers",
+    ),
+    FormatEntry(
+        name="google-tf1",
+        implementation="bert_tf.export.libraries:GoogleFormat",
+        title="checkpoint of google-research/bert (TensorFlow 1)",
+        config_file="bert_config.json",
+        model_file="bert_model.ckpt.index",
+        tags=("tensorflow",),
+    ),
+)
 
 
 def recognize_format(folder: str | Path) -> FormatEntry | None:

@@ -25,13 +25,11 @@ from bert_tf.serving.signatures import (
 
 Signatures = dict[str, Callable[..., Any]]
 
-
 # What JSON writes in another way inside a text, the backslash first, since the others bring one.
 _JSON_ESCAPES = {character: json.dumps(character)[1:-1] for character in ("\\", '"')} | {
     chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)
 }
 _PLAIN_TEXT = r'[^\x00-\x1f"\\]*'
-
 
 _ROW_AXES = ("rows", "texts")
 _IDS_AXES = {2: ("rows", "length"), 3: ("rows", "sequences", "length")}

@@ -16,7 +16,6 @@ from bert_tf.config.sections.loop import LoopSection
 if TYPE_CHECKING:
     from bert_tf.cpu.adamw import Gradient, InPlaceAdamW
 
-
 RateFactor = Callable[[keras.Variable], float]
 _BLOCK = re.compile(r"/block_(\d+)/")
 

@@ -22,7 +22,6 @@ from bert_tf.base.files import RemotePath, replacing_file
 if TYPE_CHECKING:
     from apache_beam.io.filesystem import FileMetadata, FileSystem
 
-
 _READ_BYTES = 1 << 20
 # S3 takes 10,000 parts of a file, and Beam makes a part of each write of 5 MB or more.
 _PART_BYTES = 16 << 20

@@ -37,7 +37,6 @@ from pipeline.report.runs import plots_html, plots_style, read_runs
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
 
-
 _STYLE = """
 .target { border-radius: .2rem; padding: 0 .2rem; color: #1b1f24; } .target small { color: #444; }
 .mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }

@@ -22,7 +22,6 @@ from pipeline.report.texts_page import STYLE as TEXTS_STYLE
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Reading
 
-
 _Facts = Mapping[str, str]
 _HEALTH = {
     "tokens in a record": "reached_fraction",

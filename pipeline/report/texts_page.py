@@ -14,7 +14,6 @@ from pipeline.report.document import folded, heading, shortened, table_cell, tab
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Prediction, Reading
 
-
 _LEVELS = 8
 _LONGEST_LABEL = 12
 MOST_SHOWN = 40

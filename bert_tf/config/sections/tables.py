@@ -47,7 +47,6 @@ class StorageConfig(Section, section_name="storage"):
 
 COLUMN = "_column"  # the end of the names of keys that hold a column of tables
 
-
 BatchTokens = Annotated[int, Bounds(1, 100_000_000)]
 
 

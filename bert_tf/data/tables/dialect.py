@@ -75,7 +75,6 @@ class TableDialect:
 
 PLAIN = TableDialect()
 
-
 _ROW_BYTES = 100  # line number, places in lists; a reject takes about twice that
 
 

@@ -31,7 +31,6 @@ _TOKENIZER_CLASSES = (
     "TokenizersBackend",
 )
 
-
 # Rows of embeddings that padding adds at most; a larger difference is that of another model.
 _MOST_UNUSED = 1024
 _UNUSED = re.compile(r"\[unused\d+\]")

@@ -21,7 +21,6 @@ from bert_tf.config.sections.models import ExportConfig
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
-
 _KERAS_HUB_ENCODER = "BertBackbone"
 PRETRAINING_METRIC_TYPES = dict.fromkeys(
     ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"), "accuracy"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.multilabel.task import MultiLabelTask
 
-
 SCORE_DIGITS = 6
 
 

@@ -34,7 +34,6 @@ from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.rows import Questions
 
-
 _LEAST_ROOM = 8
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.rows import Questions
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
-
 _NAMES = ("exact_match", "f1")
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -35,7 +35,6 @@ class RegressionConfig(DistillationConfig):
 
 NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")
 
-
 REGRESSION = TaskDeclaration(
     name="regression",
     summary="a number for a text, or the similarity of a pair",

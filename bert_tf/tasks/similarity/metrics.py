@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table
     from bert_tf.tasks.similarity.task import SimilarityTask
 
-
 _SMALLEST_NORM = 1e-12
 
 

@@ -30,9 +30,7 @@ from bert_tf.tasks.tagging.schemes import OUTSIDE, Spans, code_tags, entity_span
 if TYPE_CHECKING:
     from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 
-
 _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
-
 
 NO_WORD = -1
 

@@ -28,7 +28,6 @@ _PREFIXES = {"O": OUT, "B": BEGIN, "I": INSIDE, "E": END, "L": END, "S": SINGLE,
 _TAG = re.compile(r"([BIELSU])(?:-(.+))?", re.DOTALL)
 FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
 
-
 _PREFIX_LETTERS = frozenset("BIELSUMW")
 _FAMILIES = tuple(map(frozenset, ("BIES", "BILU", "BMES", "BMEW", "BIEW")))
 _SAME = {"M": "I", "W": "S"}

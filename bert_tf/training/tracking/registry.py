@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING, ClassVar
 
-from bert_tf.config.registries import TENSORBOARD, Entry
+from bert_tf.config.registries import TENSORBOARD, Entry, by_name
 
 if TYPE_CHECKING:
     from bert_tf.training.tracking.tracker import TrackedRun, Tracker
@@ -23,16 +23,11 @@ class TrackerEntry(Entry):
         return importlib.import_module(self.module).open_tracker(run)
 
 
-TRACKERS: dict[str, TrackerEntry] = {
-    entry.name: entry
-    for entry in (
-        # TensorFlow itself writes its files.
-        TrackerEntry(name=TENSORBOARD, module="bert_tf.training.tracking.tensorboard_events"),
-        TrackerEntry(
-            name="mlflow", module="bert_tf.training.tracking.mlflow_run", packages=("mlflow",)
-        ),
-        TrackerEntry(
-            name="wandb", module="bert_tf.training.tracking.wandb_run", packages=("wandb",)
-        ),
-    )
-}
+TRACKERS: dict[str, TrackerEntry] = by_name(
+    # TensorFlow itself writes its files.
+    TrackerEntry(name=TENSORBOARD, module="bert_tf.training.tracking.tensorboard_events"),
+    TrackerEntry(
+        name="mlflow", module="bert_tf.training.tracking.mlflow_run", packages=("mlflow",)
+    ),
+    TrackerEntry(name="wandb", module="bert_tf.training.tracking.wandb_run", packages=("wandb",)),
+)

@@ -42,7 +42,6 @@ from pipeline.proposal.pretraining_recipe import (
 if TYPE_CHECKING:
     from bert_tf.pretraining.step_trial import TriedStep
 
-
 SECTIONS: dict[str, type[Section]] = {
     "vocab": VocabConfig,
     "preprocess": PreprocessConfig,

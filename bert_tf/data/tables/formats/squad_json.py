@@ -24,7 +24,6 @@ _JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple o
 _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
 _QUESTIONS_OF_LIST = (None, "qas", None)
 
-
 SQUAD_COLUMNS = ("id", "question", "context")  # columns of the questions as rows
 
 
