@@ -18,6 +18,7 @@ from bert_tf.config.section import (
     build_section,
     field_given_again,
     field_type,
+    fields_of,
     flag_text,
     not_a_choice,
     shown,
@@ -53,9 +54,9 @@ class Variants(Generic[SectionType]):
         section = self.common if chosen is None else self.sections[chosen]
         others: dict[str, list[str]] = {}
         for value, other in self.sections.items():
-            for name in _fields(other).keys() - _fields(section).keys():
+            for name in fields_of(other).keys() - fields_of(section).keys():
                 others.setdefault(name, []).append(value)
-        key = _fields(self.common)[self.key]
+        key = fields_of(self.common)[self.key]
         flag = "" if key.metadata["positional"] else f"{flag_text(key)} "
         return resolve(
             section,
@@ -68,7 +69,7 @@ class Variants(Generic[SectionType]):
     def _chosen(
         self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
     ) -> str | None:
-        name, field = self.section_name, _fields(self.common)[self.key]
+        name, field = self.section_name, fields_of(self.common)[self.key]
         is_positional = field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"
         document = {} if config_file is None else read_yaml_sections(config_file)
@@ -91,10 +92,6 @@ class Variants(Generic[SectionType]):
         return value
 
 
-def _fields(section: type[Section]) -> dict[str, dataclasses.Field]:
-    return {field.name: field for field in dataclasses.fields(section)}
-
-
 _PREFIX = "BERT_PIPELINE_"
 
 
@@ -106,7 +103,7 @@ def environment_values(
     Returns the variable and its text by key, and a fault for each variable that names no key.
     """
     prefix = f"{_PREFIX}{section.section_name.upper()}_"
-    keys = [field.name for field in dataclasses.fields(section)]
+    keys = list(fields_of(section))
     values, faults = {}, []
     for variable in sorted(name for name in environment if name.startswith(prefix)):
         key = variable.removeprefix(prefix).lower()
@@ -142,7 +139,7 @@ def resolve(
         UsageError: if the file cannot be read.
     """
     others = others or {}
-    fields = {field.name: field for field in dataclasses.fields(section)}
+    fields = fields_of(section)
     document = {} if config_file is None else read_yaml_sections(config_file)
     values = dict(document.get(section.section_name, {}))
     sources = {name: f"{config_file}: {section.section_name}.{name}" for name in values}

@@ -88,6 +88,7 @@ def option(
 
 optional = functools.partial(option, default=None)
 advanced = functools.partial(option, advanced=True)
+repeatable = functools.partial(option, default=())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,10 @@ class Section:
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
+def fields_of(section: type[Section] | Section) -> dict[str, dataclasses.Field]:
+    return {field.name: field for field in dataclasses.fields(section)}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
@@ -124,8 +129,7 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     """Converts values from YAML to those of `as_dict`, but for those of other releases."""
-    fields = {field.name: field for field in dataclasses.fields(section)}
-    plain = dict(values)
+    fields, plain = fields_of(section), dict(values)
     for name in fields.keys() & values.keys():
         with contextlib.suppress(ValueError):
             plain[name] = _plain(_convert(section, fields[name], values[name]))
@@ -175,7 +179,7 @@ def build_section(
     Raises ConfigError with every unknown key, bad value, missing key and inconsistency at once.
     """
     sources = sources or {}
-    fields = {field.name: field for field in dataclasses.fields(section)}
+    fields = fields_of(section)
     faults: list[str] = []
     clean: dict[str, Any] = {}
     for name, raw in values.items():

@@ -14,7 +14,7 @@ from bert_tf.base.errors import BertPipelineError, ConfigError
 from bert_tf.base.wording import nearest
 from bert_tf.config.bert_file import model_folder, read_task
 from bert_tf.config.registries import AUTO
-from bert_tf.config.section import Reads, Section, flag_text
+from bert_tf.config.section import Reads, Section, fields_of, flag_text
 from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.sections.scoring import ColumnsSection, TextVectorsSection
@@ -37,9 +37,7 @@ from pipeline.outputs.manifest import (
     check_made_by,
     config_key,
     difference_of,
-    different_keys,
     fingerprint,
-    is_extended,
     made_with_another_config,
     read_manifest,
 )
@@ -151,8 +149,7 @@ def _hub_hint(spelling: str, path: str) -> str | None:
 
 
 def _check_output(config: Section, *, overwrite: bool) -> None:
-    (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
-    output = str(getattr(config, field.name))
+    field, output = fields_of(config)["output"], str(config.as_dict()["output"])
     if isinstance(config, EvaluateConfig):
         check_folder_name(output, "it makes a folder: leave out the extension, or end it with /")
     if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:
@@ -271,19 +268,22 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     check_made_by(output, manifest, command)
     read = {field.name: "" for field in dataclasses.fields(config) if field.metadata["reads"]}
     spec = JobSpec(config=config, inputs=read)
-    before, now = spec.saved(manifest.get("config", {})), spec.kept_config
+    saved, now = manifest.get("config", {}), spec.kept_config
     # What is left to the job is in the manifest as it chose.
     keys = [
         key
-        for key in different_keys(before, now, None)
+        for key in spec.different_keys(saved)
         if key not in _CHOSEN_BY_JOB
         or now[key] != _CHOSEN_BY_JOB[key]
         or (key == "keep_accents" and now["lowercase"] is not None)
     ]
-    if any(is_extended(before, now, key) for key in _EXTENDABLE.intersection(keys)):
+    extendable = _EXTENDABLE.intersection(keys)
+    if any(dataclasses.replace(spec, extendable_key=key).is_extended(saved) for key in extendable):
         return None  # the job knows whether it can go on
     if keys:
-        raise made_with_another_config(output, (difference_of(key, before, now) for key in keys))
+        raise made_with_another_config(
+            output, (difference_of(key, spec.saved(saved), now) for key in keys)
+        )
     return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None
 
 

@@ -19,7 +19,7 @@ from bert_tf.base.errors import RowsRejected
 from bert_tf.base.files import RemotePath, remove, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
-from bert_tf.config.section import Section
+from bert_tf.config.section import Section, fields_of
 from bert_tf.data.tables.rejects import write_rejects
 from pipeline.outputs.filling import filling_file, filling_folder, remove_marks
 from pipeline.outputs.job_log import JobLog
@@ -34,9 +34,7 @@ from pipeline.outputs.manifest import (
     config_key,
     describe_files,
     difference_of,
-    different_keys,
     input_fingerprints,
-    is_extended,
     kept_keys,
     made_with_another_config,
     manifest_path,
@@ -84,8 +82,7 @@ class JobSpec:
     def place(self) -> OutputPlace:
         is_folder = self.is_folder
         if is_folder is None:
-            fields = {field.name: field for field in dataclasses.fields(self.config)}
-            is_folder = fields["output"].metadata["writes"] == "folder"
+            is_folder = fields_of(self.config)["output"].metadata["writes"] == "folder"
         return OutputPlace(
             output=self.output,
             is_directory=is_folder,
@@ -104,11 +101,18 @@ class JobSpec:
             place.output, is_directory=place.is_directory, command=self.command, console=console
         )
 
-    def different_keys(self, before: Mapping[str, Any]) -> list[str]:
-        return different_keys(self.saved(before), self.kept_config, self.extendable_key)
+    def different_keys(self, config: Mapping[str, Any]) -> list[str]:
+        """The keys in which the config differs from a saved one, other than an extension."""
+        before, now = self.saved(config), self.kept_config
+        extended = self.extendable_key if self.is_extended(config) else None
+        return [key for key in now if before.get(key) != now[key] and key != extended]
 
-    def is_extended(self, before: Mapping[str, Any]) -> bool:
-        return is_extended(self.saved(before), self.kept_config, self.extendable_key)
+    def is_extended(self, config: Mapping[str, Any]) -> bool:
+        """Whether the config asks for more of the key, such as steps, than a saved one."""
+        if self.extendable_key is None:
+            return False
+        before = self.saved(config).get(self.extendable_key)
+        return isinstance(before, int | float) and self.kept_config[self.extendable_key] > before
 
     def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Values of a saved config, perhaps an earlier release's, that decide the output."""

@@ -238,24 +238,6 @@ def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -
     )
 
 
-def is_extended(
-    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
-) -> bool:
-    """Whether a config asks for more of the key, such as steps, than an earlier one."""
-    if extendable_key is None:
-        return False
-    saved = before.get(extendable_key)
-    return isinstance(saved, int | float) and now[extendable_key] > saved
-
-
-def different_keys(
-    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
-) -> list[str]:
-    """The keys in which a config differs from an earlier one, other than an extension."""
-    extended = extendable_key if is_extended(before, now, extendable_key) else None
-    return [key for key in now if before.get(key) != now[key] and key != extended]
-
-
 def difference_of(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return f"{key}: {before.get(key)!r} then, {now[key]!r} now"
 

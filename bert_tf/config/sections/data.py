@@ -20,6 +20,7 @@ from bert_tf.config.section import (
     advanced,
     option,
     optional,
+    repeatable,
 )
 from bert_tf.config.sections.tables import RowSection
 
@@ -125,33 +126,29 @@ class CorpusSection(RowSection):
         "drop documents with a smaller fraction of letters among their non-whitespace characters",
         0.0,
     )
-    curation: tuple[str, ...] = option(
+    curation: tuple[str, ...] = repeatable(
         "rules that drop documents and lines, off by default: the groups gopher (gopher_quality, "
         "gopher_repetition), c4 and fineweb, or single rules, with =THRESHOLD or =off; or a .yaml "
-        "file of them (gopher_min_words: 30)",
-        default=(),
+        "file of them (gopher_min_words: 30)"
     )
-    languages: tuple[str, ...] = option(
+    languages: tuple[str, ...] = repeatable(
         "languages of documents and long lines to keep: codes (en,de), also unknown for documents "
-        "below language_threshold; needs py3langid",
-        default=(),
+        "below language_threshold; needs py3langid"
     )
     language_threshold: Fraction = option(
         "minimum probability of a document's or line's language", 0.5
     )
-    personal_data: tuple[str, ...] = option(
+    personal_data: tuple[str, ...] = repeatable(
         "personal data to replace by a word, off by default: email, ip (public addresses), phone "
-        "(needs phonenumbers), iban, card, or all",
-        default=(),
+        "(needs phonenumbers), iban, card, or all"
     )
     phone_regions: tuple[str, ...] = option(
         "countries (US,DE) whose phone numbers are also replaced without + and country code",
         default=("US",),
     )
-    exclude: tuple[str, ...] = option(
+    exclude: tuple[str, ...] = repeatable(
         "files with text that must not be in the output, such as evaluation data: tables, SQuAD "
         "JSON or plain text; path or quoted glob; repeatable",
-        default=(),
         reads="files",
     )
     exclude_action: str = advanced(

@@ -20,6 +20,7 @@ from bert_tf.config.section import (
     flag_text,
     option,
     optional,
+    repeatable,
 )
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
 from bert_tf.config.sections.tables import COLUMN, BatchTokens, TableSection, batch_tokens_option
@@ -204,8 +205,8 @@ class ColumnsSection(TableSection):
     question_column: str | None = model_column("column of the question")
     context_column: str | None = model_column("column of the context")
     tokens_column: str | None = model_column("column of the words; in CoNLL files a column number")
-    columns: tuple[str, ...] = option(
-        "column of any model input, as INPUT=COLUMN; repeatable", (), flag="--column"
+    columns: tuple[str, ...] = repeatable(
+        "column of any model input, as INPUT=COLUMN; repeatable", flag="--column"
     )
     abstain_below: PositiveFraction | None = optional(
         "leave predictions with a lower probability empty (no decision)"
@@ -268,15 +269,15 @@ class ScoreConfig(ColumnsSection, section_name="score"):
         "rows to score: path or quoted glob; repeatable", reads="tables"
     )
     output: str = option("output file (the extension sets the format) or directory")
-    extra_columns: tuple[str, ...] = option(
-        "additional prediction column of the model's task; repeatable", (), flag="--extra-column"
+    extra_columns: tuple[str, ...] = repeatable(
+        "additional prediction column of the model's task; repeatable", flag="--extra-column"
     )
     scores: str = option(
         "probabilities to add: best (of the prediction), all (of every label or choice) or "
         "top-N (of the N most likely, such as top-3)",
         BEST,
     )
-    rename: tuple[str, ...] = option("rename an added column, as NAME=COLUMN; repeatable", ())
+    rename: tuple[str, ...] = repeatable("rename an added column, as NAME=COLUMN; repeatable")
     escape_formulas: bool = option(
         "in CSV and TSV, put an apostrophe before cells that a spreadsheet would run as a formula",
         False,

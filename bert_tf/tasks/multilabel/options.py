@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, option
+from bert_tf.config.section import NonNegativeInt, option, repeatable
 from bert_tf.config.sections.finetuning import (
     best_metric_option,
     names_in,
@@ -48,9 +48,8 @@ class MultiLabelConfig(SoftLabelConfig):
         "0 or 1 per label, named after it",
         ("label",),
     )
-    label_names: tuple[str, ...] = option(
-        "names of labels that the file has as ids from 0, or as a list of zeros and ones: A,B,C",
-        (),
+    label_names: tuple[str, ...] = repeatable(
+        "names of labels that the file has as ids from 0, or as a list of zeros and ones: A,B,C"
     )
     label_separator: str = option("separator of labels in a string", SEPARATOR)
     max_seq_length: NonNegativeInt = sequence_length_option(128)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, NonNegativeInt, option, optional
+from bert_tf.config.section import Bounds, NonNegativeInt, option, optional, repeatable
 from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
 from bert_tf.config.sections.scoring import normalize_option, pooling_option
 from bert_tf.tasks.base.declaration import (
@@ -59,10 +59,9 @@ class SimilarityConfig(FinetuneConfig):
     text_pair_column: str | None = optional(
         f"column of the second text (default: positive, or text_pair with --loss {COSENT})"
     )
-    negative_column: tuple[str, ...] = option(
+    negative_column: tuple[str, ...] = repeatable(
         "column of a text that does not match the anchor; repeatable (default: negative with "
-        f"--loss {TRIPLET}, otherwise none)",
-        (),
+        f"--loss {TRIPLET}, otherwise none)"
     )
     label_column: str | None = optional(
         f"column of the similarity score of a pair, any number, with --loss {COSENT} (default: "

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, PositiveInt, option, optional
+from bert_tf.config.section import NonNegativeInt, PositiveInt, option, optional, repeatable
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
@@ -57,8 +57,8 @@ class TaggingConfig(FinetuneConfig):
         "column of the sentence, for tables with one word per row (default: sentence, "
         "sentence_id, Sentence # and similar)"
     )
-    tag_names: tuple[str, ...] = option(
-        "names of tags that the file has as ids from 0: O,B-PER,I-PER", ()
+    tag_names: tuple[str, ...] = repeatable(
+        "names of tags that the file has as ids from 0: O,B-PER,I-PER"
     )
     scheme: str = option(
         "tagging scheme of entities (auto: detect from the tags; plain: each tag is a separate "

@@ -2,17 +2,16 @@
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from pipeline.outputs.manifest import (
-    are_same_contents,
-    config_key,
-    different_keys,
-    is_extended,
-    kept_keys,
-    with_defaults,
-)
+from pipeline.outputs.job import JobSpec
+from pipeline.outputs.manifest import are_same_contents, config_key, kept_keys
 
 TRAIN = {"key": "train", "path": "a.csv", "sha256": "1"}
 EVAL = {"key": "eval", "path": "b.csv", "sha256": "2"}
+
+
+def training(**values):
+    config = build_section(TrainConfig, {"output": "run", "size": "tiny", **values})
+    return JobSpec(config=config, inputs={}, extendable_key="steps"), config.as_dict()
 
 
 def test_neither_names_nor_the_order_of_inputs_count():
@@ -38,22 +37,23 @@ def test_keys_that_name_inputs_do_not_count_by_their_values():
 
 def test_a_config_file_edited_by_hand_is_another_config():
     assert kept_keys({"phases": ["x", {"data": "b"}]}, ("phases.data",)) == {"phases": [{}]}
-    assert is_extended({"steps": 3}, {"steps": 4}, "steps")
-    assert not is_extended({"steps": "many"}, {"steps": 4}, "steps")
-    assert different_keys({"steps": "many"}, {"steps": 4}, "steps") == ["steps"]
+    job, now = training(data="d", steps=4)
+    assert job.is_extended({**now, "steps": 3})
+    assert job.different_keys({**now, "steps": 3}) == []
+    assert not job.is_extended({**now, "steps": "many"})
+    assert job.different_keys({**now, "steps": "many"}) == ["steps"]
 
 
 def test_keys_of_a_later_release_count_as_their_defaults_in_items_of_lists_too():
     phases = [{"data": "a", "steps": 3, "batch_size": 8}, {"data": "b", "steps": 4}]
-    now = build_section(TrainConfig, {"phases": phases, "output": "run", "size": "tiny"}).as_dict()
+    job, now = training(phases=phases)
     older = {key: value for key, value in now.items() if key != "ema_decay"}
-    assert different_keys(with_defaults(TrainConfig, {**older, "phases": phases}), now, None) == []
+    assert job.different_keys({**older, "phases": phases}) == []
     changed = [{**phases[0], "learning_rate": 1e-3}, phases[1]]
-    other = with_defaults(TrainConfig, {**older, "phases": changed})
-    assert different_keys(other, now, None) == ["phases"]
+    assert job.different_keys({**older, "phases": changed}) == ["phases"]
 
 
 def test_a_key_without_a_default_is_never_taken_for_one():
-    now = build_section(TrainConfig, {"data": "d", "output": "run", "size": "tiny"}).as_dict()
-    older = {key: value for key, value in now.items() if key not in ("output", "size")}
-    assert different_keys(with_defaults(TrainConfig, older), now, None) == ["output", "size"]
+    job, now = training(data="d")
+    older = {key: value for key, value in now.items() if key not in ("data", "size")}
+    assert job.different_keys(older) == ["data", "size"]
