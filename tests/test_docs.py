@@ -74,6 +74,19 @@ def test_the_table_of_licenses_is_up_to_date():
     assert module.PAGE.read_text(encoding="utf-8") == module.page()
 
 
+def test_the_tests_that_hold_a_promise_exist():
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", page.read_text(encoding="utf-8")))
+    assert len(named) > 20
+    missing = [
+        f"{file}::{name}"
+        for file, name in sorted(named)
+        if f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8")
+    ]
+    assert missing == []
+
+
 def test_every_page_is_in_the_navigation_once():
     def pages(entries):
         for entry in entries:

@@ -73,7 +73,7 @@ def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | No
     )
 
 
-def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:
+def run_findings(lines: Sequence[Line], *, vocab_size: int, first_step: int = 0) -> list[str]:
     """Returns a sentence, with likely cause and cure, for each anomaly in the metrics of a run.
 
     Skips lines up to `first_step`, where the last phase began.
@@ -82,13 +82,24 @@ def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:
     evals = [line for line in lines if line["split"] == "eval"]
     trains = [line for line in lines if line["split"] == "train"]
     if not evals:
-        return []
+        guessed = _about_guessing(trains, vocab_size)
+        return [] if guessed is None else [guessed]
     best = min(evals, key=lambda line: line["mlm_loss"])
     found = [_about_rise(best, evals[-1], trains), _about_frequencies(best, evals[-1])]
     if found == [None, None]:
         found.append(_about_gap(evals[-1], trains))
     found.append(_about_pairs(evals[-1]))
     return [sentence for sentence in found if sentence is not None]
+
+
+def _about_guessing(trains: Sequence[Line], vocab_size: int) -> str | None:
+    loss, guess = trains[-1]["mlm_loss"] if trains else 0.0, math.log(vocab_size)
+    if loss < guess + _RISE:
+        return None
+    return (
+        f"masked-LM loss {loss:.2f} of training is above that of guessing (ln {vocab_size:,} = "
+        f"{guess:.2f}): it diverged; {_CAUSES}"
+    )
 
 
 def _about_frequencies(best: Line, last: Line) -> str | None:

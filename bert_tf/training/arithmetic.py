@@ -23,7 +23,8 @@ from bert_tf.training.distribution import worker_count
 from bert_tf.training.protocols import Batch
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-_BFLOAT16_CAPABILITY = (8, 0)
+# Of GPUs, the least that have tensor cores for it, the most exact first.
+_CAPABILITIES = {"bfloat16": (8, 0), "float16": (7, 0)}
 ARITHMETIC_FILE = "arithmetic.json"
 # Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
 _CLEARLY = 0.95
@@ -94,12 +95,12 @@ def choose_precision(
     """Resolves "auto" in the config, and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs and GPUs. On processors oneDNN's
-    products and fused kernels are faster.
+    AVX-512 bf16 or AMX, float16 on GPUs of 7.0, else float32. "auto" XLA compiles on TPUs and GPUs.
+    On processors oneDNN's products and fused kernels are faster.
     """
-    device, is_fast = _device(strategy)
+    device, fastest = _device(strategy)
     if precision == "auto":
-        precision = "bfloat16" if is_fast else "float32"
+        precision = fastest
     if device == "CPU" and precision != "float32" and is_bfloat16_excluded():
         raise UsageError(
             f"precision {precision}: TensorFlow would crash, since ONEDNN_MAX_CPU_ISA excludes it; "
@@ -116,16 +117,18 @@ def has_accelerator() -> bool:
     return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
 
 
-def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
-    """Kind of device, and whether it is fast in bfloat16; does not start TensorFlow."""
+def _device(strategy: tf.distribute.Strategy) -> tuple[str, str]:
+    """Kind of device, and its fastest precision; does not start TensorFlow."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if is_tpu or tf.config.list_physical_devices("TPU"):
-        return "TPU", True
+        return "TPU", "bfloat16"
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
-        return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
-    return "CPU", has_bfloat16()
+        own = details.get("compute_capability", (0, 0))
+        fast = (name for name, capability in _CAPABILITIES.items() if own >= capability)
+        return "GPU", next(fast, "float32")
+    return "CPU", "bfloat16" if has_bfloat16() else "float32"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

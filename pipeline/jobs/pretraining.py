@@ -252,7 +252,7 @@ def _report(
     record.console.info(*loss_curve_lines(metrics))
     _log_end(result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
-    findings = run_findings(read_metrics(metrics), first_step=last_phase)
+    findings = run_findings(read_metrics(metrics), vocab_size=len(vocab), first_step=last_phase)
     record.extra["notes"] = findings
     record.console.warn(*findings)
     record.made = [

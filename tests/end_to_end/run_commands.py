@@ -11,8 +11,10 @@ else's.
 import contextlib
 import io
 import json
+import os
 import shlex
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from pathlib import Path
 from bert_tf.base.console import Console
 from pipeline.cli.main import main
 
+ROOT = Path(__file__).parents[2]
 STARTED = "command: "
 OWN = "own: "
 
@@ -66,6 +69,40 @@ def run(command: str) -> dict:
         "stdout": stdout.getvalue(),
         "asked": list(asked),
     }
+
+
+def without_network() -> list[str]:
+    """What runs a command where no other host can be reached; nothing where that is not allowed."""
+    wrapped = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    try:
+        is_allowed = subprocess.run([*wrapped, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        is_allowed = False
+    return wrapped if is_allowed else []
+
+
+def run_commands(folder: Path, commands: list[str]) -> tuple[list[dict], list[list[str]]]:
+    """Runs them in one process without what the tests' own environment hides.
+
+    Returns:
+        What `run_commands.py` reports of each, and the lines that each wrote to stderr.
+    """
+    report = folder / "report.jsonl"
+    environment = {name: os.environ[name] for name in os.environ if name != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        [*without_network(), sys.executable, __file__, str(report)],
+        input="\n".join(commands),
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    before, *written = f"\n{done.stderr}".split(f"\n{STARTED}")
+    assert before == ""
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [each["command"] for each in reports] == commands
+    return reports, [lines.splitlines()[1:] for lines in written]
 
 
 if __name__ == "__main__":

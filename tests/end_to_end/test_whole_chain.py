@@ -3,22 +3,17 @@
 import csv
 import hashlib
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from run_commands import OWN, STARTED
+from run_commands import OWN, run_commands
 
 from bert_tf.base.checksums import CARD, SUMS, file_sha256
 from pipeline.outputs.manifest import manifest_path, side_paths
 
 pytestmark = pytest.mark.slow  # runs every command, training included
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = Path(__file__).with_name("run_commands.py")
 # Words of either kind alone make up the texts of a label.
 WORDS = {
     label: [first + second for first in letters for second in "aeiou"]
@@ -92,40 +87,6 @@ def write_inputs(folder: Path) -> None:
         for number in range(60):
             label = source.choice([*WORDS])
             table.writerow([f"{number}-{label}", words(label, source.randint(1, 9)), 'a, "b"'])
-
-
-def without_network() -> list[str]:
-    """What runs a command where no other host can be reached; nothing where that is not allowed."""
-    wrapped = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    try:
-        is_allowed = subprocess.run([*wrapped, "true"], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        is_allowed = False
-    return wrapped if is_allowed else []
-
-
-def run_commands(folder: Path, commands: list[str]) -> tuple[list[dict], list[list[str]]]:
-    """Runs them in one process without what the tests' own environment hides.
-
-    Returns:
-        What `run_commands.py` reports of each, and the lines that each wrote to stderr.
-    """
-    report = folder / "report.jsonl"
-    environment = {name: os.environ[name] for name in os.environ if name != "TF_CPP_MIN_LOG_LEVEL"}
-    done = subprocess.run(
-        [*without_network(), sys.executable, str(SCRIPT), str(report)],
-        input="\n".join(commands),
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    before, *written = f"\n{done.stderr}".split(f"\n{STARTED}")
-    assert before == ""
-    reports = [json.loads(line) for line in report.read_text().splitlines()]
-    assert [each["command"] for each in reports] == commands
-    return reports, [lines.splitlines()[1:] for lines in written]
 
 
 class Chain:

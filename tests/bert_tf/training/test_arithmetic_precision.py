@@ -1,8 +1,10 @@
+import os
+
 import pytest
 import tensorflow as tf
 
 from bert_tf.base import processor
-from bert_tf.training.arithmetic import choose_precision
+from bert_tf.training.arithmetic import choose_precision, make_deterministic
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,13 @@ def test_what_auto_means_on_processors(monkeypatch, console, asked, xla, flags, 
 
 
 @pytest.mark.parametrize(
-    ("capability", "chosen"), [((8, 0), "bfloat16, with XLA"), ((7, 5), "float32, with XLA")]
+    ("capability", "chosen"),
+    [
+        ((8, 0), "bfloat16, with XLA"),
+        ((7, 5), "float16, with XLA"),
+        ((7, 0), "float16, with XLA"),
+        ((6, 1), "float32, with XLA"),
+    ],
 )
 def test_what_auto_means_on_gpus(monkeypatch, console, capability, chosen):
     listed = {"GPU": ["a GPU"]}
@@ -36,3 +44,17 @@ def test_what_auto_means_on_gpus(monkeypatch, console, capability, chosen):
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
     strategy = tf.distribute.get_strategy()
     assert str(choose_precision("auto", "auto", strategy=strategy, console=console)) == chosen
+
+
+def test_deterministic_gpus_get_the_flags_of_tensorflow_and_xla(monkeypatch):
+    """And programs that XLA kept of other runs, whose cache ignores the flag, are not used."""
+    asked = []
+    monkeypatch.setattr(
+        tf.config.experimental, "enable_op_determinism", lambda: asked.append("operations")
+    )
+    monkeypatch.setenv("XLA_FLAGS", "--xla_of_the_user=1")
+    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=/cache")
+    make_deterministic()
+    assert asked == ["operations"]
+    assert os.environ["XLA_FLAGS"] == "--xla_of_the_user=1 --xla_gpu_deterministic_ops=true"
+    assert "TF_XLA_FLAGS" not in os.environ

@@ -241,6 +241,17 @@ def test_rows_divided_among_cores_give_the_curve_of_the_whole(accumulation_steps
         assert divided[name] == pytest.approx(whole[name], rel=1e-4)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_low_precision_resumes_exactly_and_repeats(policy, tmp_path):
+    keys = {"policy": policy, "noise": 1.0, "steps": 20}
+    whole = make_loop(**keys, run_directory=tmp_path / "whole").run().train
+    run_until(make_loop(**keys, run_directory=tmp_path / "parts", steps_per_call=1), 7)
+    for found in (make_loop(**keys, run_directory=tmp_path / "parts"), make_loop(**keys)):
+        resumed = found.run().train
+        for name in ("loss", "gradient_norm"):
+            assert resumed[name] == whole[name]
+
+
 def test_rows_divided_among_cores_resume_exactly(tmp_path):
     keys = {"shards": 4, "noise": 1.0, "steps": 20}
     whole = make_loop(**keys, run_directory=tmp_path / "whole").run().train
