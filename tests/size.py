@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
 # curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
-    "bert_tf/base": (1492, 13),
+    "bert_tf/base": (1501, 13),
     "bert_tf/config": (2985, 24),
     "bert_tf/data": (7301, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
@@ -32,10 +32,10 @@ BUDGETS = {
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
     "pipeline/jobs": (3564, 21),
-    "pipeline/report, pipeline/trying": (4483, 26),
+    "pipeline/report, pipeline/trying": (4498, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
-    "pipeline/cli": (2097, 26),
+    "pipeline/cli": (2099, 26),
     "bert_tf, pipeline": (67482, 460),
 }
 

@@ -26,7 +26,7 @@ def read_front_matter(card: Path) -> dict[str, Any]:
     found = _FRONT_MATTER.match(card.read_bytes().decode("utf-8-sig", errors="replace"))
     try:
         metadata = yaml.safe_load(found[1]) if found else None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError, ValueError):  # such as the date 2026-99-99
         return {}
     return metadata if isinstance(metadata, dict) else {}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self, TextIO
 
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import printable, quantity
 
 if TYPE_CHECKING:
     from bert_tf.base.terminal import Terminal
@@ -164,10 +164,11 @@ class Console:
 
     def _note(self, line: str) -> None:
         if self._journal is not None:
-            self._journal(line)
+            self._journal(printable(line))
 
     def _print(self, line: str) -> None:
         self._clear_first_words()
+        line = printable(line)
         if self._terminal is not None:
             self._terminal.print(line)
         else:

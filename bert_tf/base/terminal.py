@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from bert_tf.base.wording import shown_duration
+from bert_tf.base.wording import printable, shown_duration
 
 if TYPE_CHECKING:
     from bert_tf.base.console import Advance, Closing
@@ -69,7 +69,7 @@ class Terminal:
         assert self._bars is not None
         self._bars.update(
             self._task,
-            description=advance.text,
+            description=printable(advance.text),
             completed=completed,
             says_time_left=advance.says_time_left,
         )

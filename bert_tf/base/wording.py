@@ -7,6 +7,14 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t"}
+
+
+def printable(text: str) -> str:
+    """Escape control characters, such as in a file's name, which a terminal would obey."""
+    return text.translate(_CONTROLS)
+
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
     """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity, shown_size
+from bert_tf.base.wording import printable, quantity, shown_size
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.cli.startup import filtered_third_party_output
@@ -121,7 +121,7 @@ def inspect(
             click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
             return
         for line in describe_artifact(path, samples=samples, all_settings=all_settings):
-            click.echo(line)
+            click.echo(printable(line))
 
 
 def _check_none_given(of_corpus: dict[str, Any]) -> None:
@@ -223,7 +223,7 @@ def _verify(path: str, *, err: bool) -> dict[str, Any]:
     if not outputs:
         verdict = "FAILED, its manifest lists no files; make it again"
     for line in (*differences, verdict):
-        click.echo(f"{path}: {line}", err=err)
+        click.echo(printable(f"{path}: {line}"), err=err)
     return {
         "path": path,
         "is_whole": bool(outputs) and not differences,
@@ -261,4 +261,4 @@ def lineage(path: str, style: str) -> None:
         click.echo(json.dumps(lineage_json(made), indent=2, ensure_ascii=False))
         return
     for line in lineage_lines(made):
-        click.echo(line)
+        click.echo(printable(line))

@@ -21,6 +21,7 @@ from bert_tf.base.errors import (
     TooManyRejects,
     UsageError,
 )
+from bert_tf.base.wording import printable
 from bert_tf.config.resolve import Variants, resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
@@ -188,7 +189,7 @@ class JobCall:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             complaint = complaint_of_run(manifest, resolved[0], options)
             for line in str(complaint or "").splitlines():
-                click.echo(f"error: {line}", file=own_stderr)
+                click.echo(printable(f"error: {line}"), file=own_stderr)
             return 0 if complaint is None else complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:

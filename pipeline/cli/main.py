@@ -13,6 +13,7 @@ import traceback
 import click
 
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
+from bert_tf.base.wording import printable
 from bert_tf.engines.registry import declare_frozen_weights
 from pipeline.beam.workers import failure_in, system_error
 from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals, share_gpus
@@ -151,7 +152,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        click.echo(f"error: {explain_usage(error)}", err=True)
+        click.echo(printable(f"error: {explain_usage(error)}"), err=True)
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; run the same command again to resume", err=True)
@@ -170,11 +171,11 @@ def _explain(error: Exception) -> int:
     if isinstance(known, BertPipelineError):
         label = "" if isinstance(known, GraphWritten | StoppedEarly) else "error: "
         for line in str(known).splitlines():
-            click.echo(label + line, err=True)
+            click.echo(label + printable(line), err=True)
         if not isinstance(known, InputError) and known.exit_code == 1:
             _name_log(error)
         return known.exit_code
-    click.echo(f"error: {_explanation(error, known)}", err=True)
+    click.echo(printable(f"error: {_explanation(error, known)}"), err=True)
     _name_log(error)
     return 1
 

@@ -11,6 +11,8 @@ import errno
 import signal
 import socket
 import sys
+import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +31,7 @@ _MOST_DIGITS = 18  # of its length
 _MOST_FIELDS = 64
 _CHUNK = 1 << 16
 _SECONDS = 30.0  # until more of a request has to arrive
+_MOST_SECONDS = 120.0  # until all of it has
 _FORM = "application/x-www-form-urlencoded"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -86,6 +89,21 @@ class _Refused(Exception):
 class _Handler(BaseHTTPRequestHandler):
     timeout = _SECONDS
     server_version, sys_version = "bert-pipeline", ""
+
+    def setup(self) -> None:
+        super().setup()
+        self._limit = threading.Timer(_MOST_SECONDS, self._stop_reading)
+        self._limit.daemon = True
+        self._limit.start()
+
+    def finish(self) -> None:
+        self._limit.cancel()
+        super().finish()
+
+    def _stop_reading(self) -> None:
+        """Ends a request that arrives a little at a time; the answer can still be sent."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RD)
 
     @property
     def _served(self) -> PageServer:

@@ -119,3 +119,12 @@ def test_progress_ends_with_all_that_is_done():
         "searching: 1 of 3 queries",
         "searching: 3 of 3 queries",
     ]
+
+
+def test_control_characters_of_a_name_reach_neither_terminal_nor_log():
+    stream, journal = io.StringIO(), []
+    console = Console(stream, journal=journal.append)
+    console.info("a\x1b]0;title\x07.csv: read")
+    console.warn("b\x9b2J")
+    assert stream.getvalue() == "a\\x1b]0;title\\x07.csv: read\nwarning: b\\x9b2J\n"
+    assert journal == stream.getvalue().splitlines()

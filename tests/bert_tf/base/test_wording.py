@@ -1,12 +1,20 @@
 """Counts agree with their nouns, and numbers are shown as they are."""
 
 import math
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting, shown_size
+from bert_tf.base.wording import (
+    printable,
+    quantity,
+    shown_duration,
+    shown_number,
+    shown_setting,
+    shown_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +83,16 @@ def test_sizes(number, text):
 def test_durations_have_hours_minutes_and_seconds():
     times = {-3.0: "0:00:00", 0.4: "0:00:00", 59.6: "0:01:00", 3725.0: "1:02:05", 9e5: "250:00:00"}
     assert {seconds: shown_duration(seconds) for seconds in times} == times
+
+
+@given(st.text())
+def test_no_text_commands_a_terminal(text):
+    shown = printable(text)
+    assert [
+        each for each in shown if unicodedata.category(each) == "Cc" and each not in "\n\t"
+    ] == []
+    assert shown == text or any(unicodedata.category(each) == "Cc" for each in text)
+
+
+def test_control_characters_are_shown_as_python_writes_them():
+    assert printable("a\x1b[2J\x9b\r\n\tb") == "a\\x1b[2J\\x9b\\x0d\n\tb"

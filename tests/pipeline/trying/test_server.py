@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import select
 import socket
+import time
 from urllib.parse import urlencode
 
 import pytest
@@ -178,6 +181,20 @@ def test_a_form_that_does_not_arrive_whole_is_not_read(server, model):
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()
     assert answer.startswith("HTTP/1.0 400 ")
     assert "the form arrived incomplete; send it again" in answer
+    assert model.predictor.engine.given == []
+
+
+def test_a_form_that_trickles_in_is_given_up(server, model, monkeypatch):
+    """Each byte is in time, all of them are not."""
+    monkeypatch.setattr("pipeline.trying.server._MOST_SECONDS", 0.3)
+    with socket.create_connection(server.server_address) as connection:
+        head = f"POST / HTTP/1.0\r\nHost: {server.hosts[0]}\r\nContent-Length: 999\r\n"
+        connection.sendall(f"{head}Content-Type: {FORM['Content-Type']}\r\n\r\n".encode())
+        began = time.monotonic()
+        while not select.select([connection], [], [], 0.05)[0] and time.monotonic() < began + 20:
+            with contextlib.suppress(OSError):
+                connection.send(b"a")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.0 400 ")
     assert model.predictor.engine.given == []
 
 
