@@ -25,9 +25,7 @@ _PARTS = ("train", "eval")
 @dataclasses.dataclass(frozen=True)
 class RejectLimit:
     text: str  # as the user wrote it: `10`, `0.1` or `10%`
-    rows: int | None  # the most rows; None where a fraction is given
-    # the greatest fraction of the rows, 0 to 1; None where a number is given
-    fraction: Fraction | None
+    most: int | Fraction  # rows, or a fraction of the rows, 0 to 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -37,7 +35,7 @@ class RejectLimit:
         """
         text = text.strip()
         if _ROWS.fullmatch(text):
-            return cls(text, int(text), None)
+            return cls(text, int(text))
         fraction = None
         if match := _PERCENTAGE.fullmatch(text):
             fraction = Fraction(match[1].rstrip(".")) / 100
@@ -47,12 +45,10 @@ class RejectLimit:
             raise ValueError(
                 f"expected a number of rows (10) or a fraction of them (0.1 or 10%), got {text!r}"
             )
-        return cls(text, None, fraction)
+        return cls(text, fraction)
 
     def is_exceeded(self, rejected: int, rows: int) -> bool:
-        if self.fraction is None:
-            return self.rows is not None and rejected > self.rows
-        return rejected > self.fraction * rows
+        return rejected > (self.most if isinstance(self.most, int) else self.most * rows)
 
     def excess(self, what: str, rejected: int, rows: int) -> str:
         return (

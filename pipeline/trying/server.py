@@ -80,10 +80,7 @@ class PageServer(ThreadingHTTPServer):
 
 
 class _Refused(Exception):
-    def __init__(self, status: HTTPStatus, line: str):
-        super().__init__(line)
-        self.status = status
-        self.line = line
+    """A request that is not answered: the status, and a line on why."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -116,7 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._check_sender()
         except _Refused as refused:
-            self._send(refused.status, refused.line + "\n", "text/plain")
+            status, line = refused.args
+            self._send(status, f"{line}\n", "text/plain")
             return
         page = self._served.page
         typed: dict[str, str] = {}
@@ -128,7 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 html, status = page.blank(), HTTPStatus.OK
         except _Refused as refused:
-            html, status = page.refused(refused.line), refused.status
+            status, line = refused.args
+            html = page.refused(line)
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:
