@@ -366,7 +366,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         f"{examples['train']:,} training and {quantity(examples['eval'], 'evaluation example')} "
         f"in {seconds:.1f} s"
     )
-    record.report_health(health.line, health.warnings)
+    record.console.info(health.line)
+    record.warn(health.warnings)
     record.made = [
         (_shown_shards(output, names), f"{kind} records")
         for names, kind in ((shards["train"], "training"), (shards["eval"], "evaluation"))

@@ -140,7 +140,8 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
         _measure(learned, counted, record)
     health = examine({**record.counts, **record.metrics}, config)
     record.metrics.update(health.figures)
-    record.report_health(health.line, health.warnings)
+    record.console.info(health.line)
+    record.warn(health.warnings)
     output = config.output
     left_out = quantity(duplicates, "duplicate document") + " left out"
     for list_path, meaning in (

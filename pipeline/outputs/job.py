@@ -162,11 +162,6 @@ class JobRecord:
         (found,) = (item for item in self.identity["inputs"] if item["key"] == key)
         return str(found["sha256"])
 
-    def report_health(self, line: str, warnings: list[str]) -> None:
-        """Logs the health line and the warnings."""
-        self.console.info(line)
-        self.warn(warnings)
-
     def warn(self, warnings: list[str]) -> None:
         """Logs warnings and stores them in the manifest."""
         self.console.warn(*warnings)
