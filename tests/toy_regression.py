@@ -14,7 +14,6 @@ from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.training.protocols import LossParts
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionConfig(TableTaskConfig):
     """Fine-tunes a model that gives a number."""
 

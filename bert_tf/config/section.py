@@ -91,14 +91,19 @@ advanced = functools.partial(option, advanced=True)
 repeatable = functools.partial(option, default=())
 
 
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Section:
-    """Base of all sections; `section_name` is the section's key in a YAML file."""
+    """Base of all sections, which are frozen dataclasses with keywords, without a decorator.
+
+    `section_name` is the section's key in a YAML file.
+    """
 
     section_name: ClassVar[str] = ""
 
     def __init_subclass__(cls, section_name: str = "") -> None:
         cls.section_name = section_name or cls.section_name
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     def faults(self) -> Iterator[str]:
         """Yields faults that involve more than one field, as `key: what is wrong; what to do`.

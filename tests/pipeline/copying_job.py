@@ -1,6 +1,5 @@
 """A job as small as can be, for what the frame around all jobs does."""
 
-import dataclasses
 import io
 from pathlib import Path
 from typing import ClassVar
@@ -12,7 +11,6 @@ from pipeline.outputs.job import JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CopyConfig(Section):
     section_name: ClassVar[str] = "copy"
 

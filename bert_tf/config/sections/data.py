@@ -90,7 +90,6 @@ def curation_entries(curation: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield "curation", entry
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSection(RowSection):
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
@@ -226,7 +225,6 @@ def check_splitter_installed(name: str) -> None:
         check_packages(asked, ["sentencex"], extra="sentencex", instead=instead)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabConfig(CorpusSection, section_name="vocab"):
     """Learns a WordPiece vocabulary from the words of a corpus."""
 
@@ -278,7 +276,6 @@ def _casing_faults(config: VocabConfig | PreprocessConfig) -> Iterator[str]:
         yield "keep_accents: only applies to lowercasing; --cased keeps accents, so leave one out"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PreprocessConfig(CorpusSection, section_name="preprocess"):
     """Writes TFRecords for masked-LM and next-sentence prediction, also readable by the
     trainers of google-research/bert, TF Model Garden and NVIDIA.

@@ -107,7 +107,6 @@ def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
     return [] if twice is None else [f"{key}: {twice!r} is given twice; give it once"]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     """Fine-tunes a model for a task on labeled rows.
 
@@ -258,7 +257,6 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         return self.best_metric or self.metrics[0]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsSection(Section, section_name="label_errors"):
     """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
 
@@ -279,6 +277,5 @@ class LabelErrorsSection(Section, section_name="label_errors"):
             yield "report_to: is not used, since no model is kept; leave it out, or use finetune"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsConfig(LabelErrorsSection, FinetuneConfig):
     """Finds rows that are likely mislabeled, by predictions of models fine-tuned on other rows."""

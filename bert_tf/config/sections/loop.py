@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
 from bert_tf.config.bert import BertConfig
@@ -21,7 +20,6 @@ from bert_tf.config.section import (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LoopSection(Section):
     output: str = option("run directory to write", writes="folder")
     strategy: str = option(

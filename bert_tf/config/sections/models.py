@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +20,6 @@ HUB_LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportConfig(Section, section_name="export"):
     """Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace,
     sentence-transformers, KerasHub or google-research/bert. With --task, --help also shows the
@@ -130,7 +128,6 @@ class ExportConfig(Section, section_name="export"):
             check_packages("--precision int8", [entry.quantizer], extra=entry.quantizer)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ImportWeightsConfig(Section, section_name="import_weights"):
     """Converts BERT weights from HuggingFace, KerasHub, Google or TF Model Garden to a model
     directory.

@@ -28,7 +28,6 @@ MAX_STEPS = 1_000_000_000
 _UNMASKED = " in unmasked records"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingPhase(Section, section_name="phases"):
     """A part of a pretraining run with its own data; an item of `train.phases`."""
 
@@ -54,7 +53,6 @@ class TrainingPhase(Section, section_name="phases"):
             yield "steps: give either steps or fraction, above 0"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig(LoopSection, section_name="train"):
     """Pretrains BERT on TFRecords with masked-LM and next-sentence losses."""
 

@@ -45,7 +45,6 @@ def normalize_option() -> Any:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextVectorsSection(TableSection):
     """How vectors are made of the texts of tables."""
 
@@ -75,7 +74,6 @@ class TextVectorsSection(TableSection):
             yield "layers: gives no layer; -1 is the last"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedConfig(TextVectorsSection, section_name="embed"):
     """Writes an embedding of every input row's text, in input order, or with --tokens one for
     each token.
@@ -104,7 +102,6 @@ class EmbedConfig(TextVectorsSection, section_name="embed"):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig(TextVectorsSection, section_name="search"):
     """Finds the nearest texts of a corpus for every query, by the embeddings of a model."""
 
@@ -144,7 +141,6 @@ def check_index_installed() -> None:
     check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizeConfig(TextVectorsSection, section_name="summarize"):
     """Adds an extractive summary to every input row, in input order: the sentences most similar to
     the document and different from each other, with their positions.
@@ -196,7 +192,6 @@ def model_column(content: str) -> Any:
     return optional(f"{content} (default: the model's)")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnsSection(TableSection):
     """Columns of the rows to read; the model's own where not given."""
 
@@ -231,7 +226,6 @@ class ColumnsSection(TableSection):
             REGISTRIES.engines[self.engine].check_installed()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(ColumnsSection, section_name="evaluate"):
     """Evaluates a fine-tuned run or an exported model on labeled rows."""
 
@@ -258,7 +252,6 @@ class EvaluateConfig(ColumnsSection, section_name="evaluate"):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreConfig(ColumnsSection, section_name="score"):
     """Adds predictions as columns to every input row, in input order and with all other columns
     unchanged.

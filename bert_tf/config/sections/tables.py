@@ -12,7 +12,6 @@ from bert_tf.config.section import Bounds, Section, advanced, option
 MAX_LOCAL_WORKERS = 512
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunnerConfig(Section, section_name="runner"):
     """The Beam runner of a data or scoring job and the options passed on to it."""
 
@@ -34,7 +33,6 @@ class RunnerConfig(Section, section_name="runner"):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StorageConfig(Section, section_name="storage"):
     """How a job without a runner reaches `s3://`, `gs://`, `hdfs://` and `azfs://`."""
 
@@ -54,7 +52,6 @@ def batch_tokens_option() -> Any:
     return advanced("tokens per batch, including padding", 2048, affects_output=False)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSection(Section):
     """The format of rows, as far as the file name does not decide it.
 
@@ -101,7 +98,6 @@ class RowSection(Section):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSection(RowSection):
     max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
         "maximum memory for the rows of a file that is loaded completely, as in finetune",

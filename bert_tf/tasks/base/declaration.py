@@ -185,7 +185,6 @@ def faults_of_length(config: FinetuneConfig, least: int, texts: str = "a text") 
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TableTaskConfig(FinetuneConfig):
     """Fine-tunes on a table with a column of texts, or two, and a column of labels."""
 
@@ -215,7 +214,6 @@ class TableTaskConfig(FinetuneConfig):
         return f"{super().remedy_for_long_texts}, or choose --long-texts {WINDOWS}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillationConfig(TableTaskConfig):
     """Fine-tunes on labels, or on labels and predictions of a larger model."""
 
@@ -253,7 +251,6 @@ class DistillationConfig(TableTaskConfig):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SoftLabelConfig(DistillationConfig):
     """The same for tasks whose predictions are probabilities."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import math
 from collections.abc import Iterator
 from typing import ClassVar
@@ -52,7 +51,6 @@ def parse_class_weights(text: str) -> dict[str, float]:
     return weights
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(SoftLabelConfig):
     """Fine-tunes a classifier of texts, or of pairs of texts."""
 
@@ -89,7 +87,6 @@ class ClassificationConfig(SoftLabelConfig):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
     """Finds rows whose label a classifier doubts."""
 

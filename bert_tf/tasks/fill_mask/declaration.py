@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from bert_tf.tasks.base.declaration import Fault, PredictionField, PretrainedTas
 MASK = "[MASK]"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskConfig(ExportConfig):
     """Exports a pretrained model that fills masks."""
 

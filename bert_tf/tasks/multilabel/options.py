@@ -29,7 +29,6 @@ SEPARATOR = "|"
 GLOBAL, PER_LABEL, FIXED = "global", "per-label", "0.5"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelConfig(SoftLabelConfig):
     """Fine-tunes a classifier that assigns any number of labels to a text or a pair of texts."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,7 +33,6 @@ _CHOICES = ("choices", "options", "endings", "answers")
 _NUMBERED = re.compile(r"(choice|ending|option|answer|alternative)_?([a-e0-9])", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceConfig(FinetuneConfig):
     """Fine-tunes a model that chooses the correct one of several texts."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.config.section import (
@@ -29,7 +28,6 @@ _ANSWER = ("answer", "answers", "answer_text")
 _START = ("answer_start", "answer_starts", "start")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnsweringConfig(FinetuneConfig):
     """Fine-tunes a model that answers questions from contexts."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import NonNegativeInt, option
@@ -17,7 +16,6 @@ from bert_tf.tasks.base.declaration import (
 STANDARD, NONE = "standard", "none"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionConfig(DistillationConfig):
     """Fine-tunes a model that predicts a number for a text, or for a pair of texts."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -41,7 +40,6 @@ _NEGATIVE = ("negative", "neg", "hard_negative")
 _SCORE = ("score", "similarity", "label", "similarity_score")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityConfig(FinetuneConfig):
     """Fine-tunes a model whose embeddings of similar texts are close."""
 

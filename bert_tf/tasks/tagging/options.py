@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +32,6 @@ ENTITIES = ("entities", "spans", "annotations", "ents")
 LISTED_ENTITIES = ("label", "labels")  # of doccano and Label Studio; elsewhere tags of words
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingConfig(FinetuneConfig):
     """Fine-tunes a model that tags words: named entities, parts of speech, …."""
 

@@ -1,6 +1,5 @@
 """Values in, checked sections out; every fault is reported at once, with a cure."""
 
-import dataclasses
 from typing import Annotated, ClassVar
 
 import pytest
@@ -21,7 +20,6 @@ from bert_tf.config.section import (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sample(Section):
     section_name: ClassVar[str] = "sample"
 
