@@ -45,7 +45,8 @@ MINUTES ?= 10
 SEED ?= 0
 
 faults: $(READY)
-	$(BIN)/python tests/faults --minutes $(MINUTES) --seed $(SEED)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds-checked \
+		$(BIN)/python tests/faults --minutes $(MINUTES) --seed $(SEED)
 
 SPELLED := bert_tf pipeline tests benchmarks examples configs deploy docs Makefile pyproject.toml $(wildcard *.md)
 

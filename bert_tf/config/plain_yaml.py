@@ -17,6 +17,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import as_path
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
+_DEEPEST, _TOO_DEEP = 100, "it is nested too deeply"  # lists and mappings in brackets
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
@@ -73,6 +74,12 @@ class _PlainLoader(yaml.SafeLoader):
             )
         return super().compose_node(parent, index)
 
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        """Rejects deep nesting at once, for which PyYAML's time is quadratic in the depth."""
+        if self.flow_level == _DEEPEST:
+            raise _problem(_TOO_DEEP, self.get_mark())
+        super().fetch_flow_collection_start(token)
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Rejects repeated keys, of which PyYAML takes the last."""
         node = super().compose_mapping_node(anchor)
@@ -109,24 +116,29 @@ def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
     Limits the size with aliases expanded. Raises yaml.YAMLError if the text is no YAML, too large,
     nested too deeply, or has a tag other than `!!str`.
     """
+    with _explaining_faults():
+        node = _root(text, largest_bytes)
+        return None if node is None else _PlainLoader("").construct_document(node)
+
+
+def _root(text: str, largest_bytes: int) -> yaml.Node | None:
     if len(text) > largest_bytes:
         raise _problem(f"it is larger than {largest_bytes >> 20} MiB")
+    node = _PlainLoader(text).get_single_node()
+    if node is not None and _expanded_size(node, {}, 4 * largest_bytes) > 2 * largest_bytes:
+        raise _problem("its aliases expand to more than a config may contain", node.start_mark)
+    return node
+
+
+@contextlib.contextmanager
+def _explaining_faults() -> Iterator[None]:
+    """Raises as yaml.YAMLError what else PyYAML raises of a text."""
     try:
-        loader = _PlainLoader(text)
-        try:
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            if _expanded_size(node, {}, 4 * largest_bytes) > 2 * largest_bytes:
-                said = "its aliases expand to more than a config may contain"
-                raise _problem(said, node.start_mark)
-            return loader.construct_document(node)
-        finally:
-            loader.dispose()
+        yield
     except ValueError:  # "\UFFFFFFFF"
         raise _problem("an escape in it is not a valid character") from None
     except RecursionError:
-        raise _problem("it is nested too deeply") from None
+        raise _problem(_TOO_DEEP) from None
 
 
 def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
@@ -141,7 +153,10 @@ def read_yaml_lines(path: str) -> Iterator[tuple[int, str, str]]:
     Raises UsageError with the line of the first fault.
     """
     with naming_file(path, "--curation"):
-        node = _PlainLoader(as_path(path).read_text(encoding="utf-8")).get_single_node()
+        with as_path(path).open(encoding="utf-8") as stream:
+            text = stream.read(LARGEST_YAML_BYTES + 1)
+        with _explaining_faults():
+            node = _root(text, LARGEST_YAML_BYTES)
     pairs = node.value if isinstance(node, yaml.MappingNode) else [(node, None)] if node else []
     for key, value in pairs:
         line = key.start_mark.line + 1

@@ -101,7 +101,7 @@ def _read_npy(path: str) -> np.ndarray:
     try:
         with _opened(path) as file:
             array = np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # of a damaged header also those of Python's tokenizer and parser
         raise _unreadable(path, error) from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
         raise InputError(f"{path}: expected an array of floating point [rows, dimensions]")
