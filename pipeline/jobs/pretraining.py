@@ -140,8 +140,7 @@ def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunO
     if config.init:
         warn_of_unfinished_run(config.init, console)
     for records in data:
-        for note in records.notes:
-            console.warn(f"{records.directory}: {note}")
+        console.warn(*(f"{records.directory}: {note}" for note in records.notes))
     if config.max_minutes:  # which end the run, not its steps
         return
     planned = pretraining_phases(config, data)

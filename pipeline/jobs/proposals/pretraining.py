@@ -246,9 +246,7 @@ def propose_pretraining(
         for name in SECTIONS
     )
     write_text_atomically(target, text)
-    console.info(f"wrote {target}; next:")
-    for command in commands:
-        console.info(f"  {command}")
+    console.info(f"wrote {target}; next:", *(f"  {command}" for command in commands))
     return {
         "config": str(target),
         "settings": settings,
