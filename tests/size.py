@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 # curation and 500 for accelerators, those included that these made other rooms longer by.
 BUDGETS = {
     "bert_tf/base": (1501, 13),
-    "bert_tf/config": (2939, 24),
+    "bert_tf/config": (2954, 24),
     "bert_tf/data": (7298, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
     "bert_tf/cpu": (2700, 17),
@@ -36,7 +36,7 @@ BUDGETS = {
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
     "pipeline/cli": (2099, 26),
-    "bert_tf, pipeline": (67393, 460),
+    "bert_tf, pipeline": (67413, 460),
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity, shown_duration
+from bert_tf.base.wording import printable, quantity, shown_duration
 from bert_tf.config.plain_yaml import yaml_text
 
 _COMMENT_COLUMN = 34
@@ -25,16 +25,21 @@ def commented_yaml(
 
     `reasons` are comments by key; `heading` and `hints` are comments above and below the section.
     """
-    lines = [f"# {line}" for line in heading] + [f"{section}:"]
+    lines = [*map(_comment, heading), f"{section}:"]
     for key, value in values.items():
         text = yaml_text({key: value}).rstrip("\n")
-        reason = reasons.get(key, "")
+        reason = _comment(reasons[key]) if reasons.get(key) else ""
         if "\n" in text or len(text) > _COMMENT_COLUMN:
-            lines += [f"  # {reason}"] if reason else []
+            lines += [f"  {reason}"] if reason else []
             lines += [f"  {line}" for line in text.split("\n")]
         else:
-            lines.append(f"  {text:{_COMMENT_COLUMN}}# {reason}" if reason else f"  {text}")
-    return "\n".join([*lines, *(f"  # {line}" for line in hints), ""])
+            lines.append(f"  {text:{_COMMENT_COLUMN}}{reason}" if reason else f"  {text}")
+    return "\n".join([*lines, *(f"  {_comment(line)}" for line in hints), ""])
+
+
+def _comment(text: str) -> str:
+    """A name of a file or column with line breaks would add keys."""
+    return f"# {' '.join(printable(text).splitlines())}"
 
 
 def config_file(path: str, *, overwrite: bool) -> Path:

@@ -1,6 +1,6 @@
 """A section as YAML with comments."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert_tf.config.plain_yaml import read_yaml
@@ -25,7 +25,18 @@ def test_reasons_stand_beside_short_values_and_above_long_ones():
     assert text.endswith("\n  # more\n")
 
 
-@given(st.text(max_size=80), st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
-def test_any_text_is_read_back(value, reason):
-    text = commented_yaml("s", {"k": value, "n": [value]}, reasons={"k": reason}, heading=[])
+# All but what YAML has no place for.
+REASONS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"))
+
+
+@given(st.text(max_size=80), REASONS)
+@example("a\nb", "x\ns: {k: other}\r\u2028y: 1\x00")
+def test_any_text_is_read_back_and_no_comment_adds_a_key(value, reason):
+    text = commented_yaml(
+        "s",
+        {"k": value, "n": [value]},
+        reasons={"k": reason, "n": reason},
+        heading=[reason],
+        hints=[reason],
+    )
     assert read_yaml(text) == {"s": {"k": value, "n": [value]}}
