@@ -11,9 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
-# curation and 500 for accelerators, those included that these made other rooms longer by.
+# curation, 500 for accelerators and 150 for faults, those included that these made other rooms
+# longer by.
 BUDGETS = {
-    "bert_tf/base": (1501, 13),
+    "bert_tf/base": (1512, 13),
     "bert_tf/config": (2954, 24),
     "bert_tf/data": (7298, 45),
     "bert_tf/layers, bert_tf/models": (2600, 20),
@@ -25,18 +26,18 @@ BUDGETS = {
     "bert_tf/serving": (1700, 11),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2950, 22),
     "pipeline/beam": (2049, 14),
-    "pipeline/outputs": (1753, 9),
+    "pipeline/outputs": (1813, 9),
     "pipeline/corpus": (6037, 34),
     "pipeline/corpus/curation": (2020, 20),
     "pipeline/vocabulary": (1300, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
-    "pipeline/jobs": (3562, 21),
+    "pipeline/jobs": (3569, 21),
     "pipeline/report, pipeline/trying": (4497, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (610, 5),
     "pipeline/cli": (2099, 26),
-    "bert_tf, pipeline": (67413, 460),
+    "bert_tf, pipeline": (67497, 460),
 }
 
 

@@ -63,7 +63,7 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     Parent folders are made. `lasting` syncs content and name to disk, some milliseconds.
     """
     target = as_path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     aside = _beside(target, "partial")
     # Other storage syncs by itself, and a folder that is itself written aside is synced as a whole.
     lasting = (
@@ -89,7 +89,7 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
 def replacing_directory(path: str | Path) -> Iterator[Path]:
     """Yield an empty folder beside `path`; synced, it replaces `path` if nothing is raised."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     aside, before = _beside(target, "partial"), _beside(target, "before")
     aside.mkdir()
     try:
@@ -111,6 +111,17 @@ def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) 
     """Write UTF-8 text; readers see the old file or the whole new one; see `replacing_file`."""
     with replacing_file(path, lasting=lasting) as aside:
         aside.write_text(text, encoding="utf-8")
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and its parents where they are missing; new names last, as in `_sync`."""
+    if isinstance(folder, RemotePath):
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _sync(each.parent)
 
 
 def sync_tree(folder: str | Path) -> None:

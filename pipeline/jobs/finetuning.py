@@ -57,7 +57,13 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         }
     )
     extendable_key = "seeds" if config.is_series else "epochs"
-    spec = JobSpec(config=config, inputs=inputs, can_resume=True, extendable_key=extendable_key)
+    spec = JobSpec(
+        config=config,
+        inputs=inputs,
+        can_resume=True,
+        extendable_key=extendable_key,
+        reads_inputs_first=True,
+    )
     if config.is_series:
         return run_job(spec, options, lambda record: _finetune_series(config, options, record))
     if not is_chief_process(config.strategy):

@@ -130,6 +130,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
         can_resume=True,
         # More steps would move the boundaries of phases; a run that ended by the clock stays ended.
         extendable_key=None if config.phases or config.max_minutes else "steps",
+        reads_inputs_first=True,  # records have checksums of their own
         may_be_remote=True,
     )
 

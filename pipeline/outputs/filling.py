@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import (
     RemotePath,
+    make_folders,
     remove,
     remove_leftovers,
     replacing_file,
@@ -74,7 +75,7 @@ def filling_folder(
             options.console.info(f"{folder}: {message}")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     write_text_atomically(folder / INPUTS, sealed({"inputs": inputs}))
     _write_marker(place.marker, config)
     try:

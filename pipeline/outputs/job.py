@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.console import Closing, Console
-from bert_tf.base.errors import RowsRejected
+from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.files import RemotePath, remove, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
@@ -30,11 +30,13 @@ from pipeline.outputs.manifest import (
     Inputs,
     already_finished,
     are_same_contents,
+    changed_inputs,
     check_made_by,
     config_key,
     describe_files,
     difference_of,
     input_fingerprints,
+    input_states,
     kept_keys,
     made_with_another_config,
     manifest_path,
@@ -66,6 +68,8 @@ class JobSpec:
     can_resume: bool = False  # from an interrupted run's files; if not, they are removed first
     # Key of which a larger value continues an otherwise equal output; needs `can_resume`.
     extendable_key: str | None = None
+    # Whether changes after that cannot reach the output, and only cause a warning.
+    reads_inputs_first: bool = False
     # Folder of intermediate data, in an output folder or beside a file; removed at the end.
     temporary: Path | None = None
     may_be_remote: bool = False  # whether the work only writes by paths of `path_of`
@@ -146,6 +150,7 @@ class JobRecord:
     # command, config keys and input fingerprints that decide the output
     identity: dict[str, Any]
     check_held: Callable[[], None]  # raises an error if another process has taken the output over
+    changed_inputs: Callable[[], list[str]] = list  # since the job began
     # by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
     metrics: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -231,6 +236,7 @@ def run_job(
     check_place(place, [path for paths in spec.inputs.values() for path in paths])
     holding = spec.holding(options.console) if check_held is None else nullcontext(check_held)
     with holding as check_held:
+        states = input_states(spec.inputs)
         identity: dict[str, Any] = {
             "command": spec.command,
             "config": spec.kept_config,
@@ -244,6 +250,9 @@ def run_job(
             keep_seconds(place.seconds, finished["timings"]["total"])
             manifest_path(spec.output).unlink()  # it does not vouch for the work to come
         record = JobRecord(options.console, identity, check_held)
+        record.changed_inputs = functools.partial(
+            changed_inputs, spec.inputs, states, identity["inputs"]
+        )
         return _make(spec, options, body, record)
 
 
@@ -283,6 +292,7 @@ def _make(
             _listing_rejects(rejects_path(place.output)),
         ):
             body(record)
+        _check_inputs(spec, record)
         record.timings.update(elapsed.timings())
         manifest = {**record.manifest(), "outputs": describe_files(place.output, record.sha256)}
         record.check_held()
@@ -302,6 +312,22 @@ def _make(
             )
         )
     return {**manifest, "already_done": False}
+
+
+def _check_inputs(spec: JobSpec, record: JobRecord) -> None:
+    """Raises InputError for changed inputs, of which a file without manifest does not stay."""
+    changed = [
+        f"{path}: has changed or is gone since the job began" for path in record.changed_inputs()
+    ]
+    if spec.reads_inputs_first:
+        record.warn(changed)
+    elif changed:
+        if not spec.place.is_directory:
+            remove(spec.place.path)
+        raise InputError(
+            f"{changed[0]}, so the output may mix old and new content; run the same command again "
+            "with the old content, or with --overwrite"
+        )
 
 
 @contextmanager

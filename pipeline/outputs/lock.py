@@ -18,7 +18,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import RemotePath
+from bert_tf.base.files import RemotePath, make_folders
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import LOCK
 
@@ -87,7 +87,7 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
     """Opens and locks the file; None if there is nothing to lock."""
     while True:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(path.parent)
             descriptor = _open(path)
         except (FileNotFoundError, FileExistsError):
             if path.parent.exists() and not path.parent.is_dir():

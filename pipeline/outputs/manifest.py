@@ -197,6 +197,39 @@ def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str,
     ]
 
 
+def input_states(inputs: Inputs) -> dict[str, list[tuple[str, int, int]]]:
+    """Size and time of change of the files of every local input; of records, of their manifest."""
+    states = {}
+    for path in (path for paths in inputs.values() for path in paths if "://" not in path):
+        found = Path(path)
+        is_tree = found.is_dir() and not holds_records(found)
+        files = sorted(found.rglob("*")) if is_tree else [manifest_path(path), found]
+        states[path] = [
+            (str(file), state.st_size, state.st_mtime_ns)
+            for file in files
+            if file.is_file() and (state := file.stat())
+        ]
+    return states
+
+
+def changed_inputs(
+    inputs: Inputs, states: Mapping[str, Any], fingerprints: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Paths whose content has changed, or that are gone, since both were taken."""
+    now = input_states(inputs)
+    known = {item["path"]: item["sha256"] for item in fingerprints}
+
+    def is_changed(path: str) -> bool:
+        if now[path] == states[path]:
+            return False
+        try:
+            return bool(fingerprint(path)["sha256"] != known[str(Path(path))])
+        except (OSError, UsageError):  # it is gone
+            return True
+
+    return [path for path in states if is_changed(path)]
+
+
 def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[str, Any]:
     """The values without ignored keys; `list.key` leaves one out of every item of a list."""
     kept = {key: value for key, value in config.items() if key not in ignored_keys}

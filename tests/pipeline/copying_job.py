@@ -33,6 +33,8 @@ class Copying:
         self.runs = 0
         self.found: list[str] = []
         self.dies = False
+        self.meanwhile = lambda: None
+        self.reads_inputs_first = False
         self.may_be_remote = False
 
     def move(self, location: str) -> None:
@@ -55,6 +57,7 @@ class Copying:
             can_resume=self.can_resume,
             temporary=self.temporary,
             may_be_remote=self.may_be_remote,
+            reads_inputs_first=self.reads_inputs_first,
         )
         options = RunOptions(overwrite=overwrite, console=Console(self.said))
         return run_job(spec, options, lambda record: self.body(config, record))
@@ -66,6 +69,7 @@ class Copying:
             names = {path.name for path in self.output.iterdir()}
             self.found = sorted(names.difference(JOB_FILES))
         target.write_text(self.input.read_text() * config.times)
+        self.meanwhile()
         if self.dies:
             raise RuntimeError
         record.counts["bytes"] = target.stat().st_size

@@ -40,7 +40,9 @@ def steps(monkeypatch, tmp_path):
 
 def test_a_file_is_synced_before_it_has_its_name_and_its_folder_after(tmp_path, steps):
     write_text_atomically(tmp_path / "a" / "out", "text")
-    assert steps == [("sync", "a/.out.partial"), ("rename", "a/.out.partial"), ("sync", "a")]
+    new_folder, *rest = steps
+    assert new_folder == ("sync", ".")
+    assert rest == [("sync", "a/.out.partial"), ("rename", "a/.out.partial"), ("sync", "a")]
 
 
 def test_what_is_of_no_use_after_a_crash_is_not_synced(tmp_path, steps):

@@ -311,3 +311,37 @@ def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path, make_job):
     with pytest.raises(RuntimeError):
         job.run()
     assert [path.name for path in tmp_path.iterdir()] == ["input.txt"]
+
+
+CHANGES = {
+    "changed": lambda path: path.write_text("other\n"),
+    "cut short": lambda path: os.truncate(path, 2),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_an_input_that_changes_meanwhile_is_an_error(job, change):
+    job.meanwhile = lambda: change(job.input)
+    with pytest.raises(InputError, match=r"input.txt: has changed or is gone since the job began"):
+        job.run()
+    assert read_manifest(job.output) is None
+    assert job.directory or not job.output.exists()
+
+    job.input.write_text("text\n")
+    job.meanwhile = lambda: None
+    job.run()
+    assert job.copy.read_text() == "text\n"
+
+
+def test_an_input_with_a_new_time_and_the_same_content_is_the_same(job):
+    job.meanwhile = lambda: os.utime(job.input, (0, 0))
+    assert job.run()["counts"]
+
+
+def test_a_job_that_has_read_its_inputs_before_only_warns(job):
+    job.reads_inputs_first = True
+    job.meanwhile = lambda: job.input.write_text("other\n")
+    (note,) = job.run()["notes"]
+    assert note == f"{job.input}: has changed or is gone since the job began"
+    assert note in job.said.getvalue()
