@@ -1,0 +1,65 @@
+"""Outputs of earlier versions (`_make_artifacts.py`) are read by this one."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli.main import main
+
+ARTIFACTS = Path(__file__).parents[1] / "golden" / "artifacts"
+VERSIONS = sorted(path.name for path in ARTIFACTS.iterdir())
+OUTPUTS = ("vocab.txt", "data", "run", "labels", "scored.csv", "vectors.parquet", "nearest.csv")
+
+
+@pytest.fixture(params=VERSIONS)
+def work(request, tmp_path, monkeypatch) -> Path:
+    """A copy, in which commands write locks and logs."""
+    folder = tmp_path / "work"
+    shutil.copytree(ARTIFACTS / request.param, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return ended.value.code or 0
+
+
+def test_they_are_small():
+    assert VERSIONS
+    size = sum(path.stat().st_size for path in ARTIFACTS.rglob("*") if path.is_file())
+    assert size < 300_000 * len(VERSIONS)
+
+
+@pytest.mark.parametrize("command", ["verify", "inspect", "lineage"])
+def test_commands_read_them(work, command, capsys):
+    if command == "verify":
+        assert run(command, *OUTPUTS) == 0
+    else:
+        for output in OUTPUTS:
+            assert run(command, output) == 0, output
+    assert "error" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_older_run_goes_on_from_its_checkpoint(work, capsys):
+    assert run("train", "--config", "train.yaml", "--steps", "6") == 0
+    assert "extending" in capsys.readouterr().err
+    steps = [
+        json.loads(line)["step"] for line in Path("run/metrics.jsonl").read_text().splitlines()
+    ]
+    assert max(steps) == 6
+    assert steps.count(4) == 2  # of training and evaluation, as before
+
+
+@pytest.mark.slow
+def test_older_models_records_and_vectors_are_inputs(work):
+    assert run(*["export", "--run", "labels", "--output", "model", "--format", "huggingface"]) == 0
+    search = "search --queries new.csv --corpus vectors.parquet --model labels --workers 1"
+    assert run(*search.split(), "--top-k", "2", "--output", "again.csv") == 0
+    assert Path("again.csv").read_text() == Path("nearest.csv").read_text()
+    preprocess = "preprocess --input small.txt --vocab vocab.txt --output other --workers 1"
+    assert run(*preprocess.split(), "--max-seq-length", "16") == 0

@@ -1,0 +1,96 @@
+"""Two processes on one output, and two users of one folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from faults.campaigns import Case, campaign
+from faults.job_chain import JOBS, Chain, Job, shared_chain
+from faults.job_forks import Ended, Fault
+
+_WAIT = "import time; time.sleep({seconds})"
+_SHARED = "import os; os.umask(0)"  # all users may write what this one makes
+USERS = 65533, 65534
+
+
+@campaign("two processes on one output, of one config or two; two users of one folder")
+def two_at_once(folder: Path) -> Iterator[Case]:
+    yield partial(meet, shared_chain(JOBS))
+
+
+def meet(chain: Chain, random: Random) -> str:
+    job = chain.draw(random)
+    kind = random.choice(list(KINDS))
+    chain.remove(job.output)
+    try:
+        outcome = KINDS[kind](chain, job, random)
+        if outcome != "equal":
+            chain.forks.run(f"{job.command} --overwrite").succeeded()
+        chain.check_undisturbed(job)
+    except BaseException as error:
+        error.add_note(f"{job.name}: {kind}")
+        chain.reset()
+        raise
+    return f"{kind}: {outcome}"
+
+
+def _met(chain: Chain, job: Job, random: Random, other: str) -> list[Ended]:
+    """Runs both, the first a little later; at least one succeeds, a failure is one line."""
+    patch = _WAIT.format(seconds=random.uniform(0, chain.seconds[job.name]))
+    ends = chain.forks.run(job.command, other, fault=Fault(patch=patch))
+    for ended in ends:
+        if ended.code:
+            ended.says_one_line()
+    if all(ended.code for ended in ends):
+        raise AssertionError(f"none succeeded: {ends}")
+    return ends
+
+
+def _same(chain: Chain, job: Job, random: Random) -> str:
+    _met(chain, job, random, job.command)
+    return "equal"
+
+
+def _different(chain: Chain, job: Job, random: Random) -> str:
+    first, second = _met(chain, job, random, f"{job.command} {job.other}")
+    if not first.code and not second.code:
+        raise AssertionError("two configs made one output")
+    return "one refused"
+
+
+def _users(chain: Chain, job: Job, random: Random) -> str:
+    """In a folder where both may write, each may go on with what the other has begun."""
+    _open_to_all(chain.work)
+    first, second = random.sample(USERS, 2)
+    seconds = random.uniform(0.2, 1.2) * chain.seconds[job.name]
+    begun = chain.forks.run(
+        job.command, fault=Fault(user=first, patch=_SHARED, kill_after=max(seconds, 0.05))
+    )
+    ended = chain.forks.run(job.command, fault=Fault(user=second, patch=_SHARED))
+    if ended.code:
+        ended.says_one_line()
+        return "refused"
+    chain.check_undisturbed(job)
+    if begun.code and not begun.is_killed:
+        raise AssertionError(begun.stderr)
+    return "equal"
+
+
+def _open_to_all(folder: Path) -> None:
+    folder.chmod(0o777)
+    for place, folders, files in os.walk(folder):
+        for name in folders:
+            Path(place, name).chmod(0o777)
+        for name in files:
+            Path(place, name).chmod(0o666)
+
+
+KINDS: dict[str, Callable[[Chain, Job, Random], str]] = {
+    "one config": _same,
+    "two configs": _different,
+    "two users": _users,
+}
