@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from apache_beam.io.filesystems import FileSystems
 
@@ -82,11 +82,16 @@ class UncompressedFile:
             the file is not text.
     """
 
-    def __init__(self, path: str, encoding: str | None = "utf-8"):
+    def __init__(
+        self,
+        path: str,
+        encoding: str | None = "utf-8",
+        unpack: Callable[[BinaryIO, str], BinaryIO] = uncompressed,
+    ):
         self._path = path
         stream = open_stored(path)
         self._file = stream
-        self._stream = uncompressed(stream, path)
+        self._stream = unpack(stream, path)
         try:
             self._pending = self._read_stored(SAMPLE_BYTES)
             self._is_text = encoding is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import numba
 import numpy as np
@@ -13,12 +14,11 @@ from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.curation.exclusion import Exclusion
-from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.curation.registry import rules_of
-from pipeline.corpus.curation.rule import Rule, curate
+from pipeline.corpus.curation.rule import DocumentLines, Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
-from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence, join_evidence
+from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence
 from pipeline.corpus.lines import (
     CleanLines,
     clean_lines,
@@ -43,26 +43,14 @@ EMPTY_DOCUMENT = "empty document"
 TOO_FEW_CHARACTERS = "too few characters"
 TOO_FEW_WORDS = "too few words"
 TOO_FEW_LETTERS = "too few letters"
-# Config keys of the limits.
+# Config keys of the minimum sizes: characters of the sentences, inner spaces included; words that
+# white space separates; letters and their marks among the other characters. 0 is no limit.
 LIMIT_KEYS = {
     TOO_FEW_CHARACTERS: "min_document_characters",
     TOO_FEW_WORDS: "min_document_words",
     TOO_FEW_LETTERS: "min_letter_fraction",
 }
 _OTHER, _LETTER, _WHITE = 0, 1, 2
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DocumentLimits:
-    """Minimum sizes of documents; 0 sets no limit."""
-
-    min_characters: int = 0  # Unicode characters of the sentences, inner spaces included
-    min_words: int = 0  # as separated by white space
-    # Letters and their marks among the characters that are not white space.
-    min_letter_fraction: float = 0.0
-
-
-NO_LIMITS = DocumentLimits()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +62,8 @@ class DocumentRules:
     splitter: SentenceSplitter | None = dataclasses.field(
         default_factory=lambda: make_splitter("rules", "en")
     )
-    limits: DocumentLimits = NO_LIMITS  # documents outside them are dropped
+    # The smallest documents that are kept, by the reason to drop others.
+    limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
     curation: tuple[Rule, ...] = ()  # in the order of the registry
     personal_data: PersonalData = dataclasses.field(default_factory=PersonalData)
     exclusion: Exclusion | None = None
@@ -90,60 +79,27 @@ class DocumentRules:
             exclusion=exclusion,
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
-            limits=DocumentLimits(
-                min_characters=config.min_document_characters,
-                min_words=config.min_document_words,
-                min_letter_fraction=config.min_letter_fraction,
-            ),
+            limits={
+                reason: least
+                for reason, key in LIMIT_KEYS.items()
+                if (least := getattr(config, key))
+            },
         )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DocumentLines:
-    """Clean lines of documents; `rejects`, `dropped` and `dropped_lines` as in `DocumentBlock`."""
-
-    clean: CleanLines  # the lines; those left out are empty
-    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
-    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
-    rejects: list[Reject]
-    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
-    evidence: Evidence = dataclasses.field(default_factory=Evidence)
-
-    def measured(self) -> tuple[MeasuredText, np.ndarray]:
-        return MeasuredText.of_lines(self.clean, self.line_documents, len(self.document_lines))
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     """Cleans texts, applies curation, splits sentences, excludes texts, applies the limits."""
     lines = clean_raw(raw, rules)
-    dropped = raw.dropped
     is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
     read = len(raw.texts.starts if is_cut else lines.document_lines)
     evidence = Evidence(tallies={**raw.tallies, DOCUMENTS_READ: read})
+    lines = dataclasses.replace(lines, dropped=raw.dropped, evidence=evidence)
     if rules.curation:
-        curated = curate(
-            raw.source,
-            lines.clean,
-            lines.line_documents,
-            lines.document_lines,
-            rules.curation,
-            rules.personal_data,
-        )
-        dropped = {**dropped, **curated.dropped}
-        lines = dataclasses.replace(
-            lines,
-            clean=curated.clean,
-            line_documents=curated.line_documents,
-            document_lines=curated.document_lines,
-            dropped_lines={**lines.dropped_lines, **curated.dropped_lines},
-        )
-        evidence = join_evidence([evidence, curated.evidence])
-    lines = dataclasses.replace(lines, evidence=evidence)
-    splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
-    block = _split(dataclasses.replace(raw, dropped=dropped), lines, splitter, rules)
+        lines = curate(raw.source, lines, rules.curation, rules.personal_data)
+    block = _split(raw, lines, None if raw.layout == SENTENCE_LINES else rules.splitter, rules)
     if rules.exclusion is not None:
         block = rules.exclusion.apply(block)
-    return keep_fit_documents(block, rules.limits)
+    return _keep_fit_documents(block, rules.limits)
 
 
 def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
@@ -286,7 +242,7 @@ def _split(
         line_offsets=offsets_of(counts),
         document_lines=lines.document_lines[numbers],
         rejects=lines.rejects,
-        dropped=add_reason(raw.dropped, EMPTY_DOCUMENT, len(empty)),
+        dropped=add_reason(lines.dropped, EMPTY_DOCUMENT, len(empty)),
         dropped_lines=lines.dropped_lines,
         evidence=lines.evidence.with_dropped(raw.source, empty, EMPTY_DOCUMENT),
         replaced=replaced,
@@ -304,24 +260,19 @@ def _utf8_reject(raw: RawBlock, line: int, position: int) -> Reject:
     return Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}")
 
 
-def keep_fit_documents(block: DocumentBlock, limits: DocumentLimits) -> DocumentBlock:
+def _keep_fit_documents(block: DocumentBlock, limits: Mapping[str, float]) -> DocumentBlock:
     """Drops documents outside the limits, each for the first reason that holds."""
-    if limits == NO_LIMITS:
+    if not limits:
         return block
-    sizes = measure_documents(block)
+    sizes = measure_documents(block).by_reason()
     kept = np.ones(block.num_documents, np.bool_)
     dropped, evidence = block.dropped, block.evidence
-    least_letters = limits.min_letter_fraction * sizes.visible
-    for reason, values, is_fit in (
-        (TOO_FEW_CHARACTERS, sizes.characters, sizes.characters >= limits.min_characters),
-        (TOO_FEW_WORDS, sizes.words, sizes.words >= limits.min_words),
-        (TOO_FEW_LETTERS, sizes.letter_fractions, sizes.letters >= least_letters),
-    ):
-        goes = kept & ~is_fit
+    for reason, least in limits.items():
+        goes = kept & (sizes[reason] < least)
         dropped = add_reason(dropped, reason, int(goes.sum()))
         lines = block.document_lines[goes]
-        evidence = evidence.with_dropped(block.source, lines, reason, values[goes])
-        kept &= is_fit
+        evidence = evidence.with_dropped(block.source, lines, reason, sizes[reason][goes])
+        kept &= ~goes
     return dataclasses.replace(block.keep_documents(kept), dropped=dropped, evidence=evidence)
 
 
@@ -334,9 +285,10 @@ class DocumentSizes:
     letters: np.ndarray
     visible: np.ndarray
 
-    @property
-    def letter_fractions(self) -> np.ndarray:
-        return self.letters / np.maximum(self.visible, 1)
+    def by_reason(self) -> dict[str, np.ndarray]:
+        """What limits are of."""
+        letters = self.letters / np.maximum(self.visible, 1)
+        return dict(zip(LIMIT_KEYS, (self.characters, self.words, letters), strict=True))
 
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:

@@ -155,9 +155,8 @@ def _find_uncomposed(data, offsets, table):
     return may_change
 
 
-def paragraph_bounds(
-    data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@numba.njit(cache=True, nogil=True)
+def paragraph_bounds(data, offsets, line_documents):
     """Joins the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
     Lines are joined in hard-wrapped documents only: at least half of the lines with a successor end
@@ -166,11 +165,6 @@ def paragraph_bounds(
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
     """
-    return _join(data, offsets, line_documents)
-
-
-@numba.njit(cache=True, nogil=True)
-def _join(data, offsets, line_documents):
     starts = np.empty(len(line_documents), np.int64)
     stops = np.empty_like(starts)
     documents = np.empty_like(starts)

@@ -96,16 +96,6 @@ def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(gathered))
 
 
-def split_lines(
-    data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
-
-    Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
-    """
-    return _split_lines(data, starts, stops)
-
-
 @numba.njit(cache=True, nogil=True)
 def _count_line_ends(data, starts, stops):
     count = 0
@@ -117,7 +107,11 @@ def _count_line_ends(data, starts, stops):
 
 
 @numba.njit(cache=True, nogil=True)
-def _split_lines(data, starts, stops):
+def split_lines(data, starts, stops):
+    """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
+
+    Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
+    """
     line_starts = np.empty(len(starts) + _count_line_ends(data, starts, stops), np.int64)
     line_stops = np.empty_like(line_starts)
     text_of_line = np.empty_like(line_starts)

@@ -22,6 +22,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
 from pipeline.beam.packing import unpack
+from pipeline.beam.stored_path import path_of
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, sum_counts
 from pipeline.corpus.evidence import (
     Dropped,
@@ -31,15 +32,24 @@ from pipeline.corpus.evidence import (
     merge_samples,
     most_frequent,
 )
+from pipeline.outputs.manifest import dropped_path, duplicates_path, excluded_path, rejects_path
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"
 _NUM_PARTITIONS = 16
-_REJECTS, _DROPPED, _SHARED = "corpus-rejects", "corpus-dropped", "corpus-shared"
+REJECTS, DROPPED, SHARED = "corpus-rejects", "corpus-dropped", "corpus-shared"
+DUPLICATES = "corpus-duplicates"  # in numbered parts, which stay in their order
+_LISTS = {
+    REJECTS: rejects_path,
+    DROPPED: dropped_path,
+    SHARED: excluded_path,
+    DUPLICATES: duplicates_path,
+}
+_LINES_OF_PART = 1 << 20  # of a file, at most: a part of a list is in the memory of one worker
 _SAMPLES, _TALLIES = "corpus-samples.json", "corpus-tallies"
 
-# What was left out of a block of a file: the first line, and JSON lines.
-Listed = tuple[int, bytes]
+# A part of a list, by its name, a file and its part; the first line there, and JSON lines.
+Listed = tuple[tuple[str, str, int], tuple[int, bytes]]
 
 
 @dataclasses.dataclass
@@ -77,17 +87,13 @@ class CorpusReport:
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
     report: CorpusReport  # its counts, but for copies
-    # rejects, dropped, shared: of each of its files that has any, by path.
-    rejects: dict[str, Listed]
-    dropped: dict[str, Listed]
-    shared: dict[str, Listed]
+    lists: list[Listed]
     samples: Samples
     tallies: Mapping[str, int]
     hashes: np.ndarray  # uint64 [documents], of their texts
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
-    by_place = operator.attrgetter("source", "line")
     shared = block.evidence.shared
     sharing = {(each.source, each.line, each.identity, each.exclude) for each in shared}
     report = CorpusReport(
@@ -102,9 +108,11 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
     )
     return BlockFacts(
         report,
-        _by_file(block.rejects),
-        _by_file(sorted(block.evidence.dropped, key=by_place)),
-        _by_file(shared),
+        [
+            *_list_parts(REJECTS, block.rejects),
+            *_list_parts(DROPPED, block.evidence.dropped),
+            *_list_parts(SHARED, shared),
+        ],
         block.evidence.samples,
         block.evidence.tallies,
         document_hashes(block),
@@ -116,12 +124,13 @@ def read_facts(data: bytes) -> BlockFacts:
     return facts
 
 
-def _by_file(items: Iterable[Reject | Dropped | Shared]) -> dict[str, Listed]:
-    return {
-        source: (of_file[0].line, b"".join(each.json_line() for each in of_file))
-        for source, found in itertools.groupby(items, operator.attrgetter("source"))
-        if (of_file := list(found))
-    }
+def _list_parts(name: str, items: Iterable[Reject | Dropped | Shared]) -> Iterator[Listed]:
+    by_place = sorted(items, key=operator.attrgetter("source", "line"))
+    parts = itertools.groupby(by_place, lambda item: (item.source, item.line // _LINES_OF_PART))
+    for (source, part), found in parts:
+        of_part = list(found)
+        text = b"".join(each.json_line() for each in of_part)
+        yield (name, source, part), (of_part[0].line, text)
 
 
 class ReportCorpus(beam.PTransform):
@@ -134,9 +143,9 @@ class ReportCorpus(beam.PTransform):
     def expand(self, facts: beam.PCollection[BlockFacts]) -> beam.PCollection[None]:
         _ = (
             facts
-            | "TakeLists" >> beam.FlatMap(_lists_of_block)
-            | "GroupByFile" >> beam.GroupByKey()
-            | "WriteLists" >> beam.MapTuple(functools.partial(_write_list, folder=self._folder))
+            | "TakeLists" >> beam.FlatMap(operator.attrgetter("lists"))
+            | "GroupByPart" >> beam.GroupByKey()
+            | "WriteParts" >> beam.MapTuple(functools.partial(_write_part, folder=self._folder))
         )
         _ = (
             facts
@@ -209,45 +218,37 @@ def read_samples(folder: str) -> dict[str, list[Sample]]:
     return {rule: [Sample(*each) for each in found] for rule, found in json.loads(text).items()}
 
 
-def write_rejects(folder: str, path: str | Path) -> int:
-    """Writes the rejects of `ReportCorpus`, if any, by source and line; returns their number."""
-    return _gather_lists(folder, _REJECTS, path)
+def write_lists(folder: str, output: Path) -> dict[str, int]:
+    """Writes the lists of workers beside an output, but for empty ones; returns their lengths."""
+    return {name: _write_list(folder, name, place(output)) for name, place in _LISTS.items()}
 
 
-def write_dropped(folder: str, path: str | Path) -> int:
-    """Writes the dropped documents as `write_rejects` does the rejects."""
-    return _gather_lists(folder, _DROPPED, path)
+def _write_list(folder: str, name: str, path: Path) -> int:
+    """By source and line, a part at a time."""
+    parts = list(path_of(folder).glob(f"{name}-*.jsonl"))
+    if not parts:
+        return 0
+    parts.sort(key=operator.attrgetter("name") if name == DUPLICATES else _source_and_name)
+    number = 0
+    with replacing_file(path) as aside, aside.open("wb") as file:
+        for part in parts:
+            lines = part.read_bytes()
+            file.write(lines)
+            number += lines.count(b"\n")
+    return number
 
 
-def write_excluded(folder: str, path: str | Path) -> int:
-    """Writes what documents share with files to exclude, likewise."""
-    return _gather_lists(folder, _SHARED, path)
+def _source_and_name(part: Path) -> tuple[str, str]:
+    with part.open("rb") as lines:
+        return json.loads(lines.readline())["source"], part.name
 
 
-def _gather_lists(folder: str, name: str, path: str | Path) -> int:
-    files = read_shared_files(folder, f"{name}-*.jsonl", may_be_none=True)
-    files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
-    return write_lines(files, path)
-
-
-def write_lines(files: list[bytes], path: str | Path) -> int:
-    if files:
-        with replacing_file(path) as aside:
-            aside.write_bytes(b"".join(files))
-    return sum(lines.count(b"\n") for lines in files)
-
-
-def _lists_of_block(facts: BlockFacts) -> Iterator[tuple[tuple[str, str], Listed]]:
-    lists = ((_REJECTS, facts.rejects), (_DROPPED, facts.dropped), (_SHARED, facts.shared))
-    for name, files in lists:
-        for source, lines in files.items():
-            yield (name, source), lines
-
-
-def _write_list(key: tuple[str, str], parts: Iterable[Listed], *, folder: str) -> None:
-    name, source = key
-    place = hashlib.sha256(source.encode()).hexdigest()[:32]
-    write_shared_file(folder, f"{name}-{place}.jsonl", b"".join(text for _, text in sorted(parts)))
+def _write_part(
+    key: tuple[str, str, int], texts: Iterable[tuple[int, bytes]], *, folder: str
+) -> None:
+    name, source, part = key
+    place = f"{hashlib.sha256(source.encode()).hexdigest()[:32]}-{part:09d}"
+    write_shared_file(folder, f"{name}-{place}.jsonl", b"".join(text for _, text in sorted(texts)))
 
 
 def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:

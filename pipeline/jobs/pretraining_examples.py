@@ -32,7 +32,7 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
-from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
+from pipeline.corpus.duplicates.drop import DropDuplicates
 from pipeline.corpus.evidence import ranked
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
@@ -42,9 +42,7 @@ from pipeline.corpus.report import (
     read_samples,
     read_tallies,
     report_corpus_lines,
-    write_dropped,
-    write_excluded,
-    write_rejects,
+    write_lists,
 )
 from pipeline.examples.plan import plan_examples
 from pipeline.examples.steps import POOL
@@ -145,10 +143,7 @@ def _make_records(
         record.warn(warnings)
         with record.stage("examples"):
             _make_shards(job, runner, files, corpus.layouts, exclusion, record)
-        write_rejects(job.work, rejects_path(output))
-        write_duplicates(job.work, duplicates_path(output))
-        write_dropped(job.work, dropped_path(output))
-        write_excluded(job.work, excluded_path(output))
+        write_lists(job.work, output)
         record.sha256 = read_shard_hashes(job.work)
         report = read_report(job.work)
         made, tallies = read_example_counts(job.work), read_tallies(job.work)

@@ -23,18 +23,17 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
-from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
+from pipeline.corpus.duplicates.drop import DropDuplicates
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
+    DUPLICATES,
     CorpusReport,
     ReportCorpus,
     facts_of_block,
     list_reasons,
     read_report,
     report_corpus_lines,
-    write_dropped,
-    write_excluded,
-    write_rejects,
+    write_lists,
 )
 from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
@@ -120,10 +119,7 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
         )
     counted = read_counts(str(work))
     # Until the vocabulary is learned, the lists for beside it are with the intermediate data.
-    duplicates = write_duplicates(str(work), duplicates_path(work))
-    write_dropped(str(work), dropped_path(work))
-    write_excluded(str(work), excluded_path(work))
-    write_rejects(str(work), rejects_path(work))
+    duplicates = write_lists(str(work), work)[DUPLICATES]
     _report_counts(config, report, counted, rejects_path(work), record)
     with record.stage("learn"):
         learned = learn_vocabulary(

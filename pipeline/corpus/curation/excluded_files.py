@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,30 +26,24 @@ from pipeline.corpus.duplicates.folding import fold_texts
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.formats import look_at_text, make_reader
 
-_ROWS = 8192
+_ENTRIES = 8192
 _BLOCK_BYTES = 16_000_000
-
-# Where a row begins, and its value; or why there is none.
-_Row = tuple[int, Any] | Reject
+_Rows = tuple[Iterable[tuple[int, Any]], list[Reject]]
 
 
 def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[FileInfo]:
     """Finds the files; raises UsageError for no file, or one that is also a file of the corpus."""
-    corpus = {_place(file) for file in files} if config.exclude else set()
+    corpus = {path_of(file.path).resolve() for file in files} if config.exclude else set()
     found: dict[str, FileInfo] = {}
     for pattern in config.exclude:
         for file in match_files([pattern]):
             found[file.path] = file
-            if _place(file) in corpus:
+            if path_of(file.path).resolve() in corpus:
                 raise UsageError(
                     f"--exclude {pattern}: {file.path} is also a file of --input, and all of it "
                     "would be left out; change one of the two"
                 )
     return [found[path] for path in sorted(found)]
-
-
-def _place(file: FileInfo) -> str:
-    return str(path_of(file.path).resolve())
 
 
 def store_excluded(
@@ -110,33 +104,34 @@ def _read_text(file: FileInfo) -> Iterator[RawBlock]:
 
 
 def _read_table(path: str) -> Iterator[RawBlock]:
-    rows = _rows(path)
-    while taken := list(itertools.islice(rows, _ROWS)):
-        texts: list[bytes] = []
-        lines: list[int] = []
-        for row in taken:
-            if not isinstance(row, Reject):
-                of_row = [text.encode("utf-8", "surrogatepass") for text in _strings(row[1])]
-                texts += of_row
-                lines += [row[0]] * len(of_row)
-        rejects = [row for row in taken if isinstance(row, Reject)]
-        yield RawBlock(source=path, index=0, texts=Texts.of_rows(texts, lines), rejects=rejects)
+    for rows, rejects in _squad_rows(path) if is_squad_json(path, open_stored) else _rows(path):
+        texts = [(line, text) for line, value in rows for text in _strings(value)]
+        data = [text.encode("utf-8", "surrogatepass") for _, text in texts]
+        found = Texts.of_rows(data, [line for line, _ in texts])
+        yield RawBlock(source=path, index=0, texts=found, rejects=rejects)
 
 
-def _rows(path: str) -> Iterator[_Row]:
-    if is_squad_json(path, open_stored):
-        before = None
-        for line, context, question, fault in read_squad_entries(path, PLAIN, open_stored):
-            # Questions share their context.
-            texts = (question,) if context is before else (context, question)
-            yield Reject(path, line, *fault) if fault else (line, texts)
-            before = context
-        return
+def _squad_rows(path: str) -> Iterator[_Rows]:
+    entries = read_squad_entries(path, PLAIN, open_stored)
+    while taken := list(itertools.islice(entries, _ENTRIES)):
+        faults = [Reject(path, line, *fault) for line, _, _, fault in taken if fault]
+        before = [None, *(context for _, context, _, _ in taken)]
+        # Questions share their context.
+        yield (
+            [
+                (line, question if context is shared else (context, question))
+                for shared, (line, context, question, fault) in zip(before, taken, strict=False)
+                if not fault
+            ],
+            faults,
+        )
+
+
+def _rows(path: str) -> Iterator[_Rows]:
     for number, block in enumerate(read_table_blocks(path, opener=open_stored)):
         if number == 0 and block.header is not None:  # a row, where the file has no header
-            yield block.header.line, block.header.columns
-        yield from block.rejects
-        yield from zip(block.lines, block.rows, strict=True)
+            yield [(block.header.line, block.header.columns)], []
+        yield zip(block.lines, block.rows, strict=True), block.rejects
 
 
 def _strings(value: Any) -> Iterator[str]:

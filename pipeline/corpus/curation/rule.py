@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.evidence import (
@@ -16,6 +17,7 @@ from pipeline.corpus.evidence import (
     SAMPLE_CHARACTERS,
     Evidence,
     Sample,
+    join_evidence,
     rounded,
 )
 from pipeline.corpus.lines import CleanLines
@@ -74,16 +76,20 @@ c4 = partial(Rule, paper="Raffel et al. 2020 (arXiv:1910.10683), 2.2", groups=("
 fineweb = partial(Rule, paper="Penedo et al. 2024 (arXiv:2406.17557), 3.6", groups=("fineweb",))
 
 
-@dataclasses.dataclass(frozen=True)
-class Curated:
-    """Lines of the remaining documents, dropped ones empty; counts by rule."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DocumentLines:
+    """Clean lines of documents; `rejects`, `dropped` and `dropped_lines` as in `DocumentBlock`."""
 
-    clean: CleanLines
-    line_documents: np.ndarray  # int64 [lines]
-    document_lines: np.ndarray  # int64 [documents], where each begins in the file
-    dropped: dict[str, int]
-    dropped_lines: dict[str, int]
-    evidence: Evidence
+    clean: CleanLines  # the lines; those left out are empty
+    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
+    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
+    rejects: list[Reject]
+    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
+
+    def measured(self) -> tuple[MeasuredText, np.ndarray]:
+        return MeasuredText.of_lines(self.clean, self.line_documents, len(self.document_lines))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +102,10 @@ class Verdicts:
     @classmethod
     def of(cls, number: int) -> Verdicts:
         return cls(np.full(number, _STAYS), np.full(number, np.nan))
+
+    def counts(self, rules: Sequence[Rule]) -> dict[str, int]:
+        counts = np.bincount(self.rules[self.rules != _STAYS], minlength=len(rules))
+        return {rule.name: int(count) for rule, count in zip(rules, counts, strict=True) if count}
 
     def drop(self, items: np.ndarray, rule: int, values: np.ndarray) -> None:
         self.rules[items], self.values[items] = rule, values
@@ -125,42 +135,29 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> tuple[Verdicts, Verdicts
     return documents, lines
 
 
-def _count(numbers: np.ndarray, rules: Sequence[Rule]) -> dict[str, int]:
-    counts = np.bincount(numbers[numbers != _STAYS], minlength=len(rules))
-    return {rule.name: int(count) for rule, count in zip(rules, counts, strict=True) if count}
-
-
 def curate(
-    source: str,
-    clean: CleanLines,
-    line_documents: np.ndarray,
-    document_lines: np.ndarray,
-    rules: Sequence[Rule],
-    personal_data: PersonalData,
-) -> Curated:
-    """Applies rules to documents of a file; arguments as of `DocumentLines`, `DocumentRules`."""
-    text, numbers = MeasuredText.of_lines(clean, line_documents, len(document_lines))
-    documents, lines = judge(text, rules)
-    goes = np.zeros(len(line_documents), np.bool_)
-    goes[numbers[lines.rules != _STAYS]] = True
-    clean = clean.without(goes)
+    source: str, lines: DocumentLines, rules: Sequence[Rule], personal_data: PersonalData
+) -> DocumentLines:
+    """Leaves out documents and lines of a file; samples are without personal data."""
+    text, numbers = lines.measured()
+    verdicts = documents, of_lines = judge(text, rules)
+    evidence = gather_evidence(text, verdicts, rules, source, lines.document_lines, personal_data)
+    goes = np.zeros(len(lines.line_documents), np.bool_)
+    goes[numbers[of_lines.rules != _STAYS]] = True
     stays = documents.rules == _STAYS
-    if not stays.all():
-        kept = np.flatnonzero(stays[line_documents])
-        clean, line_documents = clean.select(kept), (np.cumsum(stays) - 1)[line_documents[kept]]
-    return Curated(
-        clean=clean,
-        line_documents=line_documents,
-        document_lines=document_lines[stays],
-        dropped=_count(documents.rules, rules),
-        dropped_lines=_count(lines.rules, rules),
-        evidence=_gather_evidence(
-            text, (documents, lines), rules, source, document_lines, personal_data
-        ),
+    kept = np.flatnonzero(stays[lines.line_documents])
+    return dataclasses.replace(
+        lines,
+        clean=lines.clean.without(goes).select(kept),
+        line_documents=(np.cumsum(stays) - 1)[lines.line_documents[kept]],
+        document_lines=lines.document_lines[stays],
+        dropped={**lines.dropped, **documents.counts(rules)},
+        dropped_lines={**lines.dropped_lines, **of_lines.counts(rules)},
+        evidence=join_evidence([lines.evidence, evidence]),
     )
 
 
-def _gather_evidence(
+def gather_evidence(
     text: MeasuredText,
     verdicts: tuple[Verdicts, Verdicts],
     rules: Sequence[Rule],

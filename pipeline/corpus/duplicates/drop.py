@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import apache_beam as beam
@@ -13,7 +12,7 @@ import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
-from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.beam.files import write_shared_file
 from pipeline.beam.packing import pack
 from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes, read_block
 from pipeline.corpus.duplicates.find_near import find_near
@@ -44,7 +43,7 @@ from pipeline.corpus.duplicates.occurrences import (
     partitions_of,
     read_rows,
 )
-from pipeline.corpus.report import write_lines
+from pipeline.corpus.report import DUPLICATES
 
 
 class DropDuplicates(beam.PTransform):
@@ -108,13 +107,6 @@ class DropDuplicates(beam.PTransform):
         )
 
 
-def write_duplicates(folder: str, path: str | Path) -> int:
-    """Writes a JSON object per dropped line and document, if any; returns their number."""
-    files = read_shared_files(folder, REPORT_NAME.format("*"), may_be_none=True)
-    return write_lines(files, path)
-
-
-REPORT_NAME = "corpus-duplicates-{}.jsonl"
 TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
 Output: TypeAlias = beam.pvalue.TaggedOutput
 # The documents of a block that go, and whether each is a near duplicate.
@@ -190,7 +182,7 @@ def choose_documents(
         return
     write_shared_file(
         job.folder,
-        REPORT_NAME.format(f"{number:05d}"),
+        f"{DUPLICATES}-{number:05d}.jsonl",
         "".join(_report_lines(occurrences.blocks, dropped)).encode("utf-8"),
     )
     order = np.argsort(dropped.rows["block"], kind="stable")

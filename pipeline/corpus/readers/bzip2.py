@@ -72,8 +72,9 @@ class BlockStream:
             bit, data = next(self._blocks, (0, b""))
             if not data:
                 break
-            self._offsets.append(self._read)
-            self._bits.append(bit)
+            if self._bits[-1:] != [bit]:  # otherwise it is another part of the block
+                self._offsets.append(self._read)
+                self._bits.append(bit)
             self._read += len(data)
             parts.append(data)
             missing -= len(data)

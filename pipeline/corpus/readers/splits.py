@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from bert_tf.base.errors import InputError, UsageError
@@ -19,6 +19,9 @@ from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD_BYTES = 2_000_000  # as stored
 _STEP_BYTES = 1 << 18
+_MOST_SKIPPED_BYTES = 1 << 24  # of a block, which are read again for each of its splits
+# (stored file, its path, first_bit=0) -> the first bit of each block from there on, and its bytes.
+BlockReader = Callable[..., Iterator[tuple[int, bytes]]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,8 @@ class Split:
     offset: int = 0  # where it begins: a byte of the uncompressed file, or a row (Parquet)
     length: int = -1  # bytes or rows; a negative length means the whole file, cut while it is read
     first_line: int = 1  # number of its first line or row, from 1
-    # block_bit, block_offset: in bzip2 files, where the block that holds the first byte begins:
-    # bit of the stored file and byte of the uncompressed file.
+    # block_bit, block_offset: where the compressed block that holds the first byte begins: bit of
+    # the stored file and byte of the uncompressed file.
     block_bit: int = 0
     block_offset: int = 0
 
@@ -53,8 +56,9 @@ class Chunk:
 class ChunkReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
-    Plain and bzip2 files are split at document borders; other compressed files and encodings are
-    one split. Damage and documents of more than `largest_document` bytes are InputErrors.
+    Plain files, and compressed ones with a `block_reader`, are split at document borders; others,
+    and other encodings, are one split. Damage and documents of more than `largest_document` bytes
+    are InputErrors.
     """
 
     is_text: ClassVar[bool] = True  # otherwise the dialect's encoding does not count
@@ -80,21 +84,28 @@ class ChunkReader(abc.ABC):
     def _open(self, path: str) -> UncompressedFile:
         return UncompressedFile(path, self.dialect.encoding if self.is_text else None)
 
+    def block_reader(self, path: str) -> BlockReader | None:
+        """Reads a compressed file from any of its blocks on; None if it cannot be split."""
+        return read_blocks if compression_of(path) == "bz2" else None
+
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
-        compression = compression_of(path)
         with self._open(path) as file:
-            if compression is None and not file.is_transcoded:
+            if compression_of(path) is None and not file.is_transcoded:
                 yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
-            may_be_split = compression == "bz2" and not file.is_transcoded
-        if not may_be_split or not _is_larger(path, block_bytes):
-            yield WHOLE_FILE
-            return
-        with open_stored(path) as stored:
-            stream = BlockStream(read_blocks(stored, path))
-            for chunk in self._cut(stream, path, block_bytes):
-                bit, offset = stream.block_of(chunk.offset)
-                yield dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
+            may_be_split = not file.is_transcoded and _is_larger(path, block_bytes)
+        read = self.block_reader(path) if may_be_split else None
+        splits: list[Split] = []
+        if read is not None:
+            with open_stored(path) as stored:
+                stream = BlockStream(read(stored, path))
+                for chunk in self._cut(stream, path, block_bytes):
+                    bit, offset = stream.block_of(chunk.offset)
+                    splits.append(
+                        dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
+                    )
+        skipped = max((split.offset - split.block_offset for split in splits), default=0)
+        yield from splits if splits and skipped <= _MOST_SKIPPED_BYTES else [WHOLE_FILE]
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Reads a split by blocks; raises UsageError if the file has changed since it was split."""
@@ -106,11 +117,21 @@ class ChunkReader(abc.ABC):
                         block, invalid_text=self.dialect.invalid_text, size=len(chunk.data)
                     )
             return
-        data = _bytes_of(path, split)
+        data = self._bytes_of(path, split)
         if len(data) != split.length:
             raise UsageError(f"{path}: was cut short while it was read; start again")
         block = self.read(path, Chunk(split.index, split.offset, split.first_line, data))
         yield dataclasses.replace(block, size=len(data))
+
+    def _bytes_of(self, path: str, split: Split) -> bytes:
+        read = self.block_reader(path)
+        with open_stored(path) as file:
+            if read is None:
+                file.seek(split.offset)
+                return file.read(split.length)
+            stream = BlockStream(read(file, path, first_bit=split.block_bit))
+            stream.read(split.offset - split.block_offset)
+            return stream.read(split.length)
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
         with self._open(path) as file:
@@ -153,17 +174,6 @@ class ChunkReader(abc.ABC):
                 target = min(2 * len(pending), max(self.largest_document + 1, len(pending)))
             if not more:
                 return
-
-
-def _bytes_of(path: str, split: Split) -> bytes:
-    if compression_of(path) is None:
-        with open_stored(path) as file:
-            file.seek(split.offset)
-            return file.read(split.length)
-    with open_stored(path) as file:
-        stream = BlockStream(read_blocks(file, path, first_bit=split.block_bit))
-        stream.read(split.offset - split.block_offset)
-        return stream.read(split.length)
 
 
 def _is_larger(path: str, size: int) -> bool:

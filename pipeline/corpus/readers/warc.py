@@ -1,6 +1,7 @@
 """WARC files: a document per HTML page or, in WET files, per text of a page.
 
-Records are found by their lengths; after a damaged one, reading continues with the next header.
+Records are found by their lengths; after a damaged one, reading continues with the next header, and
+after damaged gzip data with the next member.
 The line of a document or reject is the number of its record in the file, from 1.
 """
 
@@ -17,12 +18,20 @@ import pyarrow as pa
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection, check_web_packages
+from bert_tf.data.tables.compression import uncompressed
+from bert_tf.data.tables.dialect import compression_of
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.readers.gzip_members import (
+    DAMAGE,
+    SIGNATURE,
+    read_members,
+    unpack_members,
+)
 from pipeline.corpus.readers.html_pages import Extracted, extract_pages
-from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, BlockReader, Chunk, ChunkReader
 
 NOT_HTML = "not HTML"
 NOT_OK = "HTTP status other than 200"
@@ -30,9 +39,8 @@ NO_CONTENT = "revisit, continuation or unknown record"
 BROKEN_RECORD = "broken WARC record"
 BROKEN_HTTP = "broken HTTP response"
 TOO_LONG = "record is too long"
-_SIGNATURE = b"WARC/"
 _PEEKED_BYTES = 8
-_START = re.compile(_SIGNATURE + rb"\d\.\d{1,3}\r?\n(?=[A-Za-z-]{1,30}:)")
+_START = re.compile(SIGNATURE + rb"\d\.\d{1,3}\r?\n(?=[A-Za-z-]{1,30}:)")
 _MOST_START_BYTES = 48
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MOST_HEAD_BYTES = 1 << 16
@@ -78,10 +86,16 @@ class WarcReader(ChunkReader):
     def for_file(cls, path: str, config: CorpusSection) -> WarcReader:
         """Raises UsageError if the file is no WARC file or a package is missing."""
         check_web_packages(config.html_extractor)
-        with UncompressedFile(path, None) as file:
-            if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(_SIGNATURE):
+        with _open(path) as file:
+            if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(SIGNATURE):
                 raise UsageError(f"{path}: is no WARC file, which begins with WARC/")
         return cls(config.html_extractor)
+
+    def _open(self, path: str) -> UncompressedFile:
+        return _open(path)
+
+    def block_reader(self, path: str) -> BlockReader | None:
+        return read_members if compression_of(path) == "gzip" else super().block_reader(path)
 
     def find_last_border(self, data: bytes) -> int:
         *_, last = (None, *_find_records(data, self.largest_document, is_end=False))
@@ -91,7 +105,7 @@ class WarcReader(ChunkReader):
         if len(data) <= _MOST_HELD_BYTES:
             return 0
         border = len(data) - _MOST_START_BYTES
-        return border + data.startswith(_SIGNATURE, border)
+        return border + data.startswith(SIGNATURE, border)
 
     def count_lines(self, data: bytes, stop: int) -> int:
         return sum(1 for _ in _find_records(data[:stop], self.largest_document, is_end=True))
@@ -132,7 +146,9 @@ class WarcReader(ChunkReader):
                 if span.fault:
                     reason = TOO_LONG if span.fault == TOO_LONG else BROKEN_RECORD
                     place = f"at byte {chunk.offset + span.begin:,} of the uncompressed file"
-                    raise _RecordError(reason, f"{span.fault}, {place}")
+                    damage = DAMAGE.search(chunk.data, span.begin, span.stop)
+                    detail = damage[1].decode() if damage else f"{span.fault}, {place}"
+                    raise _RecordError(reason, detail)
                 page = _page_of(chunk.data[span.begin : span.stop], self.largest_document)
             except _DroppedRecord as drop:
                 dropped[drop.args[0]] += 1
@@ -141,6 +157,11 @@ class WarcReader(ChunkReader):
             else:
                 if page is not None:
                     yield number, page
+
+
+def _open(path: str) -> UncompressedFile:
+    is_gzip = compression_of(path) == "gzip"
+    return UncompressedFile(path, None, unpack_members if is_gzip else uncompressed)
 
 
 def _batches(pages: Iterator[tuple[int, _Page]]) -> Iterator[dict[int, _Page]]:
@@ -207,7 +228,7 @@ def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]
 
 
 def _begin_of_record(data: bytes, start: int) -> int:
-    if start == 0 and data.startswith(_SIGNATURE):
+    if start == 0 and data.startswith(SIGNATURE):
         return 0
     match = _START.search(data, start)
     return match.start() if match else len(data)
@@ -224,7 +245,7 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
     head = _HEAD_END.search(data, begin, begin + _MOST_HEAD_BYTES)
     if head is None:
         is_broken = is_end or len(data) >= begin + _MOST_HEAD_BYTES
-        return begin + len(_SIGNATURE), -1, "its header does not end" if is_broken else ""
+        return begin + len(SIGNATURE), -1, "its header does not end" if is_broken else ""
     length = _LENGTH.search(data, begin, head.end())
     if length is None:
         return head.end(), -1, "no Content-Length"
@@ -232,8 +253,8 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
     if stop - begin + _MOST_START_BYTES > longest:
         return head.end(), -1, TOO_LONG
     following = _after_line_ends(data, stop)
-    if data.startswith(_SIGNATURE, following) or (is_end and stop <= len(data) == following):
+    if data.startswith(SIGNATURE, following) or (is_end and stop <= len(data) == following):
         return head.end(), stop, ""
-    if not is_end and len(data) - following < len(_SIGNATURE):
+    if not is_end and len(data) - following < len(SIGNATURE):
         return head.end(), -1, ""
     return head.end(), -1, "not as long as its Content-Length"

@@ -12,20 +12,20 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.tasks.base.report_sections import Example
 from pipeline.beam.files import UncompressedFile, match_files
-from pipeline.corpus.curation.excluded_files import read_excluded
+from pipeline.corpus.curation.excluded_files import match_excluded, read_excluded
 from pipeline.corpus.curation.exclusion import EXCLUDED, find_shared, list_shared
 from pipeline.corpus.curation.personal_data import PersonalData
+from pipeline.corpus.curation.rule import gather_evidence, judge
 from pipeline.corpus.document_block import DocumentBlock, sum_counts
 from pipeline.corpus.documents import (
     LIMIT_KEYS,
-    TOO_FEW_CHARACTERS,
-    TOO_FEW_LETTERS,
     TOO_FEW_WORDS,
     DocumentRules,
     clean_raw,
     measure_documents,
 )
 from pipeline.corpus.duplicates.folding import fold_texts
+from pipeline.corpus.evidence import Samples, merge_samples
 from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import SENTENCE_LINES, RawBlock, gather, split_lines
 from pipeline.corpus.readers.formats import format_of
@@ -135,39 +135,37 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[LeftOut]:
+    """Of each rule by itself; examples are chosen as the samples of a job."""
     rules = DocumentRules.from_config(config)
     found = [LeftOut(rule.name, rule.set_by, True) for rule in rules.curation]
+    samples: Samples = {}
     for block in raw if found else ():
         lines = clean_raw(block, rules)
         text, _ = lines.measured()
-        bounds = text.document_bounds
-        personal = rules.personal_data
         for rule, left in zip(rules.curation, found, strict=True):
-            values = rule.measure(text)
-            begins, ends = bounds[:-1], bounds[1:]
-            if rule.of_lines:
-                begins, ends = np.arange(len(values)), np.arange(1, len(values) + 1)
-            numbers = np.flatnonzero(rule.drops(values) & (begins < ends))
-            examples = (
-                Example(
-                    line=int(lines.document_lines[text.documents[begins[number]]]),
-                    facts={"file": block.source, "has": f"{values[number]:.4g}"},
-                    texts={
-                        "line" if rule.of_lines else "document": text.shown(
-                            begins[number], ends[number], most=_SHOWN_BYTES, personal_data=personal
-                        )
-                    },
-                )
-                for number in numbers
+            verdicts = judge(text, [rule])
+            left.number += sum(verdicts[rule.of_lines].counts([rule]).values())
+            evidence = gather_evidence(
+                text, verdicts, [rule], block.source, lines.document_lines, rules.personal_data
             )
-            left.add(examples, len(numbers), most)
+            samples = merge_samples([samples, evidence.samples])
+    for rule, left in zip(rules.curation, found, strict=True):
+        what = "line" if rule.of_lines else "document"
+        left.examples = [
+            Example(
+                line=sample.line,
+                facts={"file": sample.source, "has": f"{sample.value:.4g}"},
+                texts={what: sample.text},
+            )
+            for sample in samples.get(rule.name, ())[:most]
+        ]
     return found
 
 
 def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     if not config.exclude:
         return []
-    excluded, _ = read_excluded(config, match_files(config.exclude))
+    excluded, _ = read_excluded(config, match_excluded(config, match_files(config.input)))
     rule = LeftOut(EXCLUDED, f"exclude, to {config.exclude_action}", True)
     for block in blocks:
         folded = fold_texts(block.sentences)
@@ -193,12 +191,7 @@ def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -
             continue
         rule = LeftOut(reason, f"{key}: {limit}", bool(given))
         for block in blocks:
-            sizes = measure_documents(block)
-            size = {
-                TOO_FEW_CHARACTERS: sizes.characters,
-                TOO_FEW_WORDS: sizes.words,
-                TOO_FEW_LETTERS: sizes.letter_fractions,
-            }[reason]
+            size = measure_documents(block).by_reason()[reason]
             found = np.flatnonzero(size < limit)
             rule.add(_documents(block, found, size), len(found), most)
         rules.append(rule)

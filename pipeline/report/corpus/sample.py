@@ -51,7 +51,7 @@ def read_sample(
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = DocumentRules.from_config(config)
-    rules = dataclasses.replace(rules, limits=DocumentRules.limits, curation=())
+    rules = dataclasses.replace(rules, limits={}, curation=())
     if layouts is None:
         layouts = look_at_text(config, files).layouts
     raw: list[RawBlock] = []

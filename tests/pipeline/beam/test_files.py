@@ -18,7 +18,7 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.readers.formats import make_reader
-from pipeline.corpus.report import ReportCorpus, facts_of_block, read_report, write_rejects
+from pipeline.corpus.report import REJECTS, ReportCorpus, facts_of_block, read_report, write_lists
 
 
 def test_globs_are_expanded_once_and_sorted(tmp_path):
@@ -185,7 +185,7 @@ def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
         "rejected": {"invalid UTF-8": 50, "quote is not closed": 1, "too few cells": 1},
     }
     assert report.bytes == 50 * len("x y. zw") + len("a")
-    assert write_rejects(str(folder), tmp_path / "rejects.jsonl") == 52
+    assert write_lists(str(folder), tmp_path)[REJECTS] == 52
     listed = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
     assert [reject["line"] for reject in listed] == [*range(5, 251, 5), 3, 4]
     assert listed[0] == {

@@ -42,7 +42,7 @@ def block_of(texts, first_line=1, source="a.jsonl"):
 
 def test_every_dropped_document_is_listed_with_its_rule_and_value():
     block = block_of(TEXTS)
-    ((first, lines),) = facts_of_block(block).dropped.values()
+    ((_, (first, lines)),) = facts_of_block(block).lists
     assert first == 2
     assert [json.loads(line) for line in lines.splitlines()] == [
         {"source": "a.jsonl", "line": 2, "rule": "gopher_min_words", "value": 2},

@@ -17,7 +17,7 @@ from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
 from pipeline.corpus.readers.warc import NO_CONTENT, NOT_HTML
-from pipeline.corpus.report import facts_of_block
+from pipeline.corpus.report import DROPPED, facts_of_block
 
 SENTENCES = (
     "The river has a bridge, and the people of the town are on it with all that they have.",
@@ -122,9 +122,8 @@ def test_documents_are_kept_dropped_or_rejected(folder, name, texts, block_bytes
     block = join_blocks([each for split in splits for each in read_blocks(split, block_bytes)])
     facts = facts_of_block(block)
     assert block.num_documents + sum(block.dropped.values()) + len(block.rejects) == number
-    listed = [
-        json.loads(line) for _, lines in facts.dropped.values() for line in lines.splitlines()
-    ]
+    lists = [lines for (name, *_), (_, lines) in facts.lists if name == DROPPED]
+    listed = [json.loads(line) for lines in lists for line in lines.splitlines()]
     counts = Counter(block.dropped)
     for of_reader in ("blank line", NOT_HTML, NO_CONTENT):
         del counts[of_reader]

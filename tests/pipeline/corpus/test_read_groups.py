@@ -54,7 +54,7 @@ def facts_of(blocks):
         "lines": [line for block in blocks for line in block.document_lines.tolist()],
         "documents": sum(each.report.documents for each in facts),
         "hashes": np.concatenate([each.hashes for each in facts]).tolist(),
-        "rejects": {path: found for each in facts for path, found in each.rejects.items()},
+        "rejects": dict(found for each in facts for found in each.lists),
         "counts": sum((each.report.rejected + each.report.dropped for each in facts), Counter()),
     }
 
@@ -63,7 +63,7 @@ def test_many_files_are_one_block_of_the_same_documents(tmp_path):
     group = written(tmp_path)
     (joined,) = _read_group(group, 1_000_000)
     assert facts_of([joined]) == facts_of(read_alone(group))
-    assert len(facts_of_block(joined).rejects) == 4
+    assert len(facts_of_block(joined).lists) == 4
     lines_of_documents = np.diff(joined.lines_of_documents)
     assert lines_of_documents.sum() == joined.num_lines
 

@@ -217,3 +217,30 @@ def test_documents_with_text_of_evaluation_data_are_dropped(folder):
     assert [each["path"] for each in manifest["inputs"] if each["key"] == "exclude"] == [
         str(folder / "eval/a.tsv"), str(folder / "eval/b.txt")
     ]  # fmt: skip
+
+
+def test_paragraphs_with_text_of_evaluation_data_are_cut(folder):
+    """As if they had never been there; a document of nothing else is dropped."""
+    shared = " ".join(WORDS[:20])
+    for name, rest in (("with", f"{shared}."), ("without", "")):
+        rows = [
+            {"text": "\n".join([*text.split("\n")[:1], rest, *text.split("\n")[1:]])}
+            for text in texts_of(5)[:30]
+        ]
+        rows += [{"text": rest}] if rest else []
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines)
+    (folder / "eval.csv").write_text(f"text\n{shared.upper()}\n")
+    # Without a splitter, which joins hard-wrapped lines by the longest one.
+    plain = {"curation": [], "duplicates": "keep", "duplicate_lines": "keep"}
+    plain |= {"sentence_splitter": "none"}
+    values = {"exclude": [str(folder / "eval.csv")], "exclude_action": "cut"}
+    run(folder, "without", input=[str(folder / "without.jsonl")], **plain)
+    manifest, _ = run(folder, "data", input=[str(folder / "with.jsonl")], **values, **plain)
+    for path in sorted((folder / "without").glob("*.tfrecord")):
+        assert path.read_bytes() == (folder / "data" / path.name).read_bytes()
+    counts = manifest["counts"]
+    assert counts["dropped_lines"] == {"excluded text": 31}
+    assert counts["dropped"]["excluded text"] == 1
+    assert counts["excluded"] == {str(folder / "eval.csv"): 31}
+    assert len(lines_of(folder / "data/excluded.jsonl")) == 31

@@ -243,3 +243,20 @@ def test_a_vocabulary_never_takes_the_place_of_its_own_input(tmp_path):
     with pytest.raises(UsageError, match=r"v2.txt: would also replace .*v2.txt.rejects.jsonl"):
         run(tmp_path, tmp_path / "v2.txt", input=(str(source),), format="text")
     assert source.read_text() == "The quick brown fox.\n"
+
+
+def test_text_of_excluded_files_is_not_learned_from(corpus, tmp_path):
+    (tmp_path / "eval.tsv").write_text(
+        "text\nTHE QUICK brown fox, jumps over the lazy dog: Document number 4 ends\n"
+    )
+    output = tmp_path / "vocab.txt"
+    manifest, said = run(corpus, output, exclude=(str(tmp_path / "eval.tsv"),))
+    assert manifest["counts"]["documents"] == 299
+    assert manifest["counts"]["dropped"] == {"excluded text": 1}
+    assert f"documents that share text with --exclude: {tmp_path}/eval.tsv 1" in said
+    (listed,) = (tmp_path / "vocab.txt.excluded.jsonl").read_text().splitlines()
+    found = json.loads(listed)
+    assert (found["source"], found["line"]) == (str(corpus / "a.txt"), 13)
+    assert (found["words"], found["exclude_line"]) == (13, 2)
+    (dropped,) = (tmp_path / "vocab.txt.dropped.jsonl").read_text().splitlines()
+    assert json.loads(dropped)["rule"] == "excluded text"

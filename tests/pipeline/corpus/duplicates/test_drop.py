@@ -19,7 +19,7 @@ from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.beam.packing import pack
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.document_block import document_hashes
-from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
+from pipeline.corpus.duplicates.drop import DropDuplicates
 from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.corpus.duplicates.near_duplicates import GRAM_WORDS
 from pipeline.corpus.duplicates.occurrences import (
@@ -32,6 +32,7 @@ from pipeline.corpus.duplicates.occurrences import (
     lines_of_block,
     merge_occurrences,
 )
+from pipeline.corpus.report import write_lists
 
 
 def config_for(**values):
@@ -69,7 +70,7 @@ def drop(block_of, tmp_path):
         for block in found:
             for reason, number in [*block["dropped"].items(), *block["dropped_lines"].items()]:
                 counts[reason] = counts.get(reason, 0) + number
-        write_duplicates(str(folder), folder / "duplicates.jsonl")
+        write_lists(str(folder), folder)
         report = []
         if (folder / "duplicates.jsonl").exists():
             lines = (folder / "duplicates.jsonl").read_text().splitlines()

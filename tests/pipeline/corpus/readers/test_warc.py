@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import random
 import zlib
 
 import pytest
@@ -73,6 +74,77 @@ def test_each_record_may_be_a_gzip_member(tmp_path):
     path = tmp_path / "a.warc.gz"
     path.write_bytes(b"".join(map(gzip.compress, [INFO, *(response(page(n)) for n in range(3))])))
     assert read_corpus(path).documents == [sentence(n) for n in range(3)]
+
+
+def packed(numbers, damage=lambda number, member: member):
+    members = (gzip.compress(response(page(n) * 20, url=f"http://a/{n}")) for n in numbers)
+    return [damage(number, member) for number, member in enumerate(members)]
+
+
+def test_workers_share_a_file_of_gzip_members(tmp_path, monkeypatch):
+    path = tmp_path / "a.warc.gz"
+    members = packed(range(60), lambda number, member: member + b"\0" * (number % 3))
+    members[30] = members[30][:60] + b"damage" + members[30][66:]
+    path.write_bytes(b"".join(members))
+    whole = read_corpus(path)
+    assert len(whole.splits) == 1 and len(whole.documents) == 59
+    cut = read_corpus(path, 3000)
+    assert len(cut.splits) > 5
+    assert (cut.documents, cut.rejects) == (whole.documents, whole.rejects)
+    lines = [line for block in cut.blocks for line in block.document_lines.tolist()]
+    assert lines == [n + 1 for n in range(60) if n != 30]
+    path.write_bytes(gzip.compress(b"".join(map(gzip.decompress, packed(range(60))))))
+    monkeypatch.setattr("pipeline.corpus.readers.splits._MOST_SKIPPED_BYTES", 10_000)
+    assert len(read_corpus(path, 50).splits) == 1  # a long member is read by one worker
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("place", [3, 40, -6], ids=["header", "data", "checksum"])
+def test_damaged_gzip_members_are_rejects_with_their_offset(tmp_path, place, is_cut):
+    """The pages before and after are read; none is lost without a word."""
+    path = tmp_path / "a.warc.gz"
+
+    def damage(number, member):
+        if number not in (0, 4, 5, 9):
+            return member
+        place_here = place % len(member)
+        return member[:place_here] + (b"" if is_cut else b"\xff\xfe\xfd") + member[place_here + 3 :]
+
+    members = packed(range(10), damage)
+    path.write_bytes(b"".join(members))
+    found = read_corpus(path)
+    assert found.documents == read_corpus(path, 500).documents
+    sound = read_corpus_of(tmp_path, packed(n for n in range(10) if n not in (0, 4, 5, 9)))
+    assert found.documents == sound
+    told = " ".join(detail for _, reason, detail in found.rejects if reason == BROKEN_RECORD)
+    for number in (0, 4, 9):
+        offset = sum(map(len, members[:number]))
+        assert f"gzip member at byte {offset:,} of the file" in told
+    # Damage that swallows the beginning of the next member is one.
+    assert len(found.documents) + len(found.rejects) in (9, 10)
+
+
+def read_corpus_of(tmp_path, members):
+    (tmp_path / "sound.warc.gz").write_bytes(b"".join(members))
+    return read_corpus(tmp_path / "sound.warc.gz").documents
+
+
+def test_a_damaged_long_member_loses_its_rest(tmp_path):
+    """A record that was read in part is no page, also if all of it was there."""
+    path = tmp_path / "a.warc.gz"
+    noise = bytes(range(256)) * 8
+    source = random.Random(0)
+    body = b"".join(
+        page(0) + bytes(source.choices(noise, k=2000)).hex().encode() for _ in range(60)
+    )
+    long = gzip.compress(response(body, url="http://long/"))
+    for damaged in (long[:50_000], long[:-5] + b"xxxxx", long[:50_000] + b"x" + long[50_001:]):
+        path.write_bytes(b"".join([*packed([1]), damaged, *packed([2])]))
+        found = read_corpus(path)
+        assert len(found.documents) == 2
+        ((line, reason, detail),) = found.rejects
+        assert (line, reason) == (2, BROKEN_RECORD)
+        assert detail.startswith(f"gzip member at byte {len(packed([1])[0]):,} of the file (")
 
 
 def test_texts_are_those_of_fastwarc_and_resiliparse(tmp_path):
@@ -236,6 +308,11 @@ def test_files_that_are_no_warc_or_cut_short_are_named(tmp_path):
     (tmp_path / "a.warc").write_bytes(page(0))
     with pytest.raises(UsageError, match=r"a\.warc: is no WARC file"):
         read_corpus(tmp_path / "a.warc")
-    (tmp_path / "b.warc.gz").write_bytes(gzip.compress(response(page(0)) * 99)[:-9])
-    with pytest.raises(InputError, match=r"b\.warc\.gz: cannot be read to its end"):
+    (tmp_path / "b.warc.gz").write_bytes(response(page(0)))
+    with pytest.raises(InputError, match=r"b\.warc\.gz: .*does not match its extension"):
         read_corpus(tmp_path / "b.warc.gz")
+    (tmp_path / "c.warc.gz").write_bytes(gzip.compress(response(page(0)) * 99)[:-9])
+    found = read_corpus(tmp_path / "c.warc.gz")
+    assert len(found.documents) == 98
+    ((_, _, detail),) = found.rejects
+    assert detail == "gzip member at byte 0 of the file (the compressed data ends too early)"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.base.errors import UsageError
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.documents import DocumentRules, make_block
@@ -24,6 +25,12 @@ def corpus(tmp_path):
     rows = [json.dumps({"text": text}) for text in TEXTS]
     path.write_text("\n".join([*rows, "{broken"]) + "\n")
     return path
+
+
+def test_a_file_to_exclude_is_not_in_the_corpus(corpus):
+    config = PreprocessConfig(input=(str(corpus),), exclude=(str(corpus),))
+    with pytest.raises(UsageError, match="is also a file of --input"):
+        left_out(config, [], [], most=1)
 
 
 @pytest.mark.parametrize(
