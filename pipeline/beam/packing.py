@@ -1,4 +1,4 @@
-"""Values as bytes for spill files: JSON, followed by arrays as NumPy writes them.
+"""Values as bytes for spill files: JSON, followed by the bytes of arrays.
 
 A pickle would run whatever its writer chose, and the folder of an output may be writable for
 others. Only classes that the reader names are made.
@@ -7,8 +7,8 @@ others. Only classes that the reader names are made.
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -24,19 +24,15 @@ def pack(value: Any) -> list[bytes]:
     """Packs plain values, containers, arrays, and dataclasses and named tuples of such."""
     arrays: list[np.ndarray] = []
     described = json.dumps(_described(value, arrays)).encode()
-    stream = io.BytesIO()
-    for array in arrays:
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-    return [len(described).to_bytes(_LENGTH_BYTES), described, stream.getvalue()]
+    parts = [array.tobytes() for array in arrays]
+    return [len(described).to_bytes(_LENGTH_BYTES), described, *parts]
 
 
 def unpack(data: bytes, *classes: type) -> Any:
     """Returns what was packed; raises InputError for damage, and for classes not given here."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
-    stream = io.BytesIO(data)
     try:
-        stream.seek(end)
-        return _Reader(stream, classes).value(json.loads(data[_LENGTH_BYTES:end]))
+        return _Reader(data, end, classes).value(json.loads(data[_LENGTH_BYTES:end]))
     except Exception as error:  # damaged bytes fail in any way
         raise InputError(
             f"the intermediate data of the output is not of this version ({error!r}); start again "
@@ -50,16 +46,15 @@ def _described(value: Any, arrays: list[np.ndarray]) -> Any:
         return value
     if isinstance(value, np.ndarray):
         arrays.append(value)
-        return {"array": None}
+        kind = value.dtype.str if value.dtype.names is None else value.dtype.descr
+        return {"array": [kind, value.shape]}
     if isinstance(value, bytes):
-        arrays.append(np.frombuffer(value, np.uint8))
-        return {"bytes": None}
+        return {"bytes": _described(np.frombuffer(value, np.uint8), arrays)}
     if isinstance(value, pa.Array):
         size, (_, offsets, content) = len(value), value.buffers()
         bounds = np.frombuffer(offsets or bytes(4), np.int32)[value.offset :][: size + 1]
         text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
-        arrays += [bounds - bounds[0], text]
-        return {"texts": size}
+        return {"texts": [size, *(_described(each, arrays) for each in (bounds - bounds[0], text))]}
     if isinstance(value, dict):
         kind = "counter" if isinstance(value, Counter) else "dict"
         return {kind: [[_described(each, arrays) for each in item] for item in value.items()]}
@@ -73,8 +68,8 @@ def _described(value: Any, arrays: list[np.ndarray]) -> Any:
 
 
 class _Reader:
-    def __init__(self, stream: io.BytesIO, classes: tuple[type, ...]):
-        self._stream = stream
+    def __init__(self, data: bytes, begin: int, classes: tuple[type, ...]):
+        self._data, self._begin = data, begin
         self._classes = {each.__name__: each for each in classes}
 
     def value(self, described: Any) -> Any:
@@ -85,12 +80,12 @@ class _Reader:
         ((kind, content),) = described.items()
         match kind:
             case "array":
-                return self._array()
+                return self._array(*content)
             case "bytes":
-                return self._array().tobytes()
+                return self.value(content).tobytes()
             case "texts":
-                buffers = [pa.py_buffer(self._array()), pa.py_buffer(self._array())]
-                texts = pa.StringArray.from_buffers(content, *buffers)
+                size, *buffers = map(self.value, content)
+                texts = pa.StringArray.from_buffers(size, *map(pa.py_buffer, buffers))
                 texts.validate()
                 return texts
             case "dict" | "counter":
@@ -100,5 +95,10 @@ class _Reader:
                 return tuple(map(self.value, content))
         return self._classes[kind](**{name: self.value(each) for name, each in content.items()})
 
-    def _array(self) -> np.ndarray:
-        return np.lib.format.read_array(self._stream, allow_pickle=False)
+    def _array(self, kind: str | list[Any], shape: list[int]) -> np.ndarray:
+        if not isinstance(kind, str):  # JSON has no tuples
+            kind = [(*each[:2], *map(tuple, each[2:])) for each in kind]
+        # Never of Python objects, which this function refuses.
+        flat = np.frombuffer(self._data, np.dtype(kind), math.prod(shape), self._begin)
+        self._begin += flat.nbytes
+        return flat.reshape(shape).copy()

@@ -104,7 +104,7 @@ def test_no_pickle_is_read(tmp_path):
     trap = _Hostile(tmp_path / "made")
     objects = io.BytesIO()
     np.save(objects, np.array([trap]), allow_pickle=True)
-    described = json.dumps({"array": None}).encode()
+    described = json.dumps({"array": ["|O", [1]]}).encode()
     of_objects = len(described).to_bytes(8) + described + objects.getvalue()
     for data in (pickle.dumps(trap), of_objects):
         with pytest.raises(InputError, match="not of this version"):
