@@ -70,14 +70,14 @@ def write_data(folder, *, eval_records=RECORDS, length=LENGTH, vocab=VOCAB):
 
 
 def write_model_config(folder):
-    """A `config.json` of two layers."""
+    """A `config.json` of one layer."""
     path = folder / "config.json"
     path.write_text(
         json.dumps(
             {
                 "vocab_size": len(VOCAB),
                 "hidden_size": 16,
-                "num_hidden_layers": 2,
+                "num_hidden_layers": 1,
                 "num_attention_heads": 2,
                 "intermediate_size": 32,
                 "max_position_embeddings": 2 * LENGTH,

@@ -103,12 +103,15 @@ def traced():
 
 
 @MASKS
-@pytest.mark.parametrize("piece_size", [pytest.param(operation.PIECE_SIZE, marks=SLOW), 64])
-@pytest.mark.parametrize("pooled_only", [True, False])
-@pytest.mark.parametrize("has_position_ids", [pytest.param(True, marks=SLOW), False])
 @pytest.mark.parametrize(
-    ("policy", "tolerance"),
-    [("float32", 1e-5), pytest.param("mixed_bfloat16", 0.03, marks=SLOW)],
+    ("policy", "tolerance", "has_position_ids", "pooled_only", "piece_size"),
+    [
+        ("float32", 1e-5, False, True, 64),
+        ("float32", 1e-5, False, False, 64),
+        pytest.param("float32", 1e-5, True, False, operation.PIECE_SIZE, marks=SLOW),
+        pytest.param("mixed_bfloat16", 0.03, False, True, operation.PIECE_SIZE, marks=SLOW),
+        pytest.param("mixed_bfloat16", 0.03, True, False, 64, marks=SLOW),
+    ],
 )
 def test_outputs_and_gradients_are_those_of_padded_rows(
     policy, tolerance, has_position_ids, pooled_only, mask, piece_size, traced, monkeypatch
@@ -152,13 +155,12 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=list(READS))
 @pytest.mark.parametrize(
-    ("rate", "hidden_act"),
+    ("read", "rate", "hidden_act"),
     [
-        pytest.param(0.0, "gelu", marks=SLOW),
-        (0.3, "gelu"),
-        pytest.param(0.3, "relu", marks=SLOW),
+        *(pytest.param(read, 0.3, "gelu", id=name) for name, read in READS.items()),
+        pytest.param(READS["packed"], 0.0, "gelu", marks=SLOW, id="packed, no dropout"),
+        pytest.param(READS["layers"], 0.3, "relu", marks=SLOW, id="layers, relu"),
     ],
 )
 def test_encode_is_the_call_of_plain_layers(read, rate, hidden_act):

@@ -64,8 +64,10 @@ def numbers(graph, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize(("training", "frozen"), [(True, 0), (False, 0), (True, 2)])
+@pytest.mark.parametrize(
+    ("policy", "training", "frozen"),
+    [("float32", True, 0), ("float32", False, 0), ("mixed_bfloat16", True, 2)],
+)
 def test_outputs_and_gradients_are_the_same_bits(policy, training, frozen):
     encoder = made_encoder(policy)
     if frozen:

@@ -12,6 +12,7 @@ from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.evaluation import Evaluation
 
+BERT = CONFIG.replace(num_hidden_layers=2)
 pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
 
 
@@ -20,9 +21,9 @@ def pretrained(*, use_xla, policy="float32", deterministic=False):
     keras.utils.set_random_seed(1)
     precision = PrecisionPolicy(policy, use_xla=use_xla)
     step = training_step_of(
-        CONFIG, Arithmetic(precision=precision, cpu_kernels=False, deterministic=deterministic)
+        BERT, Arithmetic(precision=precision, cpu_kernels=False, deterministic=deterministic)
     )
-    batch = full_batch(StepShape(rows=8, length=16, predictions=3), CONFIG.vocab_size)
+    batch = full_batch(StepShape(rows=8, length=16, predictions=3), BERT.vocab_size)
     batch["input_mask"][1:, 9:] = 0
     dataset = tf.data.Dataset.from_tensors(batch)
     numbers = step.run(
@@ -37,9 +38,14 @@ def pretrained(*, use_xla, policy="float32", deterministic=False):
     return step, numbers, evaluation, [variable.numpy() for variable in step._model.variables]
 
 
-def test_losses_evaluation_and_weights_are_those_of_plain_layers():
+@pytest.fixture(scope="module")
+def plain():
+    return pretrained(use_xla=False)
+
+
+def test_losses_evaluation_and_weights_are_those_of_plain_layers(plain):
     step, numbers, evaluation, weights = pretrained(use_xla=True, deterministic=True)
-    _, expected, expected_evaluation, expected_weights = pretrained(use_xla=False)
+    _, expected, expected_evaluation, expected_weights = plain
     assert isinstance(step._model, BertPretrainingModel)
     assert step._model.is_compiled
     assert step._model.encoder.embeddings.sorts_gradient
@@ -52,7 +58,7 @@ def test_losses_evaluation_and_weights_are_those_of_plain_layers():
         np.testing.assert_allclose(trained, other, atol=1e-3)
 
 
-def test_losses_in_bfloat16_are_close_to_those_in_float32():
+def test_losses_in_bfloat16_are_close_to_those_in_float32(plain):
     _, numbers, _, _ = pretrained(use_xla=True, policy="mixed_bfloat16")
-    _, expected, _, _ = pretrained(use_xla=False)
+    _, expected, _, _ = plain
     np.testing.assert_allclose(numbers["loss"], expected["loss"], rtol=0.02)

@@ -7,6 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@fewer_examples(0.5)
 @given(texts=DOCUMENTS, block_bytes=st.sampled_from([100, 1_000_000]))
 def test_documents_are_kept_dropped_or_rejected(folder, name, texts, block_bytes):
     write, layout = FORMATS[name]

@@ -28,7 +28,7 @@ from pipeline.outputs.job import RunOptions
 from pipeline.report.page import artifact_page
 from pipeline.report.records import record_lines, summarize_records
 
-pytestmark = pytest.mark.slow  # starts worker processes and a job server
+pytestmark = pytest.mark.slow  # runs whole jobs, one of them on a job server
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]
@@ -166,19 +166,13 @@ def test_personal_data_is_in_no_output_and_counted(folder, documents):
     (rule,) = [each for each in manifest["rules"] if each["name"] == "c4_max_braces"]
     assert [sample["text"] for sample in rule["samples"]] == ["be { emailaddress ."]
     output = folder / "two"
-    run(config_of(folder, output=str(output), block_megabytes=0.01, **values), workers=2)
+    run(config_of(folder, output=str(output), block_megabytes=0.01, **values))
     assert shards_in(output) == shards_in(folder / "data")
     page = artifact_page(str(folder / "data"), samples=3)
     stored = [file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file()]
     for text in (said.encode(), page.encode(), *stored):
         assert not any(secret in text for secret in secrets)
     assert b"email, replaced" in page.encode()
-
-
-def test_worker_processes_change_nothing(folder):
-    run(config_of(folder))
-    run(config_of(folder, output=str(folder / "two"), block_megabytes=0.01), workers=2)
-    assert shards_in(folder / "two") == shards_in(folder / "data")
 
 
 def test_a_job_server_changes_nothing(folder):

@@ -417,14 +417,23 @@ def test_a_killed_job_leaves_no_output_and_resumes(model, tmp_path, monkeypatch)
     assert not parts.exists()
 
 
-@pytest.mark.parametrize("kind", [".rows", ".rejects.jsonl", ".done.json", "table-00000.json"])
-def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path, monkeypatch, kind):
-    write_rows(tmp_path / "new.csv")
-    with (tmp_path / "new.csv").open("a") as rows:
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+    """Scored rows, one of them rejected; the folder and the manifest."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_rows(folder / "new.csv")
+    with (folder / "new.csv").open("a") as rows:
         rows.write("6\n")
-    whole = config_of(model, tmp_path / "new.csv", output=tmp_path / "whole.csv")
-    wanted = scoring.run(whole, RUNNER, Log().options())
-    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    config = config_of(model, folder / "new.csv", output=folder / "scored.csv")
+    return folder, scoring.run(config, RUNNER, Log().options())
+
+
+@pytest.mark.parametrize("kind", [".rows", ".rejects.jsonl", ".done.json", "table-00000.json"])
+def test_what_was_damaged_after_an_interruption_is_scored_again(
+    model, whole, tmp_path, monkeypatch, kind
+):
+    folder, wanted = whole
+    config = config_of(model, folder / "new.csv", output=tmp_path / "scored.csv")
     monkeypatch.setattr(running, "join_parts", fail)
     with pytest.raises(RuntimeError):
         scoring.run(config, RUNNER, Log().options())
@@ -438,9 +447,8 @@ def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path,
         )
     manifest = scoring.run(config, RUNNER, Log().options())
     assert manifest["counts"] == wanted["counts"]
-    for name in ("{}.csv", "{}.csv.rejects.jsonl"):
-        scored, expected = ((tmp_path / name.format(file)) for file in ("scored", "whole"))
-        assert scored.read_bytes() == expected.read_bytes()
+    for name in ("scored.csv", "scored.csv.rejects.jsonl"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path):
