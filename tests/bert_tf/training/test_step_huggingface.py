@@ -20,7 +20,9 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 ROWS = 4
 
 
-@pytest.mark.parametrize(("use_kernels", "shards"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(
+    ("use_kernels", "shards"), [(False, 1), pytest.param(True, 2, marks=pytest.mark.slow)]
+)
 def test_losses_and_gradient_norms_are_those_of_the_trainer(use_kernels, shards):
     """Of tests/parity/training_steps.py."""
     expected = np.load(GOLDEN / "training_steps.npz")

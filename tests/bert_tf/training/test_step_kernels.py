@@ -19,7 +19,7 @@ from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import LossParts
 from bert_tf.training.step import TrainingStep
 
-SLOW = pytest.mark.slow  # compiles further steps
+pytestmark = pytest.mark.slow  # compiles training steps
 CONFIG = BertConfig(
     vocab_size=50,
     hidden_size=16,
@@ -109,10 +109,7 @@ def require_same_steps(mine, theirs):
         np.testing.assert_allclose(trained, other, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("frozen_blocks", "shards", "accumulation_steps"),
-    [(0, 1, 1), pytest.param(2, 2, 2, marks=SLOW)],
-)
+@pytest.mark.parametrize(("frozen_blocks", "shards", "accumulation_steps"), [(0, 1, 1), (2, 2, 2)])
 def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
     mine, theirs = (
         pretraining_steps(
@@ -126,10 +123,7 @@ def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
     require_same_steps(mine, theirs)
 
 
-@pytest.mark.parametrize(
-    ("shards", "accumulation_steps"),
-    [(1, 1), pytest.param(2, 2, marks=SLOW)],
-)
+@pytest.mark.parametrize(("shards", "accumulation_steps"), [(1, 1), (2, 2)])
 def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
     shards, accumulation_steps
 ):
@@ -142,7 +136,6 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
     require_same_steps(mine, theirs)
 
 
-@SLOW
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
     mine, theirs = (
@@ -155,7 +148,6 @@ def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
     require_same_steps(mine, theirs)
 
 
-@SLOW
 def test_calls_that_follow_one_another_do_the_steps_of_one_in_bfloat16():
     """Parts of a batch read copies, until others assign the weights."""
     config = dataclasses.replace(

@@ -105,6 +105,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("formats")
 
 
+@pytest.mark.slow  # every rule on many documents
 @pytest.mark.parametrize("name", FORMATS)
 @fewer_examples(0.5)
 @given(texts=DOCUMENTS, block_bytes=st.sampled_from([100, 1_000_000]))
