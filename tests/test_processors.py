@@ -42,12 +42,9 @@ def test_arithmetic_as_on_an_older_processor(flag, numba_name, onednn_name, file
         "ONEDNN_MAX_CPU_ISA": onednn_name,
     }
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command += [
-        "--hypothesis-profile",
-        "quick",
-        "-k",
-        "not imported_before and not pretraining_step",
-    ]
+    command += ["--hypothesis-profile", "quick"]
+    # Whole steps are those of test_step_huggingface.py.
+    command += ["-k", "not imported_before and not pretraining_step"]
     run = subprocess.run(
         [*command, *files], cwd=ROOT, env=older, capture_output=True, text=True, check=False
     )
