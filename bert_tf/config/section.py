@@ -135,7 +135,8 @@ SectionType = TypeVar("SectionType", bound=Section)
 def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     """Converts values from YAML to those of `as_dict`, but for those of other releases."""
     fields, plain = fields_of(section), dict(values)
-    for name in fields.keys() & values.keys():
+    # An empty text is one that a job has set; users mean none by it.
+    for name in fields.keys() & {name for name in values if values[name] != ""}:
         with contextlib.suppress(ValueError):
             plain[name] = _plain(_convert(section, fields[name], values[name]))
     return plain

@@ -23,15 +23,18 @@ from pathlib import Path
 
 
 def import_everything() -> None:
+    import encodings
+
     import bert_tf
     import pipeline
 
-    for package in (bert_tf, pipeline):
+    # Codecs too: another user may not read the interpreter's own folder.
+    for package in (bert_tf, pipeline, encodings):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             try:
                 importlib.import_module(module.name)
-            except ModuleNotFoundError as error:  # of an extra that is not installed
-                if error.name.split(".")[0] in ("bert_tf", "pipeline"):
+            except ImportError as error:  # of an extra, or of another system
+                if (error.name or "").split(".")[0] in ("bert_tf", "pipeline"):
                     raise
     import apache_beam.runners.portability.fn_api_runner  # noqa: F401
     import keras.src.backend.tensorflow  # noqa: F401

@@ -46,7 +46,8 @@ long faults_count(void) { return count ? *count : 0; }
 
 static int is_below(const char *path) {
   size_t length = strlen(root);
-  return length && !inside && !strncmp(path, root, length) && path[length] == '/';
+  return length && !inside && !strncmp(path, root, length) &&
+         (path[length] == '/' || !path[length]);
 }
 
 static int path_at(int folder, const char *path, char *found) {

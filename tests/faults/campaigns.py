@@ -91,7 +91,7 @@ def run_cases(
 ) -> Result:
     """Runs cases from number `first` until the minutes, which include preparing, or cases are up.
 
-    A case that has begun ends. A failed one prints its traceback and the command that repeats it.
+    Ctrl-C ends a campaign. A failed one prints its traceback and the command that repeats it.
     """
     result, start = Result(run.name, seed), time.monotonic()
     with (
@@ -105,6 +105,9 @@ def run_cases(
             result.cases += 1
             try:
                 outcome = case(Random(f"{run.name}-{seed}-{number}"))
+            except KeyboardInterrupt:  # counts of the cases until now are worth a table
+                result.cases -= 1
+                break
             except Exception as error:
                 repeat = f"python tests/faults {run.name} --seed {seed} --case {number}"
                 result.failures.append(f"{repeat}: {error!r}")

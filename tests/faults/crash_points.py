@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,25 +19,29 @@ def crash_points(folder: Path) -> Iterator[Case]:
     yield partial(kill, shared_chain(JOBS))
 
 
-def kill(chain: Chain, random: Random) -> str:
-    job = chain.draw(random)
+def kill(chain: Chain, random: Random) -> Counter[str]:
+    """Kills a job, and some of its reruns too, before one may finish."""
+    job, counts = chain.draw(random), Counter[str]()
     chain.remove(job.output)
-    if random.random() < 0.5:
-        fault = Fault(kill_after=random.uniform(0.01, chain.seconds[job.name]))
-    else:
-        fault = Fault(kill_at=random.randint(1, chain.calls[job.name]))
     try:
-        ended = chain.forks.run(job.command, fault=fault)
-        if ended.is_killed:
+        for _ in range(random.randint(1, 3)):
+            ended = chain.forks.run(job.command, fault=_draw_kill(chain, job, random))
+            if not ended.is_killed:
+                ended.succeeded()
+                break
             check_partial(chain, job)
-        else:
-            ended.succeeded()
+            counts[f"{job.name}: killed"] += 1
         chain.forks.run(job.command).succeeded()
         chain.check_undisturbed(job)
-    except BaseException:
+    finally:
         chain.reset()
-        raise
-    return f"{job.name}: {'killed' if ended.is_killed else 'finished before'}, then equal"
+    return counts + Counter({f"{job.name}: equal": 1})
+
+
+def _draw_kill(chain: Chain, job: Job, random: Random) -> Fault:
+    if random.random() < 0.5:
+        return Fault(kill_after=random.uniform(0.01, chain.seconds[job.name]))
+    return Fault(kill_at=random.randint(1, chain.calls[job.name]))
 
 
 def check_partial(chain: Chain, job: Job) -> None:

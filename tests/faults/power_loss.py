@@ -37,10 +37,8 @@ def lose_power(chain: Chain, random: Random) -> str:
         check_partial(chain, job)
         chain.forks.run(job.command).succeeded()
         chain.check_undisturbed(job)
-    except BaseException:
-        chain.reset()
-        raise
     finally:
+        chain.reset()
         shutil.rmtree(journal)
     return f"{job.name}: {'killed' if ended.is_killed else 'finished'}, then equal"
 

@@ -59,8 +59,9 @@ def fail(chain: Chain, random: Random, kind: str = "") -> str:
         chain.check_undisturbed(job)
     except BaseException as error:
         error.add_note(f"{job.name}: {kind}")
-        chain.reset()
         raise
+    finally:
+        chain.reset()
     return f"{kind}: {outcome}"
 
 

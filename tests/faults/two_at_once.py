@@ -33,8 +33,9 @@ def meet(chain: Chain, random: Random) -> str:
         chain.check_undisturbed(job)
     except BaseException as error:
         error.add_note(f"{job.name}: {kind}")
-        chain.reset()
         raise
+    finally:
+        chain.reset()
     return f"{kind}: {outcome}"
 
 

@@ -18,6 +18,7 @@ from bert_tf.config.section import (
     option,
     plain_values,
 )
+from bert_tf.config.sections import EmbedConfig
 
 
 class Sample(Section):
@@ -153,6 +154,12 @@ def test_a_section_survives_being_written_and_read(values):
     written = read_yaml(yaml_text(built.as_dict()))
     assert build_section(Sample, written) == built
     assert plain_values(Sample, written) == built.as_dict()
+
+
+def test_an_empty_text_that_a_job_has_set_is_not_none():
+    """`search` computes vectors with the prompt "", and has to find its own marker again."""
+    config = EmbedConfig(model="m", input=("in.csv",), output="out.parquet", prompt_name="")
+    assert plain_values(EmbedConfig, read_yaml(yaml_text(config.as_dict()))) == config.as_dict()
 
 
 def test_plain_values_of_another_release_stay_as_they_are():
