@@ -135,8 +135,7 @@ SectionType = TypeVar("SectionType", bound=Section)
 def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     """Converts values from YAML to those of `as_dict`, but for those of other releases."""
     fields, plain = fields_of(section), dict(values)
-    # An empty text is one that a job has set; users mean none by it.
-    for name in fields.keys() & {name for name in values if values[name] != ""}:
+    for name in fields.keys() & {key for key in values if values[key] != ""}:  # "" of users: None
         with contextlib.suppress(ValueError):
             plain[name] = _plain(_convert(section, fields[name], values[name]))
     return plain

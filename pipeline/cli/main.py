@@ -187,6 +187,8 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
         known = system_error(*failed)
     if isinstance(known, OSError):
         return explain_system_error(known)
+    if isinstance(error, MemoryError):
+        return "out of memory; close other programs, or use a machine with more"
     if "tensorflow" in sys.modules:
         from bert_tf.training.memory import is_out_of_memory
 

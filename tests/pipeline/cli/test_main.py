@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.main import COMMANDS, bert_pipeline, main
+from pipeline.cli.main import COMMANDS, _explain, bert_pipeline, main
 
 # Names that other people's scripts depend on.
 CONTRACT = {
@@ -174,3 +174,8 @@ def test_a_shell_completes_commands_flags_values_and_paths(words, completed, mon
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out.split() == [completed]
+
+
+def test_a_lack_of_memory_is_not_unexpected(capsys):
+    assert _explain(MemoryError()) == 1
+    assert "error: out of memory" in capsys.readouterr().err
