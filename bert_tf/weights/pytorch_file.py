@@ -5,6 +5,7 @@ since members are stored, not compressed, nothing is larger in memory than on di
 from __future__ import annotations
 
 import math
+import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import check_lfs_pointer
+from bert_tf.base.wording import shortened
 from bert_tf.weights.pytorch_pickle import (
     LONGEST_PICKLE_BYTES,
     ForeignNameError,
@@ -23,6 +25,8 @@ from bert_tf.weights.pytorch_pickle import (
 )
 
 _CURE = "convert it with PyTorch: model.save_pretrained(folder, safe_serialization=True)"
+# What zipfile raises of damage: a name that is no text, a cut header, an unknown version.
+_DAMAGE = (KeyError, EOFError, OSError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile)
 _MOST_SHARING = 4  # tensors may share numbers, as the masked-LM head does with the embeddings
 
 
@@ -66,7 +70,7 @@ class PyTorchFile:
         try:
             with zipfile.ZipFile(self._path) as archive:
                 yield archive
-        except (zipfile.BadZipFile, KeyError, EOFError, OSError, NotImplementedError) as error:
+        except _DAMAGE as error:
             raise self._damaged(error) from None
 
     def _damaged(self, reason: object) -> InputError:
@@ -93,8 +97,8 @@ class PyTorchFile:
             raise self._damaged(error) from None
         except ForeignNameError as error:
             raise UsageError(
-                f"{self._path}: holds {error}, which is not a weight and could run arbitrary code; "
-                f"{_CURE}"
+                f"{self._path}: holds {shortened(str(error))}, which is not a weight "
+                f"and could run arbitrary code; {_CURE}"
             ) from None
         inner = state.get("state_dict") if isinstance(state, dict) else None
         state = inner if isinstance(inner, dict) else state

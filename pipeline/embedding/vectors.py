@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.formats.parquet import DAMAGE
 from bert_tf.embeddings.settings import EMBEDDING
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import check_files, read_manifest
@@ -42,7 +44,7 @@ def holds_vectors(path: str) -> bool:
     try:
         with _opened(path) as file:
             schema = pq.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise _unreadable(path, error) from None
     return EMBEDDING in schema.names
 
@@ -99,7 +101,7 @@ def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
 
 def _read_npy(path: str) -> np.ndarray:
     try:
-        with _opened(path) as file:
+        with _opened(path) as file, warnings.catch_warnings(action="ignore"):
             array = np.load(file, allow_pickle=False)
     except Exception as error:  # of a damaged header also those of Python's tokenizer and parser
         raise _unreadable(path, error) from None
@@ -118,7 +120,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
         with _opened(path) as file:
             table = pq.read_table(file, columns=[EMBEDDING, *([text] if text else [])])
         texts = None if text is None else table[text].cast(pa.string())
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise _unreadable(path, error) from None
     column = table[EMBEDDING]
     if not pa.types.is_fixed_size_list(column.type) or column.null_count:

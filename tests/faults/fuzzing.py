@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from faults.campaigns import Case, campaign
-from faults.children import EXPECTED, in_child, run_inputs
+from faults.children import EXPECTED, check_message, in_child, run_inputs
 from faults.mutation import mutated
 
 Read = Callable[[Path], Any]
@@ -305,8 +305,6 @@ def read_config(path: Path) -> None:
         try:
             resolve(section, config_file=str(path), flags={})
         except BertPipelineError as error:
-            from faults.children import check_message
-
             check_message(error)
     with contextlib.suppress(BertPipelineError):
         list(read_yaml_lines(str(path)))
@@ -380,17 +378,15 @@ def load_graph(engine: str) -> Read:
 
 
 class _Connection:
-    """A socket of a request that has arrived, which keeps the answer."""
+    """A socket of a request that has arrived."""
 
     def __init__(self, request: bytes):
         self._request = request
-        self.answer = b""
 
     def makefile(self, mode: str, size: int) -> io.BytesIO:
         return io.BytesIO(self._request)
 
-    def sendall(self, data: bytes) -> None:
-        self.answer += data
+    def sendall(self, data: bytes) -> None: ...
 
     def settimeout(self, seconds: float) -> None: ...
 
@@ -433,9 +429,7 @@ def _tried_server() -> Any:
 def answer_request(path: Path) -> None:
     from pipeline.trying.server import _Handler
 
-    connection = _Connection(path.read_bytes())
-    _Handler(connection, ("127.0.0.1", 2), _tried_server())
-    assert not connection.answer or connection.answer[:5] in (b"HTTP/", b"<!DOC"), connection.answer
+    _Handler(_Connection(path.read_bytes()), ("127.0.0.1", 2), _tried_server())
 
 
 def _bzip2(random: Random, data: bytes) -> bytes:

@@ -107,10 +107,8 @@ def cell_fault(
 
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 # array(['a', 'b'], dtype=object), set(), frozenset({'a'}), tensor([0, 1], device='cuda:0')
-_CALL = re.compile(
-    r"(?:\w+\.)*(?:array|set|frozenset|list|tuple|tensor|Index)\((.*?)(?:,\s*\w+=[^,()]*)*\)",
-    re.DOTALL,
-)
+_CALL = re.compile(r"(?:\w+\.)*(?:array|set|frozenset|list|tuple|tensor|Index)\(")
+_KEYWORD = re.compile(r"\s*\w+=[^()]*")
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # An item, and what is between it and the next one
 _ITEM = re.compile(
@@ -134,8 +132,11 @@ def list_in_text(text: str) -> list[Any] | None:
             value = None
         if isinstance(value, list):
             return value
-    if (call := _CALL.fullmatch(body)) is not None:
-        body = call[1].strip() or "[]"
+    if body[-1] == ")" and (call := _CALL.match(body)) is not None:
+        given = body[call.end() : -1].split(",")
+        while len(given) > 1 and _KEYWORD.fullmatch(given[-1]):
+            given.pop()
+        body = ",".join(given).strip() or "[]"
     if _BRACKETS.get(body[0]) != body[-1]:
         return None
     return _items(body[1:-1].strip(), needs_commas=body[0] != "[", may_be_single=body[0] != "(")

@@ -112,6 +112,7 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
             not isinstance(token, dict)
             or not isinstance(token.get("content"), str)
             or type(token.get("id")) is not int
+            or token["id"] < 0
         ):
             raise InputError(f"{path}: damaged; expected a list of added tokens")
         content, number = token["content"], token["id"]

@@ -57,7 +57,9 @@ _LABELS = (
 _NOT_ACCEPTED = ("reject", "ignore")  # what Prodigy keeps of an annotator's answer
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
-_SENTENCE = re.compile(r"sent(ence)?[ _-]*(id|idx|index|no|num|number|nr)?[ #.:]*", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"sent(ence)?[ _-]*((id|idx|index|no|num|number|nr)[ #.:]*|[#.:][ #.:]*)?", re.IGNORECASE
+)
 _MOST_SENTENCES = 0.75  # of the rows; more are no sentences
 
 

@@ -21,7 +21,7 @@ Show = Callable[[str, list[str]], str]
 
 _NUMBER = re.compile(r"[-−+]?[\d.,/ ]+")
 _FORMATNUM = "formatnum:"
-_GROUPS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
+_GROUP = re.compile(r"\d{1,3}")
 _WITH_COMMAS = ("en", "simple", "ja", "ko", "th", "zh", "he")
 _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", "x": "x", "by": "by"}
 ITEM = "\x01"  # before a list item
@@ -87,7 +87,7 @@ def _formatted(name: str, values: list[str], *, thousands: str) -> str:
     if how == "NOSEP" or not whole.lstrip("-−").isdecimal():
         return number if any(map(str.isdecimal, number)) else ""
     start = len(whole) - len(whole.lstrip("-−"))
-    grouped = whole[:start] + _GROUPS.sub(thousands, whole[start:])
+    grouped = whole[:start] + thousands.join(_GROUP.findall(whole[start:][::-1]))[::-1]
     return f"{grouped}.{fraction}" if fraction else grouped
 
 

@@ -20,6 +20,7 @@ from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, open_local
 
+DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # the last of a column's name
 _BUFFER_BYTES = 8 << 20  # read from storage at once
 _BATCH_ROWS = 1024  # rows decoded at once
 _BATCH_BYTES = 16 << 20  # fewer rows where they are long
@@ -50,7 +51,7 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
     with opener(path) as stream:
         try:
             yield stream, pq.ParquetFile(stream, buffer_size=_BUFFER_BYTES)
-        except (pa.ArrowException, OSError) as error:
+        except DAMAGE as error:
             message = next(iter(str(error).splitlines()), type(error).__name__)
             raise InputError(
                 f"{path}: cannot be read as Parquet ({message}); make or download it again"
