@@ -138,13 +138,9 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
 
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
-    mine, theirs = (
-        classification_steps(shards=shards, accumulation_steps=accumulation_steps, **keys)
-        for shards, keys in (
-            (accumulation_steps, {"use_kernels": True}),  # which are steps of a test above
-            (1, {"use_kernels": False, "cpu_kernels": False}),
-        )
-    )
+    keys = {"shards": 1, "accumulation_steps": accumulation_steps}
+    mine = classification_steps(use_kernels=True, **keys)
+    theirs = classification_steps(use_kernels=False, cpu_kernels=False, **keys)
     require_same_steps(mine, theirs)
 
 
