@@ -142,7 +142,7 @@ def test_labels_that_are_nearly_all_different_are_worth_a_warning(
     train = write_rows(tmp_path / "train.csv", table)
     said = []
     console = Console()
-    console.warn = said.append
+    console.warn = lambda *lines: said.extend(lines)
     ClassificationTask.from_training(small_config(task="classification", train=train), console)
     assert [line for line in said if "is it the right column" in line] == (
         [
