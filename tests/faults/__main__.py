@@ -63,6 +63,7 @@ def main() -> int:
         with given.report.open("a", encoding="utf-8") as report:
             line = {
                 **dataclasses.asdict(result),
+                "outcomes": result.outcomes,  # which `asdict` counts anew, as pairs
                 "time": datetime.now(UTC).isoformat("T", "seconds"),
             }
             report.write(f"{json.dumps(line)}\n")
