@@ -38,7 +38,9 @@ def load_checkpoint(folder: Path) -> Any:
     from bert_tf.training.run_files import read_checkpoint
 
     found = read_checkpoint(folder)
-    return found.state, {name: value.tobytes() for name, value in found.tensors.items()}
+    # A hit name of the checksum is a further key, which is not read.
+    read = {name: found.state.get(name) for name in ("step", "seconds", "position")}
+    return read, {name: value.tobytes() for name, value in found.tensors.items()}
 
 
 def load_vectors(folder: Path) -> Any:
