@@ -1,8 +1,8 @@
 """Memory and open files of a long command over time, and whether it slows down.
 
-    python benchmarks/long_run.py --plot long-run.svg -- train --data DATA --output RUN \\
+    python benchmarks/long_run.py --plot long-run.html -- train --data DATA --output RUN \\
         --size tiny --steps 1000000000 --set train.max_minutes=120
-    python benchmarks/long_run.py --plot long-run.svg -- preprocess --input 'corpus/*.txt' ...
+    python benchmarks/long_run.py --plot long-run.html -- preprocess --input 'corpus/*.txt' ...
 
 Samples the command's process and those below it every ten seconds. Prints the fits of the second
 half of the samples (growth per hour of resident memory, open files and processes), and for `train`
@@ -25,13 +25,17 @@ from pipeline.report.plots import Line, line_plot
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_STYLE = (
+    "<!doctype html><style>svg{width:48%;font:11px sans-serif}"
+    ".axis,.grid,.curve{fill:none;stroke:#bbb}.curve{stroke:#06c}</style>"
+)
 _NAMES = ("memory, bytes", "open files", "processes", "processor seconds")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--every", type=float, default=10.0, help="seconds between samples")
-    parser.add_argument("--plot", type=Path, help="SVG to write")
+    parser.add_argument("--plot", type=Path, help="page to write")
     parser.add_argument("command", nargs="+", help="after --: a command of bert-pipeline")
     options = parser.parse_args()
     process = subprocess.Popen(bert_pipeline(*options.command))
@@ -58,7 +62,7 @@ def main() -> None:
             line_plot(name, "hours", [Line(owner=0, name=name, kind="train", x=hours, y=column)])
             for name, column in zip(_NAMES, values.T, strict=True)
         ]
-        options.plot.write_text("\n".join(drawn), encoding="utf-8")
+        options.plot.write_text("\n".join([_STYLE, *drawn]), encoding="utf-8")
     print(f"{hours[-1]:.2f} hours, exit code {process.returncode}")
 
 
