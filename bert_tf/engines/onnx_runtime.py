@@ -42,4 +42,4 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return dict(zip(names, session.run(names, inputs), strict=True))
 
-    return TokenIdsEngine(folder, run)
+    return TokenIdsEngine(folder, run, *_FAULTS)

@@ -47,4 +47,4 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
         found = requests.own.infer(inputs, share_inputs=True)
         return {name: found[place] for place, name in enumerate(outputs)}
 
-    return TokenIdsEngine(folder, run)
+    return TokenIdsEngine(folder, run, RuntimeError)

@@ -44,9 +44,11 @@ class TokenIdsEngine(CallingEngine):
     lengths: ClassVar[Lengths] = LENGTH_MULTIPLE
     has_full_batches: ClassVar[bool] = False
 
-    def __init__(self, folder: Path, run: RunGraph):
+    def __init__(self, folder: Path, run: RunGraph, *faults: type[Exception]):
+        """`faults` are what `run` raises of a damaged graph."""
         self.path = folder
         self._run = run
+        self._faults = faults
         task = host_task_from_settings(read_task(folder), str(folder))
         assert task is not None, "engines are chosen by `model_fault`"
         self._task = task
@@ -120,7 +122,10 @@ class TokenIdsEngine(CallingEngine):
         return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
 
     def _outputs(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = self._run({name: values.astype(np.int64) for name, values in inputs.items()})
+        try:
+            outputs = self._run({name: values.astype(np.int64) for name, values in inputs.items()})
+        except self._faults as error:
+            raise _damaged(self.path, error) from None
         check_finite(outputs, self.path)
         return outputs
 
@@ -160,11 +165,12 @@ def graph_of(
     try:
         yield graph
     except faults as error:
-        said = str(error).strip().rpartition("\n")[2]
-        raise InputError(
-            f"{file or folder / _WEIGHTS}: damaged or not of bert-pipeline ({said}); export the "
-            "model again"
-        ) from None
+        raise _damaged(file or folder / _WEIGHTS, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    said = str(error).strip().rpartition("\n")[2]
+    return InputError(f"{path}: damaged or not of bert-pipeline ({said}); export the model again")
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.base.wording import shortened
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks import PRETRAINED_TASKS
@@ -108,7 +109,7 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
     if isinstance(name, str) and name in PRETRAINED_TASKS:
         return _pretrained_declaration(name)
     known = ", ".join((*TASKS, *PRETRAINED_TASKS))
-    raise UsageError(f"{path}: task {name!r} is not known; known are {known}")
+    raise UsageError(f"{path}: task {shortened(name)} is not known; known are {known}")
 
 
 def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:

@@ -141,7 +141,7 @@ _VARYING_FILES = ("job.log", ".seconds", ".bert-pipeline.lock")
 _VARYING_KEYS = {
     *("timings", "finished", "peak_memory_bytes", "time", "examples_per_second"),
     *("tokens_per_second", "rows_per_second", "elapsed_seconds", "checksum"),
-    *("training_seconds", "queries_per_second", "found_finished"),
+    *("training_seconds", "queries_per_second", "found_finished", "mfu"),
 }
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
 import safetensors.numpy
 from behavior.engines import check_engine, check_same_values
@@ -285,6 +286,20 @@ def test_a_damaged_graph_is_named_with_what_to_do(folders, tmp_path, name, file,
     with pytest.raises(InputError, match=rf"{file}: damaged or not .*\(.+\)") as raised:
         entry.load(folder)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow  # exports a model
+def test_a_graph_that_loads_but_cannot_run_is_named(folders, tmp_path):
+    folder = shutil.copytree(folders["model.onnx"], tmp_path / "model")
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    graph = onnx.load(folder / "model.onnx")
+    gathers = [node for node in graph.graph.node if node.op_type == "Gather"]
+    table = next(t for t in graph.graph.initializer if t.name == gathers[0].input[0])
+    table.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(table)[:1], table.name))
+    onnx.save(graph, folder / "model.onnx")
+    engine = entry_of("onnxruntime").load(folder)
+    with pytest.raises(InputError, match=r"model: damaged or not of bert-pipeline \(.+\)"):
+        engine.predict({name: ["w1 w2"] for name in engine.input_names})
 
 
 @pytest.mark.slow  # exports models
