@@ -1,6 +1,6 @@
 """Values as bytes for spill files: JSON, followed by the bytes of arrays.
 
-A pickle would run whatever its writer chose, and the folder of an output may be writable for
+A pickle runs code that its writer chose, and the folder of an output may be writable for
 others. Only classes that the reader names are made.
 """
 

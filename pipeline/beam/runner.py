@@ -128,7 +128,7 @@ def run_pipeline(
 
 
 class _GrpcOfThisMachine:
-    """The module `grpc` for Beam's local runner, whose servers ask nobody who they are.
+    """The module `grpc` for Beam's local runner, whose servers do not authenticate clients.
 
     It has them listen on all addresses, where another machine could read any file of the user.
     """

@@ -22,8 +22,7 @@ def crash_points(folder: Path) -> Iterator[Case]:
 def kill(chain: Chain, random: Random) -> Counter[str]:
     """Kills a job, and some of its reruns too, before one may finish."""
     job, counts = chain.draw(random), Counter[str]()
-    chain.remove(job.output)
-    try:
+    with chain.without_output(job):
         for _ in range(random.randint(1, 3)):
             ended = chain.forks.run(job.command, fault=_draw_kill(chain, job, random))
             if not ended.is_killed:
@@ -33,8 +32,6 @@ def kill(chain: Chain, random: Random) -> Counter[str]:
             counts[f"{job.name}: killed"] += 1
         chain.forks.run(job.command).succeeded()
         chain.check_undisturbed(job)
-    finally:
-        chain.reset()
     return counts + Counter({f"{job.name}: equal": 1})
 
 

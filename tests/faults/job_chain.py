@@ -10,7 +10,7 @@ import functools
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -201,6 +201,18 @@ class Chain:
         shutil.rmtree(self.work)
         shutil.copytree(self._kept, self.work, dirs_exist_ok=True)
 
+    @contextlib.contextmanager
+    def without_output(self, job: Job, kind: str = "") -> Iterator[None]:
+        """Removes a job's output for a case of this kind, and resets everything afterwards."""
+        self.remove(job.output)
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"{job.name}: {kind}")
+            raise
+        finally:
+            self.reset()
+
     def restore(self, name: str) -> None:
         """Brings a file back to its content and time."""
         shutil.copy2(self._kept / name, self.work / name)
@@ -221,7 +233,7 @@ class Chain:
         return found
 
     def is_complete(self, job: Job) -> bool:
-        """Whether all files of the output are as they should be, whatever else is there."""
+        """Whether all files of the output are as they should be; others may be there."""
         now, then = self.state(job.output), self._undisturbed[job.name]
         names = [name for name in then if "manifest.json" not in name]
         return all(now.get(name) == then[name] for name in names)

@@ -51,17 +51,11 @@ def fail(chain: Chain, random: Random, kind: str = "") -> str:
     """Of a drawn kind, unless it is given."""
     job, drawn = chain.draw(random), random.choice(list(KINDS))
     kind = kind or drawn
-    chain.remove(job.output)
-    try:
+    with chain.without_output(job, kind):
         outcome = KINDS[kind](chain, job, random)
         chain.restore(job.reads)
         chain.forks.run(job.command).succeeded()
         chain.check_undisturbed(job)
-    except BaseException as error:
-        error.add_note(f"{job.name}: {kind}")
-        raise
-    finally:
-        chain.reset()
     return f"{kind}: {outcome}"
 
 

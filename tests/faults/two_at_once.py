@@ -25,17 +25,11 @@ def two_at_once(folder: Path) -> Iterator[Case]:
 def meet(chain: Chain, random: Random) -> str:
     job = chain.draw(random)
     kind = random.choice(list(KINDS))
-    chain.remove(job.output)
-    try:
+    with chain.without_output(job, kind):
         outcome = KINDS[kind](chain, job, random)
         if outcome != "equal":
             chain.forks.run(f"{job.command} --overwrite").succeeded()
         chain.check_undisturbed(job)
-    except BaseException as error:
-        error.add_note(f"{job.name}: {kind}")
-        raise
-    finally:
-        chain.reset()
     return f"{kind}: {outcome}"
 
 

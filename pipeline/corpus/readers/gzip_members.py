@@ -25,7 +25,7 @@ def unpack_members(stream: BinaryIO, path: str) -> BinaryIO:
 def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yields each member's first bit, from `first_bit` on, and its bytes in parts.
 
-    After a damaged member, reading goes on with the next one that begins a record. DAMAGE tells
+    After a damaged member, reading continues at the next one that begins a record. DAMAGE tells
     where it was: as a record without a length, or behind what was read of its record, which is
     then longer than it says. Raises OSError if the file is not compressed.
     """

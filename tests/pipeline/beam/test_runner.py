@@ -177,7 +177,7 @@ def test_passwords_are_not_shown():
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="Linux")
 def test_worker_processes_are_served_on_this_machine_only(tmp_path):
-    """Beam's servers ask nobody who they are, and read files for whoever asks."""
+    """Beam's servers do not authenticate clients, and read any file for them."""
     submitter = os.getpid()
 
     def listening(_):
