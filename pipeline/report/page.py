@@ -37,13 +37,6 @@ from pipeline.report.runs import plots_html, plots_style, read_runs
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
 
-_STYLE = """
-.target { border-radius: .2rem; padding: 0 .2rem; color: #1b1f24; } .target small { color: #444; }
-.mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }
-pre { overflow-x: auto; background: var(--raised); padding: .6rem; }
-.facts td { overflow-wrap: anywhere; } .facts td:first-child { color: var(--soft); }
-h4 { margin: 1.2rem 0 .2rem; font-size: 1rem; }
-"""
 _LEGEND = (
     '<p><span class="target mask">masked<small> → target</small></span> '
     '<span class="target random">replaced at random<small> → target</small></span> '
@@ -107,7 +100,7 @@ def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[
 
 
 def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:
-    return html_document(title, content, command="inspect", style=_STYLE + style)
+    return html_document(title, content, command="inspect", sheets=("artifact",), style=style)
 
 
 def _preformatted(lines: list[str]) -> str:

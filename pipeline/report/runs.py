@@ -25,7 +25,7 @@ from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.report.artifact import section_of
-from pipeline.report.document import REPORT, folded, table_html
+from pipeline.report.document import REPORT, folded, style_sheet, table_html
 from pipeline.report.plots import Line, LineKind, line_plot
 
 MOST_RUNS = 8
@@ -128,27 +128,11 @@ COLORS = (  # on the light and on the dark ground, at a contrast of 4.5 or more
     ("#8a2b8a", "#d79be0"), ("#806000", "#d9b44a"), ("#0b7285", "#4fc3d4"),
     ("#c2255c", "#f48fb1"), ("#495057", "#b8c0cc"),
 )  # fmt: skip
-_STYLE = """
-.key { border: 1px solid var(--line); border-radius: .4rem; margin: 1.2rem 0; padding: .4rem .8rem;
-  display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; background: var(--ground); }
-.key legend { color: var(--soft); padding: 0 .3rem; } .key p { flex-basis: 100%; margin: 0; }
-.key label { display: inline-flex; align-items: center; gap: .4rem; overflow-wrap: anywhere; }
-.key label::before { content: ""; flex: none; width: 1.4rem; height: .25rem;
-  background: var(--run); }
-.plots { display: grid; gap: 1.2rem 1.5rem; align-items: start;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
-.plots h3 { margin: 0; overflow-wrap: anywhere; } .plots > div { min-width: 0; }
-svg .curve { stroke: var(--run); stroke-linejoin: round; }
-svg .train { stroke-width: 1.2; } svg .curve.eval { stroke-width: 2.4; }
-svg .level { stroke-width: 1.4; stroke-dasharray: 6 4; }
-svg .mark { fill: var(--run); stroke: var(--ground); }
-@media (min-width: 60rem) { .key { position: sticky; top: 0; z-index: 1; } }
-"""
 
 
 def plots_style(runs: int) -> str:
     """The CSS of `plots_html`; sets `--run` to the color of `of-N`."""
-    return _STYLE + "".join(
+    return style_sheet("runs") + "".join(
         f".of-{number} {{ --run: {light}; }}\n"
         f"@media (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
         f"main:has(#run-{number}:not(:checked)) svg .of-{number} {{ display: none; }}\n"

@@ -17,7 +17,6 @@ from pipeline.report.artifact import changed_settings, leaves
 from pipeline.report.document import folded, html_document, sentence_case
 from pipeline.report.runs import Run, plots_html, plots_style
 from pipeline.report.texts_page import MOST_SHOWN, MOST_WORDS, text_html
-from pipeline.report.texts_page import STYLE as TEXTS_STYLE
 
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Reading
@@ -32,10 +31,6 @@ _HEALTH = {
     "documents of one sentence": "one_sentence_fraction",
 }
 _MOST_NAMED = 3  # in the heading
-_STYLE = """
-.evaluation { border-left: .25rem solid var(--run); padding-left: .9rem; margin: 1rem 0; }
-.evaluation > summary { color: var(--text); font-weight: 600; overflow-wrap: anywhere; }
-"""
 
 
 def runs_page(
@@ -67,7 +62,8 @@ def runs_page(
             _texts(runs, given),
         ],
         command="report",
-        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if given else ""),
+        sheets=("texts",) if given else (),
+        style=plots_style(len(runs)),
     )
 
 

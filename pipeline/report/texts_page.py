@@ -18,23 +18,6 @@ _LEVELS = 8
 _LONGEST_LABEL = 12
 MOST_SHOWN = 40
 MOST_WORDS = 5
-STYLE = """
-.maps { display: grid; gap: .6rem 1rem; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr));
-  margin: .6rem 0; } .maps figure { margin: 0; cursor: pointer; min-width: 0; }
-.maps figcaption { color: var(--soft); font-size: .8rem; overflow-wrap: anywhere; }
-svg.attention { display: block; max-width: none; font-size: .6px; }
-svg.attention .frame, svg.attention .segments { stroke: var(--line); stroke-width: 1px;
-  vector-effect: non-scaling-stroke; fill: none; }
-svg.attention .cells path { fill: var(--run, var(--accent)); }
-.maps .labels { display: none; }
-.maps figure:focus { grid-column: 1 / -1; } .maps figure:focus .labels { display: inline; }
-.maps figure:focus svg { --room: clamp(2.5rem, 14vw, 5.5rem); overflow: visible;
-  width: min(32rem, 100% - 1.5 * var(--room));
-  margin: var(--room) calc(var(--room) / 2) .4rem var(--room); }
-.text-of-run { border-left: .25rem solid var(--run, var(--line)); padding-left: .9rem; }
-.bars-of-words { white-space: nowrap; } .bars-of-words span { margin-right: 1rem; }
-.bars-of-words small { color: var(--soft); }
-"""
 _MAPS_NOTE = (
     "A row for each token, a column for each token that it attends to; the stronger the color, the "
     "more. Click or focus a map (Tab) to see it large and with its tokens."

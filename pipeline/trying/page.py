@@ -22,31 +22,8 @@ _HUES = (210, 30, 130, 280, 0, 180, 60, 320)
 _OUTSIDE = "O"  # the tag of words that belong to nothing
 _WIDE = ' class="wide"'
 
-STYLE = """
-:root { --tint: 75% 86%; } @media (prefers-color-scheme: dark) { :root { --tint: 45% 26%; } }
-.metrics .wide { grid-column: 1 / -1; } .metrics dd { overflow-wrap: anywhere; }
-.fraction .bar { height: 100%; opacity: .25; } .fraction { min-width: min(18rem, 40vw); }
-.marked { white-space: pre-wrap; line-height: 2; background: var(--raised); padding: .5rem .8rem;
-  border-radius: .4rem; }
-mark { background: hsl(var(--hue) var(--tint)); color: inherit; padding: .15rem .3rem;
-  border-radius: .3rem; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
-mark small { margin-left: .4em; font-weight: 600; }
-"""
-
 Span = tuple[int, int, str]
 """First character, the one after the last, and what it is; "" where that is the only thing."""
-
-_STYLE = """
-form { margin: 1rem 0; } label { display: block; margin: .8rem 0 .25rem; font-weight: 600; }
-label span { font-weight: 400; color: var(--soft); }
-textarea { display: block; width: 100%; min-height: 4.5rem; padding: .5rem .6rem; font: inherit;
-  field-sizing: content; max-height: 60vh; resize: vertical; color: inherit;
-  background: var(--raised); border: 1px solid var(--soft); border-radius: .4rem; }
-button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 600;
-  color: var(--ground); background: var(--accent); border: 0; border-radius: .4rem;
-  cursor: pointer; } button:focus-visible { outline-offset: 2px; }
-.fault { color: var(--warn); font-weight: 600; }
-"""
 
 
 class TryPage:
@@ -95,7 +72,7 @@ class TryPage:
             f'<form method="post" accept-charset="utf-8">{areas}'
             f'<button type="submit">Predict</button></form>\n{result}',
             command="try",
-            style=_STYLE + STYLE,
+            sheets=("try",),
             has_form=True,
         )
 

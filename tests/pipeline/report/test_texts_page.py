@@ -9,7 +9,7 @@ from behavior.pages import check_page
 
 from pipeline.report.document import html_document
 from pipeline.report.runs import plots_style
-from pipeline.report.texts_page import MOST_SHOWN, STYLE, text_html
+from pipeline.report.texts_page import MOST_SHOWN, text_html
 from pipeline.report.texts_reading import Guess, Prediction, Reading
 
 
@@ -30,7 +30,8 @@ def reading(size, *, guesses=True):
 def page_of(*readings):
     runs = [(number, f"run {number}", each) for number, each in enumerate(readings)]
     content = text_html(["a <text>"], runs)
-    return html_document("runs", content, command="report", style=plots_style(len(runs)) + STYLE)
+    style = plots_style(len(runs))
+    return html_document("runs", content, command="report", sheets=("texts",), style=style)
 
 
 def test_everything_is_said_and_nothing_is_markup():
