@@ -13,9 +13,9 @@ from pathlib import Path
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_directory
+from pipeline.corpus.documents import DocumentRules, make_block
+from pipeline.corpus.raw_block import RawBlock, Texts
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]?\s+(?=[A-Z\"(])")
-_NO_SENTENCE_END = re.compile(r"(?:\b(?:e\.g|i\.e|cf|vs|etc|Mr|Dr|no|resp|[A-Z])\.)$")
 _ROLE = re.compile(r":[a-z:+]+:`~?([^`<]+?)(?:\s*<[^>]*>)?`")
 _QUOTED_CODE = re.compile(r"``?([^`]+)``?_{0,2}")
 _EMPHASIS = re.compile(r"(?<!\w)\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?!\w)")
@@ -128,12 +128,10 @@ def split_into_sentences(text: str) -> list[str]:
     >>> split_into_sentences("Sorts the *items* in place. Try this::\\n\\n    sort([3, 1])\\n")
     ['Sorts the items in place.']
     """
-    return [
-        sentence
-        for paragraph in prose_paragraphs(text)
-        for sentence in _cut_sentences(remove_markup(paragraph))
-        if reads_as_prose(sentence)
-    ]
+    bare = "\n\n".join(map(remove_markup, prose_paragraphs(text)))
+    document = Texts.of_rows([bare.encode(errors="replace")], [1])
+    block = make_block(RawBlock(source="", index=0, texts=document), DocumentRules())
+    return list(filter(reads_as_prose, block.sentences.to_pylist()))
 
 
 def prose_paragraphs(text: str) -> list[str]:
@@ -202,16 +200,3 @@ def reads_as_prose(sentence: str) -> bool:
     return len(words) >= _SHORTEST_SENTENCE_WORDS and letters >= _LEAST_WORD_FRACTION * len(
         sentence
     )
-
-
-def _cut_sentences(paragraph: str) -> list[str]:
-    sentences: list[str] = []
-    start = 0
-    for match in _SENTENCE_END.finditer(paragraph):
-        if _NO_SENTENCE_END.search(paragraph[start : match.start()]):
-            continue
-        sentences.append(paragraph[start : match.end()].strip())
-        start = match.end()
-    if paragraph[start:].strip():
-        sentences.append(paragraph[start:].strip())
-    return sentences
