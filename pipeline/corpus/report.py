@@ -35,8 +35,7 @@ from pipeline.corpus.evidence import (
 from pipeline.outputs.manifest import dropped_path, duplicates_path, excluded_path, rejects_path
 
 _SUMMARY = "corpus-summary.json"
-_COPIES = "corpus-copies.txt"
-_NUM_PARTITIONS = 16
+_SHARES, _NUM_SHARES = "corpus-share", 16  # of hashes and names, each in one worker's memory
 REJECTS, DROPPED, SHARED = "corpus-rejects", "corpus-dropped", "corpus-shared"
 DUPLICATES = "corpus-duplicates"  # in numbered parts, which stay in their order
 _LISTS = {
@@ -46,7 +45,6 @@ _LISTS = {
     DUPLICATES: duplicates_path,
 }
 _LINES_OF_PART = 1 << 20  # of a file, at most: a part of a list is in the memory of one worker
-_SAMPLES, _TALLIES = "corpus-samples.json", "corpus-tallies"
 
 # A part of a list, by its name, a file and its part; the first line there, and JSON lines.
 Listed = tuple[tuple[str, str, int], tuple[int, bytes]]
@@ -70,18 +68,10 @@ class CorpusReport:
 
     def counts(self) -> dict[str, Any]:
         return {
-            "documents": self.documents,
-            "sentences": self.sentences,
-            "copies": self.copies,
-            "dropped": dict(sorted(self.dropped.items())),
-            "dropped_lines": dict(sorted(self.dropped_lines.items())),
-            "replaced": dict(sorted(self.replaced.items())),
-            "rejected": dict(sorted(self.rejected.items())),
-            **self.counts_of_excluded(),
+            name: dict(sorted(value.items())) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+            if name != "bytes" and (name != "excluded" or value)
         }
-
-    def counts_of_excluded(self) -> dict[str, Any]:
-        return {"excluded": dict(sorted(self.excluded.items()))} if self.excluded else {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,29 +139,14 @@ class ReportCorpus(beam.PTransform):
         )
         _ = (
             facts
-            | "TakeTallies" >> beam.FlatMap(_tallies_of_block)
-            | "GatherTallies" >> beam.GroupByKey()
-            | "WriteTallies" >> beam.MapTuple(functools.partial(_tally, folder=self._folder))
-        )
-        _ = (
-            facts
-            | "TakeSamples" >> beam.Map(operator.attrgetter("samples"))
-            | "MergeSamples" >> beam.CombineGlobally(merge_samples)
-            | "WriteSamples" >> beam.Map(write_shared_json, self._folder, _SAMPLES)
-        )
-        _ = (
-            facts
-            | "TakeHashes" >> beam.FlatMap(_hashes_of_block)
-            | "GatherHashes" >> beam.GroupByKey()
-            | "CountCopiesInShare" >> beam.MapTuple(_count_copies)
-            | "AddUpCopies" >> beam.CombineGlobally(sum)
-            | "WriteCopies" >> beam.Map(write_shared_json, self._folder, _COPIES)
+            | "ShareFacts" >> beam.FlatMap(_shares_of_block)
+            | "GatherShares" >> beam.GroupByKey()
+            | "WriteShares" >> beam.MapTuple(functools.partial(_write_share, folder=self._folder))
         )
         return (
             facts
-            | "TakeCounts" >> beam.Map(operator.attrgetter("report"))
+            | "TakeSummary" >> beam.Map(lambda facts: (vars(facts.report), facts.samples))
             | "AddUp" >> beam.CombineGlobally(_add_up)
-            | "ListCounts" >> beam.Map(lambda report: vars(report))
             | "WriteSummary" >> beam.Map(write_shared_json, self._folder, _SUMMARY)
         )
 
@@ -200,22 +175,30 @@ def list_reasons(reasons: dict[str, int]) -> str:
 
 def read_report(folder: str) -> CorpusReport:
     """Reads the counts that `ReportCorpus` wrote; raises InputError if they are missing."""
-    (text,) = read_shared_files(folder, _SUMMARY)
-    (copies,) = read_shared_files(folder, _COPIES)
-    summary = json.loads(text)
-    reasons = {key: Counter(value) for key, value in summary.items() if isinstance(value, dict)}
-    return CorpusReport(**summary | reasons | {"copies": int(copies)})
+    counts, _ = _read_summary(folder)
+    reasons = {key: Counter(value) for key, value in counts.items() if isinstance(value, dict)}
+    copies = sum(share["copies"] for share in _read_shares(folder))
+    return CorpusReport(**counts | reasons | {"copies": copies})
 
 
 def read_tallies(folder: str) -> dict[str, int]:
     """Documents by kind and name; of each kind, the most frequent names."""
-    files = read_shared_files(folder, f"{_TALLIES}-*", may_be_none=True)
-    return most_frequent(sum_counts(map(json.loads, files)))
+    return most_frequent(sum_counts(share["tallies"] for share in _read_shares(folder)))
 
 
 def read_samples(folder: str) -> dict[str, list[Sample]]:
-    (text,) = read_shared_files(folder, _SAMPLES)
-    return {rule: [Sample(*each) for each in found] for rule, found in json.loads(text).items()}
+    _, samples = _read_summary(folder)
+    return {rule: [Sample(*each) for each in found] for rule, found in samples.items()}
+
+
+def _read_summary(folder: str) -> list[dict[str, Any]]:
+    (text,) = read_shared_files(folder, _SUMMARY)
+    summary: list[dict[str, Any]] = json.loads(text)
+    return summary
+
+
+def _read_shares(folder: str) -> Iterator[dict[str, Any]]:
+    return map(json.loads, read_shared_files(folder, f"{_SHARES}-*", may_be_none=True))
 
 
 def write_lists(folder: str, output: Path) -> dict[str, int]:
@@ -251,33 +234,27 @@ def _write_part(
     write_shared_file(folder, f"{name}-{place}.jsonl", b"".join(text for _, text in sorted(texts)))
 
 
-def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
-    total = vars(CorpusReport())
-    for report in reports:
-        total = {name: value + getattr(report, name) for name, value in total.items()}
-    return CorpusReport(**total)
+def _add_up(parts: Iterable[tuple[dict[str, Any], Samples]]) -> tuple[dict[str, Any], Samples]:
+    total, parts = vars(CorpusReport()), list(parts)
+    for counts, _ in parts:
+        total = {name: value + counts[name] for name, value in total.items()}
+    return total, merge_samples(samples for _, samples in parts)
 
 
-def _hashes_of_block(facts: BlockFacts) -> Iterator[tuple[int, bytes]]:
-    hashes = facts.hashes
-    partitions = hashes % np.uint64(_NUM_PARTITIONS)
-    for partition in np.unique(partitions):
-        yield int(partition), hashes[partitions == partition].tobytes()
-
-
-def _tallies_of_block(facts: BlockFacts) -> Iterator[tuple[int, dict[str, int]]]:
-    shares: dict[int, dict[str, int]] = {}
+def _shares_of_block(facts: BlockFacts) -> Iterator[tuple[int, tuple[bytes, dict[str, int]]]]:
+    tallies: list[dict[str, int]] = [{} for _ in range(_NUM_SHARES)]
     for key, number in facts.tallies.items():
-        share = zlib.crc32(key.encode()) % _NUM_PARTITIONS
-        shares.setdefault(share, {})[key] = number
-    yield from shares.items()
+        tallies[zlib.crc32(key.encode()) % _NUM_SHARES][key] = number
+    shares = facts.hashes % np.uint64(_NUM_SHARES)
+    for share, tally in enumerate(tallies):
+        yield share, (facts.hashes[shares == share].tobytes(), tally)
 
 
-def _tally(share: int, parts: Iterable[Mapping[str, int]], *, folder: str) -> None:
-    write_shared_json(most_frequent(sum_counts(parts)), folder, f"{_TALLIES}-{share:02d}.json")
-
-
-def _count_copies(partition: int, parts: Iterable[bytes]) -> int:
-    del partition
-    hashes = np.concatenate([np.frombuffer(part, np.uint64) for part in parts])
-    return len(hashes) - len(np.unique(hashes))
+def _write_share(share: int, parts: Iterable[tuple[bytes, dict[str, int]]], *, folder: str) -> None:
+    of_blocks, tallies = zip(*parts, strict=True)
+    hashes = np.frombuffer(b"".join(of_blocks), np.uint64)
+    found = {
+        "copies": len(hashes) - len(np.unique(hashes)),
+        "tallies": most_frequent(sum_counts(tallies)),
+    }
+    write_shared_json(found, folder, f"{_SHARES}-{share:02d}.json")

@@ -288,7 +288,7 @@ def _collect_counts(
         "dropped_lines": ranked(report.dropped_lines),
         "replaced": ranked(report.replaced),
         "rejected": ranked(report.rejected),
-        **report.counts_of_excluded(),
+        **({"excluded": dict(sorted(report.excluded.items()))} if report.excluded else {}),
     }
 
 
@@ -368,21 +368,21 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         for names, kind in ((shards["train"], "training"), (shards["eval"], "evaluation"))
         if names
     ]
-    record.made.append((str(output / "vocab.txt"), "vocabulary of the records"))
-    if (output / TOKEN_COUNTS_FILE).exists():
-        record.made.append((str(output / TOKEN_COUNTS_FILE), "token frequencies in the corpus"))
-    if duplicates_path(output).exists():
-        record.made.append((str(duplicates_path(output)), "dropped duplicates"))
-    if dropped_path(output).exists():
-        record.made.append((str(dropped_path(output)), "dropped documents, with the rule of each"))
-    if excluded_path(output).exists():
-        record.made.append((str(excluded_path(output)), "what documents share with --exclude"))
-    if counts["rejected"]:
-        rejected = sum(counts["rejected"].values())
-        meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
-        record.made.append((str(rejects_path(output)), meaning))
     write_text_atomically(output / DATA_CARD, data_card(record.manifest()))
-    record.made.append((str(output / DATA_CARD), "sources, rules and counts, for the Hub"))
+    rejected = quantity(sum(counts["rejected"].values()), "rejected line")
+    record.made += [
+        (str(path), meaning)
+        for path, meaning in (
+            (output / "vocab.txt", "vocabulary of the records"),
+            (output / TOKEN_COUNTS_FILE, "token frequencies in the corpus"),
+            (duplicates_path(output), "dropped duplicates"),
+            (dropped_path(output), "dropped documents, with the rule of each"),
+            (excluded_path(output), "what documents share with --exclude"),
+            (rejects_path(output), f"{rejected}, with reasons"),
+            (output / DATA_CARD, "sources, rules and counts, for the Hub"),
+        )
+        if path.exists()
+    ]
     record.suggest("train", data=config.output, output="RUN", size="tiny")
 
 
