@@ -54,7 +54,7 @@ def write_corpus_page(
 
     reading.check_installed()
     (path,) = reading.input
-    corpus = corpus_at(path, reading=reading, vocab=vocab, lowercase=lowercase)
+    corpus = corpus_at(reading, vocab=vocab, lowercase=lowercase)
     files = [file.path for file in corpus.files]
     _check_page_place(html, files, flag="--html", overwrite=overwrite)
     write_text_atomically(html, corpus_page(corpus, path, samples=samples))

@@ -14,11 +14,10 @@ from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
 from pipeline.report.corpus.sample import CorpusSample, read_sample, text_scale
 from pipeline.report.corpus.survey import (
-    equal_documents,
-    fold,
     lengths_of,
     letters_by_script,
     similar_documents,
@@ -77,8 +76,9 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
             f"{', '.join(config.input)}: no text found; if the text is not in the column "
             f'"{config.text_column}", name it with --set preprocess.text_column=…'
         )
-    lengths, folded = lengths_of(blocks), fold(blocks)
+    lengths, folded = lengths_of(blocks), list(map(fold_block, blocks))
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
+    keys = np.concatenate([each.document_keys for each in folded])
     scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
     vocab_size, tokens = _vocabulary(
         blocks, lowercase_of(config.lowercase, config.keep_accents), scale
@@ -89,7 +89,7 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
         about="" if sample.is_whole else "about ",
         document_words=lengths["words of a document"],
         document_sentences=lengths["sentences of a document"],
-        duplicates=equal_documents(blocks, folded, most=0).surplus,
+        duplicates=len(keys) - len(np.unique(keys)),
         similar=near.similar / max(near.compared, 1),
         letters=letters_by_script(blocks),
         vocab_size=vocab_size,

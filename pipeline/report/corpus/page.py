@@ -16,16 +16,15 @@ from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files
+from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.outputs.manifest import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
 from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
 from pipeline.report.corpus.survey import (
     Copies,
-    equal_documents,
-    fold,
+    find_copies,
     lengths_of,
     letters_by_script,
-    repeated_lines,
     similar_documents,
     unknown_words,
 )
@@ -84,23 +83,15 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
 
 
 def corpus_at(
-    pattern: str,
-    *,
-    text_column: str = "text",
-    reading: PreprocessConfig | None = None,
-    vocab: str | None = None,
-    lowercase: Lowercase | None = None,
+    config: PreprocessConfig, *, vocab: str | None = None, lowercase: Lowercase | None = None
 ) -> Corpus:
-    """Finds the corpus of a path or glob; raises UsageError for no file or a wrong vocabulary."""
-    entries = None if vocab is None else read_vocab_for_masking(Path(vocab))
-    if vocab is not None and entries is not None:
-        lowercase, _ = decide_lowercase(lowercase, vocab, entries)
-    return Corpus(
-        config=reading or PreprocessConfig(input=(pattern,), text_column=text_column),
-        files=match_files((pattern,)),
-        vocab=entries,
-        lowercase=True if lowercase is None else lowercase,
-    )
+    """Finds the files of a corpus; raises UsageError for no file or a wrong vocabulary."""
+    files = match_files(config.input)
+    if vocab is None:
+        return Corpus(config=config, files=files)
+    entries = read_vocab_for_masking(Path(vocab))
+    decided, _ = decide_lowercase(lowercase, vocab, entries)
+    return Corpus(config=config, files=files, vocab=entries, lowercase=decided)
 
 
 def corpus_sections(corpus: Corpus, *, samples: int, most_bytes: int = MOST_BYTES) -> list[Section]:
@@ -178,12 +169,23 @@ def _histogram(name: str, values: np.ndarray) -> TableSection:
 
 
 def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
-    folded = fold(blocks)
-    equal = equal_documents(blocks, folded, most=_MOST_LISTED)
+    folded = list(map(fold_block, blocks))
+    documents = find_copies(
+        blocks,
+        [each.document_keys for each in folded],
+        [block.document_offsets for block in blocks],
+        most=_MOST_LISTED,
+    )
+    lines = find_copies(
+        blocks,
+        [each.line_keys for each in folded],
+        [block.line_offsets for block in blocks],
+        most=_MOST_LISTED,
+    )
     kept = config.duplicates == "keep"
     yield _copies_section(
         "Copies of documents",
-        equal,
+        documents,
         "document",
         "--duplicates exact drops these" if kept else f"--duplicates {config.duplicates} is set",
     )
@@ -197,7 +199,6 @@ def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
         "duplicates of another one: the Jaccard similarity of their word 5-grams, estimated by "
         f"MinHash, is at least {threshold}. The most similar pairs:",
     )
-    lines = repeated_lines(blocks, folded, most=_MOST_LISTED)
     yield _copies_section(
         "Most repeated lines",
         lines,

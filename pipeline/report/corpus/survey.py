@@ -12,7 +12,7 @@ from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.documents import measure_documents
-from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
+from pipeline.corpus.duplicates.folding import FoldedBlock
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
     PAIR,
@@ -85,26 +85,6 @@ def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def fold(blocks: Sequence[DocumentBlock]) -> list[FoldedBlock]:
-    return [fold_block(block) for block in blocks]
-
-
-def equal_documents(
-    blocks: Sequence[DocumentBlock], folded: Sequence[FoldedBlock], *, most: int
-) -> Copies:
-    """Documents that `--duplicates exact` counts as equal."""
-    keys = [each.document_keys for each in folded]
-    return _copies(blocks, keys, [block.document_offsets for block in blocks], most)
-
-
-def repeated_lines(
-    blocks: Sequence[DocumentBlock], folded: Sequence[FoldedBlock], *, most: int
-) -> Copies:
-    """Lines that `duplicate_lines: drop` counts as equal."""
-    keys = [each.line_keys for each in folded]
-    return _copies(blocks, keys, [block.line_offsets for block in blocks], most)
-
-
 def similar_documents(
     blocks: Sequence[DocumentBlock],
     folded: Sequence[FoldedBlock],
@@ -139,14 +119,12 @@ def similar_documents(
     is_similar = similarity >= threshold
     left, right, similarity = left[is_similar], right[is_similar], similarity[is_similar]
     order = np.argsort(-similarity, kind="stable")[:most]
-    shown = [
-        (
-            float(similarity[place]),
-            _document(blocks, bounds, int(firsts[left[place]])),
-            _document(blocks, bounds, int(firsts[right[place]])),
-        )
-        for place in order
-    ]
+    offsets = [block.document_offsets for block in blocks]
+    shown = []
+    for place in order:
+        both = (int(firsts[numbers[place]]) for numbers in (left, right))
+        one, another = (": ".join(_place_and_text(blocks, offsets, each)) for each in both)
+        shown.append((float(similarity[place]), one, another))
     similar = len(np.union1d(left, right))
     return NearCopies(compared=len(firsts), similar=similar, pairs=shown)
 
@@ -175,36 +153,33 @@ def unknown_words(
     )
 
 
-def _copies(
+def find_copies(
     blocks: Sequence[DocumentBlock],
     keys_of_blocks: Sequence[np.ndarray],
-    sentences_of_blocks: Sequence[np.ndarray],
+    offsets_of_blocks: Sequence[np.ndarray],
+    *,
     most: int,
 ) -> Copies:
+    """Finds documents, or lines, with equal keys; their offsets into the sentences show them."""
     keys = np.concatenate(keys_of_blocks)
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)
     order = repeated[np.lexsort((firsts[repeated], -counts[repeated]))][:most]
-    bounds = np.cumsum([0, *map(len, keys_of_blocks)])
     shown = []
     for place in order.tolist():
-        number = int(np.searchsorted(bounds, firsts[place], side="right")) - 1
-        block, inside = blocks[number], int(firsts[place] - bounds[number])
-        begin, end = sentences_of_blocks[number][inside : inside + 2].tolist()
-        document = int(np.searchsorted(block.document_offsets, begin, side="right")) - 1
-        shown.append(
-            Repeated(
-                " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist()),
-                int(counts[place]),
-                f"{block.source}:{block.document_lines[document]}",
-            )
-        )
+        where, text = _place_and_text(blocks, offsets_of_blocks, int(firsts[place]))
+        shown.append(Repeated(text, int(counts[place]), where))
     return Copies(number=len(keys), surplus=len(keys) - len(counts), most=shown)
 
 
-def _document(blocks: Sequence[DocumentBlock], bounds: np.ndarray, number: int) -> str:
+def _place_and_text(
+    blocks: Sequence[DocumentBlock], offsets_of_blocks: Sequence[np.ndarray], number: int
+) -> tuple[str, str]:
+    """Of a document or line, counted over the blocks: where its document begins, its beginning."""
+    bounds = np.cumsum([0, *(len(offsets) - 1 for offsets in offsets_of_blocks)])
     place = int(np.searchsorted(bounds, number, side="right")) - 1
     block, inside = blocks[place], number - int(bounds[place])
-    begin, end = block.document_offsets[inside : inside + 2].tolist()
+    begin, end = offsets_of_blocks[place][inside : inside + 2].tolist()
+    document = int(np.searchsorted(block.document_offsets, begin, side="right")) - 1
     text = " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist())
-    return f"{block.source}:{block.document_lines[inside]}: {text}"
+    return f"{block.source}:{block.document_lines[document]}", text

@@ -3,6 +3,7 @@
 import pytest
 from behavior.pages import check_page
 
+from bert_tf.config.sections import PreprocessConfig
 from pipeline.outputs.manifest import fingerprint
 from pipeline.report.corpus.page import Corpus, corpus_at, corpus_of_records
 from pipeline.report.page import corpus_page
@@ -18,7 +19,9 @@ def folder(tmp_path):
 
 
 def test_everything_is_said_and_nothing_is_markup(folder):
-    corpus = corpus_at(str(folder / "a.txt"), text_column="text", vocab=str(folder / "vocab.txt"))
+    corpus = corpus_at(
+        PreprocessConfig(input=(str(folder / "a.txt"),)), vocab=str(folder / "vocab.txt")
+    )
     page = check_page(corpus_page(corpus, "a.txt", samples=2))
     for shown in (
         "Latin",
@@ -34,7 +37,7 @@ def test_everything_is_said_and_nothing_is_markup(folder):
 
 def test_a_corpus_without_text_has_a_page(folder):
     (folder / "b.txt").write_text("\n\n")
-    corpus = corpus_at(str(folder / "b.txt"), text_column="text")
+    corpus = corpus_at(PreprocessConfig(input=(str(folder / "b.txt"),)))
     page = check_page(corpus_page(corpus, "b.txt", samples=2))
     assert any("No text." in text for text in page.text)
 

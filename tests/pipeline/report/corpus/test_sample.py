@@ -2,6 +2,7 @@
 
 import pytest
 
+from bert_tf.config.sections import PreprocessConfig
 from pipeline.report.corpus.page import corpus_at
 from pipeline.report.corpus.sample import read_sample
 
@@ -11,7 +12,7 @@ def corpus(tmp_path):
     for number in range(4):
         text = "".join(f"document {number} {line}\nof many\n\n" for line in range(5000))
         (tmp_path / f"{number}.txt").write_text(text)
-    return corpus_at(str(tmp_path / "*.txt"), text_column="text")
+    return corpus_at(PreprocessConfig(input=(str(tmp_path / "*.txt"),)))
 
 
 def test_a_small_corpus_is_read_whole(corpus):
@@ -35,7 +36,7 @@ def test_a_huge_document_leaves_room_for_no_other_file(corpus, tmp_path):
     (tmp_path / "1.txt").write_text("Some text.\n" * 20_000)
     sample = read_sample(
         corpus.config,
-        corpus_at(str(tmp_path / "*.txt"), text_column="text").files,
+        corpus_at(PreprocessConfig(input=(str(tmp_path / "*.txt"),))).files,
         most_bytes=100_000,
     )
     assert not sample.is_whole

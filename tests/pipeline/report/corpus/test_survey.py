@@ -5,7 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import FileInfo
+from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.report.corpus import survey
 from pipeline.report.corpus.page import corpus_at
 from pipeline.report.corpus.sample import read_sample
@@ -30,7 +32,7 @@ def documents():
 def blocks(documents, tmp_path_factory):
     path = tmp_path_factory.mktemp("corpus") / "a.txt"
     path.write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n")
-    corpus = corpus_at(str(path), text_column="text")
+    corpus = corpus_at(PreprocessConfig(input=(str(path),)))
     return read_sample(corpus.config, [FileInfo(str(path), path.stat().st_size)]).blocks
 
 
@@ -46,19 +48,23 @@ def test_lengths(blocks, documents):
 
 
 def test_copies_are_found_whatever_their_case(blocks, documents):
-    folded = survey.fold(blocks)
-    copies = survey.equal_documents(blocks, folded, most=5)
+    folded = list(map(fold_block, blocks))
+    keys = [each.document_keys for each in folded]
+    offsets = [block.document_offsets for block in blocks]
+    copies = survey.find_copies(blocks, keys, offsets, most=5)
     assert (copies.number, copies.surplus) == (44, 2)
     (most,) = copies.most
     assert (most.count, most.text) == (3, " ".join(documents[7]))
-    lines = survey.repeated_lines(blocks, folded, most=3)
+    keys = [each.line_keys for each in folded]
+    offsets = [block.line_offsets for block in blocks]
+    lines = survey.find_copies(blocks, keys, offsets, most=3)
     counts = Counter(line.lower() for lines in documents for line in lines)
     assert lines.surplus == sum(counts.values()) - len(counts)
     assert [each.count for each in lines.most] == [count for _, count in counts.most_common(3)]
 
 
 def test_near_copies_are_pairs_of_distinct_documents(blocks):
-    folded = survey.fold(blocks)
+    folded = list(map(fold_block, blocks))
     near = survey.similar_documents(blocks, folded, threshold=0.8, most=5)
     assert (near.compared, near.similar) == (42, 2)
     ((similarity, one, another),) = near.pairs
