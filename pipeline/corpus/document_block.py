@@ -54,31 +54,51 @@ class DocumentBlock:
         """int64 [documents + 1], offsets into the lines."""
         return np.searchsorted(self.line_offsets, self.document_offsets)
 
-    def keep_lines(self, kept: np.ndarray, empty_reason: str) -> DocumentBlock:
-        """Keeps some lines, bool [lines]; a document without any is dropped for `empty_reason`."""
+    def drop_lines(self, goes: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
+        """Drops some lines, bool [lines], and documents without others for `empty_reason`."""
+        is_empty = np.diff(offsets_of(~goes)[self.lines_of_documents]) == 0
+        return dataclasses.replace(
+            self._noting(is_empty, empty_reason)._with_lines(~goes),
+            dropped_lines=add_reason(self.dropped_lines, reason, int(goes.sum())),
+        )
+
+    def drop_documents(
+        self, goes: np.ndarray, reason: str, values: np.ndarray | None = None
+    ) -> DocumentBlock:
+        """Drops some documents, bool [documents], by what was measured of all."""
+        return self._noting(goes, reason, values).keep_documents(~goes)
+
+    def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
+        """Keeps some documents, bool [documents]; the caller counts the others."""
+        if kept.all():
+            return self
+        return self._with_lines(np.repeat(kept, np.diff(self.lines_of_documents)))
+
+    def _noting(
+        self, goes: np.ndarray, reason: str, values: np.ndarray | None = None
+    ) -> DocumentBlock:
+        lines = self.document_lines[goes]
+        values = None if values is None else values[goes]
+        return dataclasses.replace(
+            self,
+            dropped=add_reason(self.dropped, reason, len(lines)),
+            evidence=self.evidence.with_dropped(self.source, lines, reason, values),
+        )
+
+    def _with_lines(self, kept: np.ndarray) -> DocumentBlock:
+        """Keeps some lines, bool [lines], and the documents of these."""
         counts = np.diff(self.line_offsets)
         in_kept_line = np.repeat(kept, counts)
         sentences_before = offsets_of(in_kept_line)
         has_lines = np.diff(offsets_of(kept)[self.lines_of_documents]) > 0
         bounds = sentences_before[self.document_offsets]
-        emptied = self.document_lines[~has_lines]
         return dataclasses.replace(
             self,
             sentences=self.sentences.filter(pa.array(in_kept_line)),
             document_offsets=np.concatenate([bounds[:1], bounds[1:][has_lines]]),
             line_offsets=offsets_of(counts[kept]),
             document_lines=self.document_lines[has_lines],
-            dropped=add_reason(self.dropped, empty_reason, len(emptied)),
-            evidence=self.evidence.with_dropped(self.source, emptied, empty_reason),
         )
-
-    def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
-        """Keeps some documents, bool [documents]; the caller counts the others."""
-        if kept.all():
-            return self
-        in_kept_document = np.repeat(kept, np.diff(self.lines_of_documents))
-        block = self.keep_lines(in_kept_document, "")
-        return dataclasses.replace(block, dropped=self.dropped, evidence=self.evidence)
 
     @property
     def num_bytes(self) -> int:

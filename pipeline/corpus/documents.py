@@ -262,18 +262,10 @@ def _utf8_reject(raw: RawBlock, line: int, position: int) -> Reject:
 
 def _keep_fit_documents(block: DocumentBlock, limits: Mapping[str, float]) -> DocumentBlock:
     """Drops documents outside the limits, each for the first reason that holds."""
-    if not limits:
-        return block
-    sizes = measure_documents(block).by_reason()
-    kept = np.ones(block.num_documents, np.bool_)
-    dropped, evidence = block.dropped, block.evidence
     for reason, least in limits.items():
-        goes = kept & (sizes[reason] < least)
-        dropped = add_reason(dropped, reason, int(goes.sum()))
-        lines = block.document_lines[goes]
-        evidence = evidence.with_dropped(block.source, lines, reason, sizes[reason][goes])
-        kept &= ~goes
-    return dataclasses.replace(block.keep_documents(kept), dropped=dropped, evidence=evidence)
+        sizes = measure_documents(block).by_reason()[reason]
+        block = block.drop_documents(sizes < least, reason, sizes)
+    return block
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,6 @@ from pipeline.beam.packing import pack, unpack
 from pipeline.corpus.curation.words import gram_at
 from pipeline.corpus.document_block import (
     DocumentBlock,
-    add_reason,
     document_hashes,
     offsets_and_data,
 )
@@ -135,15 +134,11 @@ class Exclusion:
             return block
         shared = list_shared(block, folded, found, excluded)
         evidence = dataclasses.replace(block.evidence, shared=shared)
+        block = dataclasses.replace(block, evidence=evidence)
         if self.cuts:
-            return _cut(dataclasses.replace(block, evidence=evidence), folded, found)
-        kept = np.ones(block.num_documents, np.bool_)
-        kept[found.documents] = False
-        return dataclasses.replace(
-            block.keep_documents(kept),
-            dropped=add_reason(block.dropped, EXCLUDED, int((~kept).sum())),
-            evidence=evidence.with_dropped(block.source, block.document_lines[~kept], EXCLUDED),
-        )
+            return _cut(block, folded, found)
+        goes = np.isin(np.arange(block.num_documents), found.documents)
+        return block.drop_documents(goes, EXCLUDED)
 
 
 def _cut(block: DocumentBlock, folded: FoldedTexts, found: Stretches) -> DocumentBlock:
@@ -153,14 +148,7 @@ def _cut(block: DocumentBlock, folded: FoldedTexts, found: Stretches) -> Documen
     np.add.at(borders, _places(bounds, found.starts), 1)
     np.add.at(borders, _places(bounds, found.stops - 1) + 1, -1)
     goes = np.cumsum(borders[:-1]) > 0
-    is_left = np.diff(offsets_of(~goes)[block.lines_of_documents]) > 0
-    return dataclasses.replace(
-        block.keep_lines(~goes, EXCLUDED),
-        dropped_lines=add_reason(block.dropped_lines, EXCLUDED, int(goes.sum())),
-        evidence=block.evidence.with_dropped(
-            block.source, block.document_lines[~is_left], EXCLUDED
-        ),
-    )
+    return block.drop_lines(goes, EXCLUDED, EXCLUDED)
 
 
 def list_shared(

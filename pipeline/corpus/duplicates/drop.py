@@ -249,7 +249,5 @@ def drop_from_stored(
     line_goes = line_goes[~np.repeat(goes, np.diff(stored.lines_of_documents))]
     kept = dataclasses.replace(stored.keep_documents(~goes), dropped=dropped)
     if line_goes.any():
-        dropped_lines = add_reason(kept.dropped_lines, REPEATED_LINE, int(line_goes.sum()))
-        kept = kept.keep_lines(~line_goes, ONLY_REPEATED_LINES)
-        kept = dataclasses.replace(kept, dropped_lines=dropped_lines)
+        kept = kept.drop_lines(line_goes, REPEATED_LINE, ONLY_REPEATED_LINES)
     yield kept
