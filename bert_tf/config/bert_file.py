@@ -7,7 +7,9 @@ be harmless, or rejected; unknown keys are reported.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,35 +36,13 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "auto_map": ({}, None),  # classes of the model's own
     "pooler_type": ("first_token_transform", None),
 }
-# Keys of ALBERT, ELECTRA, MobileBERT and others, whose first configs name no `model_type`.
-_OF_OTHER_MODELS = """
-    bottleneck_size conv_kernel_size d_model dim feed_forward_type generator_size
-    inner_group_num intra_bottleneck_size n_layers net_structure_type num_hidden_groups
-    relative_attention trigram_input true_hidden_size use_bottleneck
-"""
-# Training, generation, output format and bookkeeping; also a few keys that Google's later models
-# have beside a pooler that is BERT's.
-_HARMLESS = """
-    _attn_implementation_autoset _commit_hash _name_or_path _num_labels architectures
-    attn_implementation bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward
-    cross_attention_hidden_size decoder_start_token_id directionality diversity_penalty
-    do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id
-    exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
-    gradient_checkpointing id2label label2id length_penalty max_length min_length name_or_path
-    no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
-    output_attentions output_hidden_states output_past output_scores pad_token_id pooler_fc_size
-    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head prefix problem_type
-    remove_invalid_values repetition_penalty return_dict return_dict_in_generate sep_token_id
-    suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder
-    tie_word_embeddings tokenizer_class top_k top_p torch_dtype torchscript transformers_version
-    typical_p use_bfloat16 use_cache
-"""
-# HuggingFace's folders of 2019 name no `model_type`, but their GELU is the exact one already.
-_HUGGINGFACE_ONLY = """
-    architectures finetuning_task layer_norm_eps num_labels output_attentions
-    output_hidden_states pruned_heads torchscript
-"""
 _ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
+
+
+@functools.cache
+def _known_keys() -> dict[str, set[str]]:
+    text = Path(__file__).with_name("bert_keys.toml").read_text(encoding="utf-8")
+    return {kind: set(keys.split()) for kind, keys in tomllib.loads(text).items()}
 
 
 def model_folder(path: str | Path) -> Path:
@@ -112,7 +92,8 @@ def read_bert_document(path: str | Path) -> BertDocument:
 def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
     if "model_type" in document:
         return False
-    return Path(path).name == "bert_config.json" or not document.keys() & _HUGGINGFACE_ONLY.split()
+    has_other_keys = document.keys() & _known_keys()["huggingface_only"]
+    return Path(path).name == GOOGLE_CONFIG or not has_other_keys
 
 
 def _faults(document: dict[str, Any]) -> Iterator[str]:
@@ -132,7 +113,7 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
             f"architectures is {shortened(named)}; only classes of HuggingFace's BERT, such as "
             "BertModel and BertForMaskedLM, are supported"
         )
-    for foreign in sorted(document.keys() & _OF_OTHER_MODELS.split()):
+    for foreign in sorted(document.keys() & _known_keys()["of_other_models"]):
         yield f"{foreign} is not a key of BERT; only BERT is supported"
     narrow = document.get("embedding_size")
     if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
@@ -145,7 +126,7 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:
-    known = {*_READ, *_HARMLESS.split(), *_ONLY, "embedding_size"}
+    known = {*_READ, *_known_keys()["harmless"], *_ONLY, "embedding_size"}
     if document.get("classifier_dropout") in (None, config.hidden_dropout_prob):
         known |= {"classifier_dropout"}
     unread = sorted(document.keys() - known)

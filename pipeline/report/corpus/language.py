@@ -14,9 +14,9 @@ import numpy as np
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.abbreviations import WORDS_OF_LANGUAGES
 from pipeline.corpus.characters import NUM_CODE_POINTS
 from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
+from pipeline.corpus.sentences import WORDS_OF_LANGUAGES
 from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
 

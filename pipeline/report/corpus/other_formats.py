@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from importlib import resources
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
@@ -26,16 +29,17 @@ _TABS_ADVICE = (
     "{}, like a table; name its columns in a first line and give --text-column and "
     "--set SECTION.format=tsv, or keep only the text (cut -f)"
 )
-_CLEANING = "--set SECTION.cleaning=[html,controls,whitespace,nfc]"
 _TAGS_ADVICE = "{}, like a word and its tags; write one sentence per line first"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Sign:
-    pattern: re.Pattern[bytes]  # searched in each line
-    least: float  # fraction of the lines that have it
-    advice: str  # a format of an example
-    is_markup: bool = False  # which the cleaning step `html` takes out
+    """See `signs.toml`."""
+
+    pattern: re.Pattern[bytes]
+    least: float
+    advice: str
+    is_markup: bool = False
 
 
 # The names of columns, one of them as texts and their numbers are called.
@@ -45,49 +49,15 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
-_SIGNS = (
-    _Sign(
-        re.compile(rb"^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3} --> "),
-        0.05,
-        "time stamps of subtitles ('{}'); remove the numbers and times first",
-    ),
-    _Sign(
-        re.compile(rb"</?[A-Za-z][^<>@\n]{0,200}>"),
-        0.05,
-        "tags such as {}, which become words; give files of HTML the ending .html, or remove "
-        f"markup with {_CLEANING}",
-        is_markup=True,
-    ),
-    _Sign(
-        re.compile(rb"&(?:amp|lt|gt|quot|apos|nbsp|#x?[0-9A-Fa-f]{2,6});"),
-        0.02,
-        f"HTML entities such as {{}}; unescape them with {_CLEANING}",
-        is_markup=True,
-    ),
-    _Sign(
-        re.compile(rb"\\[nt](?=[A-Z\\\"'\s]|$)"),
-        0.1,
-        "line ends and tabs written as two characters ({}); unescape them first",
-    ),
-    _Sign(
-        re.compile(rb"^(?:(?:Message-ID|Received|MIME-Version|Content-Type):|(?:From|To|Cc): .*@)"),
-        0.05,
-        "headers of mail such as '{}'; extract the bodies first",
-    ),
-    _Sign(
-        re.compile(rb"^\s?=+ [^=].* =+\s*$"),
-        0.02,
-        "headings of WikiText such as '{}'; where they do not divide documents, "
-        "sed -E 's/^ ?= [^=]+ = *$/<|endoftext|>/' makes borders of the titles",
-    ),
-    _Sign(
-        # UTF-8 that was read as Windows-1252: curly quotes and dashes, accented letters.
-        re.compile("â€(?:™|œ|“|”|¦|˜)|Ã(?:©|¨|¼|¶|¤|±|³|¡|ª|§)".encode()),
-        0.02,
-        "garbled characters such as {}, UTF-8 that was read as Windows-1252 and saved so; "
-        "mend them first, for example with ftfy",
-    ),
-)
+
+
+@functools.cache
+def _signs() -> list[_Sign]:
+    text = (resources.files("pipeline.report.corpus") / "signs.toml").read_text("utf-8")
+    return [
+        _Sign(**sign | {"pattern": re.compile(sign["pattern"].encode())})
+        for sign in tomllib.loads(text)["signs"]
+    ]
 
 
 def signs_of_other_formats(
@@ -103,7 +73,7 @@ def signs_of_other_formats(
       UsageError: A text file holds JSON objects, and the config does not say that it is text.
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
-    shown = [sign for sign in _SIGNS if not (sign.is_markup and "html" in config.cleaning)]
+    shown = [sign for sign in _signs() if not (sign.is_markup and "html" in config.cleaning)]
     for path, text in (*heads.items(), *cells.items()):
         lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
         if not lines:
