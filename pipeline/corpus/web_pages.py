@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import html
 import re
+import tomllib
 from html.entities import html5
+from importlib import resources
 
 import numpy as np
 import pyarrow as pa
@@ -21,57 +23,24 @@ from pipeline.corpus.lines import CleanLines, clean_lines
 from pipeline.corpus.raw_block import Texts, gather
 
 MARKUP_LINE = "only mark-up"
-_PARAGRAPH_ELEMENTS = (
-    "address|article|aside|blockquote|body|br|button|caption|center|col|colgroup|dd|details|dialog|"
-    "dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|"
-    "header|hgroup|hr|html|iframe|legend|li|link|main|menu|meta|nav|noframes|noscript|ol|optgroup|"
-    "option|p|pre|section|select|summary|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
-)
-_INLINE_ELEMENTS = (
-    "a|abbr|acronym|applet|area|audio|b|base|basefont|bdi|bdo|big|canvas|cite|code|data|datalist|"
-    "del|dfn|em|embed|font|i|img|input|ins|kbd|label|map|mark|meter|nobr|object|output|param|"
-    "picture|progress|q|rp|rt|ruby|s|samp|script|slot|small|source|span|strike|strong|style|sub|sup|"
-    "svg|time|track|tt|u|var|video|wbr"
-)
+_FILE = resources.files("pipeline.corpus") / "web_pages.toml"
+_LISTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 # Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
 _ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (
     r"(?is)<!--.*?(-->|\z)|<script\b.*?(</script\s*>|\z)|<style\b.*?(</style\s*>|\z)"
     r"|<!doctype\b[^>]*>|<!\[cdata\[|\]\]>"
 )
-_PARAGRAPH_TAG = rf"(?is)</?({_PARAGRAPH_ELEMENTS}){_ATTRIBUTES}>"
-_INLINE_TAG = rf"(?is)</?({_INLINE_ELEMENTS}){_ATTRIBUTES}>"
+_PARAGRAPH_TAG, _INLINE_TAG = (
+    rf"(?is)</?({'|'.join(_LISTS[name].split())}){_ATTRIBUTES}>"
+    for name in ("paragraph_elements", "inline_elements")
+)
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 BOILERPLATE_LINE = "boilerplate line"
 _LONGEST_NOTICE_BYTES = 200
-# RE2 takes time in proportion to the text for any pattern. `\W*` allows bullets and arrows
-# around a phrase. A line has its trailing space here.
-_NOTICES = "|".join(
-    (
-        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b[^.]{0,40}"
-        r"\bjavascript\b",
-        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
-        r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
-        r"\b(uses?|use of|using|accept( all)?) cookies\b",
-        r"\ball rights reserved\b",
-        r"^\W*(©|\(c\)|copyright\b)\W*((©|\(c\)|copyright|by)\W*)*[12][0-9]{3}\b",
-    )
-)
-_WORDS_UP_TO_TEN = r"(\S+\s+){1,10}$"
-_NAVIGATION = "|".join(
-    (
-        r"^\W*((sign|log)[ -]?(in|out|up)|register|subscribe|skip to (main )?(content|navigation)"
-        r"|back to top|share (this|on)|follow us|click here|add to (cart|basket|favorites))\b"
-        r"[^.!?]*$",
-        r"\b((read|show|load|view|see) (more|all)|continue reading|next page|previous page)\W*$",
-        r"\bitems in (your )?(cart|basket)\b",
-        r"^\W*[0-9][0-9.,]*[km]?\W+(likes?|shares?|comments?|views?|replies|reply|followers?"
-        r"|following|retweets?|votes?|points?|stars?)\W*$",
-        # Three or more short entries between bars, dots or arrows, and no sentence's end.
-        r"^([^|»›·•.!?]{1,30}[|»›·•]){2,}[^|»›·•.!?]{1,30}$",
-    )
-)
+_NOTICES, _NAVIGATION = ("|".join(_LISTS[name]) for name in ("notices", "navigation"))
+_UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
@@ -141,7 +110,7 @@ def find_boilerplate(lines: CleanLines) -> np.ndarray:
         len(numbers), pa.py_buffer(short.offsets), pa.py_buffer(short.data)
     )
     is_notice = pc.match_substring_regex(texts, _NOTICES, ignore_case=True)
-    is_brief = pc.match_substring_regex(texts, f"^{_WORDS_UP_TO_TEN}")
+    is_brief = pc.match_substring_regex(texts, _UP_TO_TEN_WORDS)
     is_navigation = pc.match_substring_regex(texts, _NAVIGATION, ignore_case=True)
     matches = pc.or_(is_notice, pc.and_(is_brief, is_navigation))
     found[numbers] = matches.to_numpy(zero_copy_only=False)

@@ -37,7 +37,6 @@ class LearnedVocabulary:
     alphabet: str  # characters kept
     alphabet_left_out: int  # characters seen but not kept
     merges: int  # pieces that came from merges
-    ran_out: bool  # whether there are fewer than requested because no frequent pair was left
 
 
 def learn_vocabulary(
@@ -74,7 +73,7 @@ def learn_vocabulary(
     for symbol, single in enumerate(singles):
         symbol_of[int(len(single) > 1), ord(single[-1])] = symbol
     symbols, bounds, kept_words = _words_as_symbols(data, offsets, symbol_of)
-    first, second, _ = merge_pairs(
+    first, second = merge_pairs(
         symbols,
         bounds,
         counts[kept_words],
@@ -93,7 +92,6 @@ def learn_vocabulary(
         alphabet=alphabet,
         alphabet_left_out=int(np.count_nonzero(frequencies)) - len(kept),
         merges=len(pieces) - num_fixed,
-        ran_out=len(pieces) < vocab_size,
     )
 
 

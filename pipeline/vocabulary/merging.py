@@ -55,7 +55,7 @@ def merge_pairs(
     num_singles: int,
     most_symbols: int,
     min_frequency: int,
-) -> tuple[np.ndarray, np.ndarray, bool]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Byte pair encoding (Sennrich et al. 2016) with pair counts kept up to date.
 
     Of equally frequent pairs, the one with the smaller left symbol is merged first, then the
@@ -69,8 +69,7 @@ def merge_pairs(
         most_symbols: symbols to end with.
 
     Returns:
-        Left and right symbol of each new one, numbered from `num_singles` on (int32 [merges] each),
-        and whether pairs ran out before `most_symbols` were made.
+        Left and right symbol of each new one, numbered from `num_singles` on (int32 [merges] each).
     """
     merges = max(most_symbols - num_singles, 0)
     left = np.empty(merges, np.int32)
@@ -84,7 +83,7 @@ def merge_pairs(
     while _merge(words, pairs, spellings, min_frequency, left, right, progress, _WORDS_CHUNK_SIZE):
         pass
     made = int(progress[_MADE])
-    return left[:made], right[:made], made < merges
+    return left[:made], right[:made]
 
 
 def _empty_pairs(num_symbols: int) -> _Pairs:

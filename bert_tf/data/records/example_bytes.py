@@ -58,10 +58,6 @@ def frame_examples(
     return frames, offsets
 
 
-def masked_crc32c(data: bytes) -> int:
-    return int(_masked_crc(np.frombuffer(data, np.uint8).copy(), 0, len(data), _CRC_TABLES))
-
-
 def _nested_lengths(name: str, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """int64 [rows, 4]: lengths of the map's entry, its Feature, that one's list, the values."""
     if values.dtype == np.float32:

@@ -86,7 +86,7 @@ def test_every_word_of_kept_characters_can_be_written(
     )
     assert len(set(learned.pieces)) == len(learned.pieces)
     assert tuple(learned.pieces[:5]) == SPECIALS
-    assert len(learned.pieces) == vocab_size or learned.ran_out
+    assert len(learned.pieces) <= vocab_size
     tokenizer = tokenizer_of(learned.pieces)
     for word in [*word_counts, other_word]:
         tokens = tokenizer.encode(word, add_special_tokens=False).tokens
@@ -154,7 +154,6 @@ def test_merging_continues_where_it_paused(chunk_size, monkeypatch):
 def test_punctuation_and_chinese_characters_have_no_continuation():
     learned = learn({".": 3, "中": 2, "ab": 1})
     assert learned.pieces[5:] == [".", "a", "b", "中", "##a", "##b", "ab"]
-    assert learned.ran_out
 
 
 def test_rare_pairs_are_not_merged():
