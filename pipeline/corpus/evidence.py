@@ -5,7 +5,6 @@ of documents by language, domain and license.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.rejects import json_line
 
 MOST_SAMPLES = 20  # of a rule
 SAMPLE_CHARACTERS = 200
@@ -40,8 +40,7 @@ class Dropped:
         entry = {"source": self.source, "line": self.line, "rule": self.rule}
         if self.value is not None:
             entry["value"] = rounded(self.value)
-        line = json.dumps(entry, ensure_ascii=False)
-        return line.encode("utf-8", "backslashreplace") + b"\n"
+        return json_line(entry)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,8 +56,7 @@ class Shared:
     exclude_line: int
 
     def json_line(self) -> bytes:
-        line = json.dumps(dataclasses.asdict(self), ensure_ascii=False)
-        return line.encode("utf-8", "backslashreplace") + b"\n"
+        return json_line(dataclasses.asdict(self))
 
 
 class Sample(NamedTuple):

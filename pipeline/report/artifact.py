@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_files import read_json_object
 from bert_tf.base.wording import quantity, shown_number, shown_setting, shown_size
 from bert_tf.config.bert_file import CONFIG, TASK
 from bert_tf.config.embedding_recipe import RAW_CLS
@@ -315,7 +315,7 @@ def model_lines(folder: Path) -> list[str]:
     found = recognize_format(folder)
     for name in (CONFIG if found is None else found.config_file, TASK):
         if (folder / name).is_file():
-            content = {**_read_json(folder / name), "label2id": None}  # id2label once more
+            content = {**read_json_object(folder / name), "label2id": None}  # id2label once more
             lines += _fact_lines(name, setting_facts(content))
     if (folder / "saved_model.pb").is_file() and not (folder / TASK).is_file():
         lines.append(f"note: {RAW_CLS}")  # one of its outputs
@@ -325,16 +325,6 @@ def model_lines(folder: Path) -> list[str]:
         if path.is_file() and path.name not in ("manifest.json", "config.yaml")
     )
     return [*lines, f"files: {', '.join(sizes)}"]
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error}); make or copy the model again") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object; make or copy the model again")
-    return content
 
 
 def _table_lines(path: Path, samples: int) -> list[str]:

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,6 +50,11 @@ _REASONS_IN_BRIEF = 3  # in a line with more than these
 _DETAIL_CHARACTERS = 80
 
 
+def json_line(entry: Mapping[str, Any]) -> bytes:
+    """Write a line of a list; bytes of names that are not UTF-8 are escaped."""
+    return json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reject:
     source: str  # file of the row
@@ -64,9 +69,7 @@ class Reject:
         return entry
 
     def json_line(self) -> bytes:
-        """Write a line of a rejects file; bytes of names that are not UTF-8 are escaped."""
-        line = json.dumps(self.as_dict(), ensure_ascii=False)
-        return line.encode("utf-8", "backslashreplace") + b"\n"
+        return json_line(self.as_dict())
 
     @property
     def place(self) -> str:
