@@ -27,17 +27,17 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2950, 22),
     "pipeline/beam": (2054, 14),
     "pipeline/outputs": (1813, 9),
-    "pipeline/corpus": (5979, 35),
-    "pipeline/corpus/curation": (2000, 19),
+    "pipeline/corpus": (5977, 35),
+    "pipeline/corpus/curation": (1958, 19),
     "pipeline/vocabulary": (1230, 8),
     "pipeline/examples": (1200, 8),
     "pipeline/scoring, pipeline/embedding": (2900, 22),
     "pipeline/jobs": (3560, 21),
-    "pipeline/report, pipeline/trying": (4337, 26),
+    "pipeline/report, pipeline/trying": (4327, 26),
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (548, 5),
     "pipeline/cli": (2071, 26),
-    "bert_tf, pipeline": (67162, 460),
+    "bert_tf, pipeline": (67111, 460),
 }
 
 

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numba
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import combine_keys, count_characters, fnv1a
-from pipeline.corpus.characters import decode
+from bert_tf.base.kernels import combine_keys, fnv1a
 from pipeline.corpus.curation.language import Languages, identify
 from pipeline.corpus.curation.personal_data import PersonalData, find_suspects
 from pipeline.corpus.curation.words import Words, find_words
@@ -20,7 +21,6 @@ from pipeline.corpus.raw_block import gather
 
 _SHOWN_LINES = 8
 _MOST_SHRINKING = 300  # bytes of a value by characters of its word
-_LOWER_CASE = 32  # the bit that tells ASCII letters' cases apart
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,9 +84,14 @@ class MeasuredText:
         return self.total(np.diff(offsets_of(of_words)[self.words.line_offsets]))
 
     @cached_property
+    def texts(self) -> pa.Array:
+        """string [lines]"""
+        return gather(self.data, self.starts, self.stops)
+
+    @cached_property
     def line_characters(self) -> np.ndarray:
         """int64 [lines]"""
-        return _count_characters(self.data, self.starts, self.stops)
+        return pc.utf8_length(self.texts).to_numpy().astype(np.int64)
 
     @cached_property
     def document_bounds(self) -> np.ndarray:
@@ -111,8 +116,9 @@ class MeasuredText:
 
     @cached_property
     def last_characters(self) -> np.ndarray:
-        """int64 [lines], code points."""
-        return _last_characters(self.data, self.starts, self.stops)
+        """uint32 [lines], code points."""
+        _, data = offsets_and_data(pc.utf8_slice_codeunits(self.texts, -1))
+        return np.frombuffer(data.tobytes().decode("utf-8").encode("utf-32-le"), np.uint32)
 
     @cached_property
     def num_lines(self) -> np.ndarray:
@@ -164,26 +170,18 @@ class MeasuredText:
 
     def begin_with(self, *texts: str) -> np.ndarray:
         """bool [lines]: whether each begins with one of the texts."""
-        return self._have(self.starts, texts)
+        return np.any([pc.starts_with(self.texts, text) for text in texts], axis=0)
 
     def end_with(self, *texts: str) -> np.ndarray:
-        return self._have(self.stops, texts, is_end=True)
-
-    def _have(self, places: np.ndarray, texts: tuple[str, ...], is_end: bool = False) -> np.ndarray:
-        found = np.zeros(len(places), np.bool_)
-        for text in map(str.encode, texts):
-            fits = self.stops - self.starts >= len(text)
-            first = (places - len(text) if is_end else places)[fits]
-            for place, byte in enumerate(text):
-                fits[fits] = self.data[first + place] == byte
-                first = first[self.data[first + place] == byte]
-            found |= fits
-        return found
+        return np.any([pc.ends_with(self.texts, text) for text in texts], axis=0)
 
     def occurrences(self, phrase: str) -> np.ndarray:
-        """int64 [lines]: how often each has a phrase; capitals of ASCII do not matter."""
-        sought = np.frombuffer(phrase.lower().encode(), np.uint8)
-        return _count_phrase(self.data, self.starts, self.stops, sought)
+        """int32 [lines]: how often each has a phrase; capitals of ASCII do not matter."""
+        return pc.count_substring(self._lowered, phrase.lower()).to_numpy()
+
+    @cached_property
+    def _lowered(self) -> pa.Array:
+        return pc.ascii_lower(self.texts)
 
 
 def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -205,48 +203,8 @@ def _first_lines(documents: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_characters(data, starts, stops):
-    counts = np.empty(len(starts), np.int64)
-    for line in range(len(starts)):
-        counts[line] = count_characters(data, starts[line], stops[line])
-    return counts
-
-
-@numba.njit(cache=True, nogil=True)
-def _last_characters(data, starts, stops):
-    characters = np.empty(len(starts), np.int64)
-    for line in range(len(starts)):
-        position = stops[line] - 1
-        while data[position] & 0xC0 == 0x80:
-            position -= 1
-        characters[line], _ = decode(data, position)
-    return characters
-
-
-@numba.njit(cache=True, nogil=True)
 def _hash_lines(data, starts, stops):
     hashes = np.empty(len(starts), np.uint64)
     for line in range(len(starts)):
         hashes[line] = fnv1a(data, starts[line], stops[line])
     return hashes
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_phrase(data, starts, stops, sought):
-    """Occurrences that overlap count once."""
-    counts = np.zeros(len(starts), np.int64)
-    for line in range(len(starts)):
-        position, last = starts[line], stops[line] - len(sought)
-        while position <= last:
-            matched = 0
-            while matched < len(sought):
-                byte = data[position + matched]
-                if 65 <= byte <= 90:
-                    byte |= _LOWER_CASE
-                if byte != sought[matched]:
-                    break
-                matched += 1
-            is_found = matched == len(sought)
-            counts[line] += is_found
-            position += matched if is_found else 1
-    return counts
