@@ -24,15 +24,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
+# Every worker of the tests would compile all of them anew, with their rewritten assertions.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-fast fuzz faults lint size format docs deploy-check audit parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
-# Compiled first, since tests start many processes, which may write no bytecode (PYTHONDONTWRITEBYTECODE).
 test: $(READY)
-	$(BIN)/python -m compileall -q bert_tf pipeline
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY)

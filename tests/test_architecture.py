@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib.util
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import bert_tf
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration
 from bert_tf.tasks.registry import TASKS, declared_task
@@ -213,6 +215,25 @@ def test_models_and_their_weights_import_without_tensorflow(module):
             elif root in ("tensorflow", "tensorflow_text", "keras_hub"):
                 wrong.append((str(path.relative_to(ROOT)), name))
     assert not wrong
+
+
+def test_kerashub_is_loaded_only_for_its_presets():
+    """It takes a second of the start of a command."""
+    preset = "bert_tf.weights.keras_hub_preset"
+    for path in sorted({*files_of("bert_tf"), *files_of("pipeline")} - {*files_of(preset)}):
+        assert not {preset, "keras_hub"} & {*modules_on_import(path)}, path
+
+
+def test_the_wrappers_of_keras_load_late_and_whole(monkeypatch):
+    import keras
+
+    monkeypatch.delitem(sys.modules, "keras.wrappers", raising=False)
+    spec = bert_tf.LateWrappers.find_spec("keras.wrappers", keras.__path__)
+    assert isinstance(spec.loader, importlib.util.LazyLoader)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "SKLearnClassifier" not in object.__getattribute__(module, "__dict__")
+    assert module.SKLearnClassifier.__module__.startswith("keras.")
 
 
 def test_no_context_variables_outside_the_cpu_fast_path():

@@ -7,12 +7,12 @@ from typing import Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError, no_folder
+from bert_tf.base.json_files import read_json_object
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import ProblemType
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
-from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,
@@ -53,7 +53,9 @@ def read_source(source: str | Path) -> ModelDirectory:
     check_sums(folder)
     if (folder / GOOGLE_CONFIG).is_file():
         directory = read_google_checkpoint(folder)
-    elif is_keras_hub_preset(folder):
+    elif _is_keras_hub_preset(folder):
+        from bert_tf.weights.keras_hub_preset import read_keras_hub_preset  # loads KerasHub
+
         directory = read_keras_hub_preset(folder)
     elif (transformer_folder(folder) / CONFIG).is_file() or (folder / "best").is_dir():
         directory = read_model_directory(folder)
@@ -63,6 +65,10 @@ def read_source(source: str | Path) -> ModelDirectory:
     encoder.build_weights()
     load_weights(encoder, directory)  # rejects incomplete weights and wrong shapes
     return directory
+
+
+def _is_keras_hub_preset(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and "registered_name" in read_json_object(folder / CONFIG)
 
 
 def architecture(directory: ModelDirectory) -> str:

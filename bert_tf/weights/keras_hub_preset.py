@@ -42,11 +42,6 @@ _CONFIG_KEYS = {
 _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
 
 
-def is_keras_hub_preset(folder: Path) -> bool:
-    path = folder / CONFIG
-    return path.is_file() and "registered_name" in read_json_object(path)
-
-
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     """Open a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
 
