@@ -19,7 +19,7 @@ from bert_tf.data.tables.rejects import (
     column_is_not_a_value,
     column_is_not_text,
 )
-from bert_tf.data.tables.text_files import has_surrogates
+from bert_tf.data.tables.text_files import escapes_surrogates
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.formats.delimited import TableHeader
@@ -37,9 +37,7 @@ def cell_text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | dict):
+    if isinstance(value, bool | list | dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
 
@@ -53,8 +51,7 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
         value = list_in_text(value)
     if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
         return None
-    texts = [cell_text(item) for item in value]
-    return None if has_surrogates("".join(texts)) else texts
+    return [cell_text(item) for item in value]
 
 
 def words_of(value: Any) -> list[str] | None:
@@ -72,11 +69,7 @@ def words_of(value: Any) -> list[str] | None:
 
 
 def text_fault_of_words(text: str) -> tuple[str, str] | None:
-    if not text.strip():
-        return "has no words", ""
-    if has_surrogates(text):
-        return "text is not Unicode", ""
-    return None
+    return None if text.strip() else ("has no words", "")
 
 
 def cell_fault(
@@ -128,10 +121,10 @@ def list_in_text(text: str) -> list[Any] | None:
     if body[0] == "[":
         try:
             value = json.loads(body, parse_constant=str)
+            if isinstance(value, list):
+                return None if escapes_surrogates(body, value) else value
         except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, list):
-            return value
+            pass
     if body[-1] == ")" and (call := _CALL.match(body)) is not None:
         given = body[call.end() : -1].split(",")
         while len(given) > 1 and _KEYWORD.fullmatch(given[-1]):
@@ -145,14 +138,14 @@ def list_in_text(text: str) -> list[Any] | None:
 def value_in_text(text: str) -> Any:
     """Parse a value that JSON or Python wrote, arrays as lists; else return the text itself."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # of escapes that are none
-            tree = ast.parse(text.strip(), mode="eval")
-            return ast.literal_eval(_WithoutArrays().visit(tree))
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # of escapes that are none
+                tree = ast.parse(text.strip(), mode="eval")
+                value = ast.literal_eval(_WithoutArrays().visit(tree))
+        return text if escapes_surrogates(text, value) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
 
@@ -185,7 +178,8 @@ _NO_VALUE = object()
 
 def _value(written: str) -> Any:
     if written[0] in "'\"":
-        return value_in_text(written) if "\\" in written else written[1:-1]
+        value = value_in_text(written) if "\\" in written else written[1:-1]
+        return _NO_VALUE if value is written else value
     word = written.removeprefix("np.").removesuffix("_")  # np.True_
     if word in _WORDS:
         return _WORDS[word]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import io
+import json
 import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.base.files import check_lfs_pointer
@@ -34,6 +35,7 @@ _NEAR_BYTES = 1 << 12  # after a first NUL character
 _HOLE = re.compile(rb"\0{4,}")  # what a crash or a full disk leaves; UTF-32 has three in a row
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F]")
 # The encodings that begin with a byte-order mark
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16
@@ -240,6 +242,13 @@ def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
 def has_surrogates(text: str) -> bool:
     """Whether a text holds bytes that are not of its encoding, or halves of a surrogate pair."""
     return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def escapes_surrogates(written: str, value: Any) -> bool:
+    """Whether a value that JSON or Python wrote holds halves of surrogate pairs, as escapes."""
+    if not _ESCAPED_SURROGATE.search(written):
+        return False
+    return has_surrogates(json.dumps(value, ensure_ascii=False, skipkeys=True, default=str))
 
 
 _STEP_BYTES = 1 << 22

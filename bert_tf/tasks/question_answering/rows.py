@@ -183,8 +183,8 @@ class _Questions:
     def _fault(self, found: FoundQuestion) -> tuple[str, str] | None:
         if found.id in self._lines:
             return "duplicate question id", f"first at line {self._lines[found.id]}"
-        for name, text in (("question", found.question), ("context", found.context)):
-            if not text.strip():
+        for name in ("id", "question", "context"):
+            if not (text := getattr(found, name)).strip():
                 return f"{name} is empty", ""
             if has_surrogates(text):
                 return f"{name} is not Unicode text", ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from bert_tf.data.tables.text_files import (
     CutLine,
     Opener,
     bounded_lines,
+    escapes_surrogates,
     has_surrogates,
     open_local,
     open_text,
@@ -29,7 +29,6 @@ from bert_tf.data.tables.text_files import (
 
 JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
 KEYS_ARE_NAMES = "rows of JSON lines have keys"
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json_rows(
@@ -42,16 +41,14 @@ def read_json_rows(
         lines = bounded_lines(stream, dialect.max_row_characters)
         for number, line in enumerate(lines, start=1):
             if isinstance(line, CutLine):
-                seen = True
                 yield number, "", too_long(path, number, dialect)
+            elif raw := line.strip(JSON_BLANKS):
+                if not seen:
+                    check_first_line(path, raw)
+                yield number, raw, _object_or_reject(path, number, raw, dialect)
+            else:
                 continue
-            raw = line.strip(JSON_BLANKS)
-            if not raw:
-                continue
-            if not seen:
-                check_first_line(path, raw)
             seen = True
-            yield number, raw, _object_or_reject(path, number, raw, dialect)
         if not seen:
             raise NoRowsError(f"{path}: is empty; expected a JSON object per line")
 
@@ -88,12 +85,12 @@ def parse_object(raw: str) -> dict[str, Any]:
     """Parse a JSON line; raise RowError for no object, a key twice, or text that is not Unicode."""
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
+        if escapes_surrogates(raw, value):
+            raise RowError(LONE_SURROGATE)
     except (ValueError, RecursionError) as error:
         raise RowError(NOT_JSON, str(error)) from None
     if not isinstance(value, dict):
         raise RowError(NOT_AN_OBJECT, f"a {type(value).__name__}")
-    if _ESCAPED_SURROGATE.search(raw) and has_surrogates(json.dumps(value, ensure_ascii=False)):
-        raise RowError(LONE_SURROGATE)
     return value
 
 

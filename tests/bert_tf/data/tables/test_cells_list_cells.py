@@ -45,6 +45,19 @@ def test_other_texts_are_no_lists(text):
     assert list_in_text(text) is None
 
 
+@pytest.mark.parametrize(
+    "text", [r'["\ud800"]', r"['\ud800', 1]", r"['\U0000dfff']", r"{'\ud800'}"]
+)
+def test_halves_of_surrogate_pairs_are_no_items(text):
+    assert list_in_text(text) is None
+
+
+def test_values_with_halves_of_surrogate_pairs_stay_texts():
+    for text in (r'[{"label": "\ud800"}]', r"{'choices': ['\ud800']}"):
+        assert value_in_text(text) == text
+    assert value_in_text(r'["\ud83d\ude00", "\\ud800"]') == ["😀", r"\ud800"]
+
+
 def test_values_of_json_and_python():
     assert value_in_text('[{"start": 0}]') == value_in_text("[{'start': 0}]") == [{"start": 0}]
     assert value_in_text("[(0, 4, 'PER')]") == [(0, 4, "PER")]

@@ -66,6 +66,7 @@ def test_broken_squad_questions_are_rejected(tmp_path):
             {"question": "?", "answers": []},
             question("null", (None, 3)),
             question("surrogate", ("\ud800", 0)),
+            question("\ud800", ("city", 14)),
             "not an object",
         ],
     )
@@ -89,6 +90,7 @@ def test_broken_squad_questions_are_rejected(tmp_path):
         ("question has no id", ""),
         ("answer is missing or not text", "question 'null'"),
         ("answer is not Unicode text", "question 'surrogate'"),
+        ("id is not Unicode text", r"question '\ud800'"),
         ("question is not a JSON object", ""),
     ]
 

@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.json_lines import RowError, parse_object
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 
@@ -32,3 +33,10 @@ def test_keys_are_looked_for_in_many_objects(tmp_path, block_rows):
     blocks = list(read_table_blocks(path, block_rows=block_rows, text_columns=["text"]))
     assert sum(len(block.rejects) for block in blocks) == 3
     assert all(block.columns == ("id", "text") for block in blocks)
+
+
+def test_a_lone_surrogate_at_any_depth_is_a_reject():
+    for depth in (1, *range(800, 1100)):  # Python's limit is somewhere there
+        nested = '{"c": ' * depth + "1" + "}" * depth
+        with pytest.raises(RowError, match="lone surrogate|not JSON"):
+            parse_object(rf'{{"a": "\ud800", "b": {nested}}}')
