@@ -16,6 +16,7 @@ from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
 from pipeline.embedding.outputs import output_format, write_output, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
+from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts, join_rejects
@@ -33,6 +34,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     source = open_vector_source(
         config.model, config, tokens=config.tokens, prompt_name=config.prompt_name
     )
+    warn_of_unfinished_run(config.model, options.console)
     written = output_format(config.output)
     row_type = "parquet" if written == "parquet" else "jsonl"
     files = match_files(config.input, endings=TABLE_FORMATS, output=config.output)

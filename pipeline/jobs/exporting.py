@@ -25,7 +25,7 @@ from bert_tf.tasks.registry import task_from_settings, with_task_of_weights
 from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from bert_tf.weights.sentence_transformers import MODULES, write_recipe
-from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist
+from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
@@ -40,8 +40,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     else:
         directory = with_task_of_weights(directory, options.console)
     run_manifest = read_manifest(config.run)
-    if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
-        options.console.warn(f"{config.run} is not finished; taking its best model so far")
+    warn_of_unfinished_run(config.run, options.console)
     if config.precision == INT8:
         check_quantizable(entry, directory)
     inputs = {"run": [str(directory.path)], **check_inputs_exist({"calibrate": config.calibrate})}

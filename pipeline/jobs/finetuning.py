@@ -44,10 +44,7 @@ _UNSAFE = re.compile(r"[^\w.,=+-]")
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, once or for each run of a series, or resumes; returns the manifest.
-
-    Of several workers only the chief writes; the others return {}.
-    """
+    """Fine-tunes, once or for each run of a series; returns the manifest, {} if not the chief."""
     inputs = check_inputs_exist(
         {
             "train": config.train,

@@ -38,6 +38,7 @@ from pipeline.embedding.neighbors import (
 from pipeline.embedding.source import VectorSource, open_vector_source
 from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
 from pipeline.jobs import embedding
+from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
@@ -101,6 +102,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
                 "embed"
             )
         source = open_vector_source(config.model, config)
+        warn_of_unfinished_run(config.model, options.console)
         _check_similarity(config, source, options.console)
     elif config.model is not None:
         raise UsageError("--model: queries and corpus are already vectors; leave it out")

@@ -12,6 +12,7 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.corpus.sentences import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.embedding.summarizer import FIELDS, SummarizerSettings
+from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts
@@ -27,6 +28,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)
+    warn_of_unfinished_run(config.model, options.console)
     tables, _ = list_tables(config.input, config.output)
     settings = SummarizerSettings(
         embedder=source.settings,

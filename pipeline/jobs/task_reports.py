@@ -42,8 +42,8 @@ def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
 
-def warn_of_unfinished_run(init: str, console: Console) -> None:
-    model = model_folder(init)
+def warn_of_unfinished_run(path: str, console: Console) -> None:
+    model = model_folder(path)
     run = model.parent
     if model.name != "best" or manifest_path(run).exists():
         return
@@ -52,15 +52,13 @@ def warn_of_unfinished_run(init: str, console: Console) -> None:
     progress = saved_progress(run / "checkpoints")
     at = f", at step {progress[0]:,} of {progress[1]:,}" if progress else ""
     console.warn(
-        f"--init {init}: its run is unfinished{at}; starting from its best model so far "
-        "(to finish it first, run its command again)"
+        f"{path}: its run is unfinished{at}; taking its best model so far (to finish it first, "
+        "run its command again)"
     )
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Returns the given paths by config key, which is also the flag; raises UsageError if one is
-    missing.
-    """
+    """Returns the given paths by config key, also the flag; raises UsageError if one is missing."""
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")

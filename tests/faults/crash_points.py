@@ -48,5 +48,5 @@ def check_partial(chain: Chain, job: Job) -> None:
     ended = chain.forks.run(job.reader)
     if ended.code:
         ended.says_one_line()
-    elif not (chain.is_complete(job) or "not finished" in ended.stderr):
+    elif not (chain.is_complete(job) or "unfinished" in ended.stderr):
         raise AssertionError(f"{job.reader}: accepted a partial output")

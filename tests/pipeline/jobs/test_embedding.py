@@ -296,3 +296,14 @@ def test_raw_cls_vectors_are_warned_of(rows, tmp_path):
 def test_what_cannot_be_met_is_one_line(rows, tmp_path, values, message):
     with pytest.raises(UsageError, match=message):
         embed(rows, **{"output": tmp_path / "v.npy", **values})
+
+
+def test_the_model_of_an_unfinished_run_is_warned_of(rows, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(MODEL, run / "best")
+    (run / "config.yaml").write_text("train: {data: d, output: run, size: tiny}\n")
+    with pytest.raises(UsageError, match="run: is not finished"):
+        embed(rows, output=tmp_path / "a.npy", model=str(run))
+    log = Log()
+    embed(rows, output=tmp_path / "a.npy", log=log, model=str(run / "best"))
+    assert f"{run}/best: its run is unfinished; taking its best model so far" in log.text

@@ -33,7 +33,7 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
     if packing == "off":
         started = {**keys, "model_config": None, "init": str(tmp_path / "parts"), "steps": 1}
         _, said = train(data, tmp_path / "started", **started)
-        assert "its run is unfinished, at step 3 of 12; starting from its best model so far" in said
+        assert "its run is unfinished, at step 3 of 12; taking its best model so far" in said
     manifest, said = train(data, tmp_path / "parts", resume=True, **keys)
     assert "resumed from" in said
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")

@@ -67,7 +67,7 @@ def run_directory(tmp_path_factory) -> Path:
     """A fine-tuned model as `finetune` leaves it: RUN/best."""
     place = tmp_path_factory.mktemp("runs") / "run"
     write_classifier(place / "best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
-    (place / "checkpoints").mkdir()
+    (place / "config.yaml").write_text("finetune: {task: classification, output: run}\n")
     return place
 
 
@@ -77,7 +77,7 @@ def model(run_directory) -> Path:
     config = ExportConfig(run=str(run_directory), output=str(output))
     log = Log()
     manifest = exporting.run(config, log.options())
-    assert "is not finished; taking its best model so far" in log.stream.getvalue()
+    assert "its run is unfinished; taking its best model so far" in log.stream.getvalue()
     assert manifest["next"].startswith(f"bert-pipeline score --model {output}")
     return output
 

@@ -36,8 +36,8 @@ def warning(init):
 @pytest.mark.parametrize("folder", [".", "best"])
 def test_an_unfinished_run_is_named_with_its_steps(run, folder):
     assert warning(run / folder) == (
-        f"warning: --init {run / folder}: its run is unfinished, at step 1,200 of 10,000; starting "
-        "from its best model so far (to finish it first, run its command again)\n"
+        f"warning: {run / folder}: its run is unfinished, at step 1,200 of 10,000; taking its best "
+        "model so far (to finish it first, run its command again)\n"
     )
 
 
@@ -49,7 +49,7 @@ def test_a_damaged_checkpoint_does_not_count(run):
 def test_a_run_without_a_checkpoint_is_unfinished_too(run):
     for name in ("step-00000600", "step-00001200"):
         (run / "checkpoints" / name / "state.json").unlink()
-    assert "its run is unfinished; starting" in warning(run)
+    assert "its run is unfinished; taking" in warning(run)
 
 
 def test_finished_runs_and_folders_of_others_are_no_reason(run, tmp_path):
