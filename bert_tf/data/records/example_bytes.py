@@ -4,6 +4,9 @@ protobuf.dev/programming-guides/encoding and tensorflow/core/lib/io/record_write
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import google_crc32c
 import numba
 import numpy as np
 
@@ -16,7 +19,6 @@ _TAG_3 = 0x1A  # Feature.int64_list
 
 _FRAME_HEAD = 12  # length uint64, checksum of the length uint32
 _FRAME_TAIL = 4  # checksum of the record uint32
-_CRC32C_POLYNOMIAL = 0x82F63B78
 _CRC_MASK_DELTA = np.uint32(0xA282EAD8)
 
 
@@ -54,7 +56,7 @@ def frame_examples(
             counts[name],
             is_float,
         )
-    _seal_frames(frames, offsets, _CRC_TABLES)
+    _seal_frames(frames, offsets)
     return frames, offsets
 
 
@@ -89,20 +91,25 @@ def _field_sizes(lengths: np.ndarray) -> np.ndarray:
     return sizes
 
 
-def _crc_tables() -> np.ndarray:
-    """uint32 [8, 256]: the effect of a byte on the checksum 0 to 7 bytes later."""
-    tables = np.zeros((8, 256), np.uint32)
-    values = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        values = (values >> np.uint32(1)) ^ (values & np.uint32(1)) * np.uint32(_CRC32C_POLYNOMIAL)
-    tables[0] = values
-    for i in range(1, 8):
-        before = tables[i - 1]
-        tables[i] = (before >> np.uint32(8)) ^ tables[0][before & np.uint32(0xFF)]
-    return tables
+def _seal_frames(frames: np.ndarray, offsets: np.ndarray) -> None:
+    """Write the length and the checksums of each frame."""
+    starts, stops = offsets[:-1] + _FRAME_HEAD, offsets[1:] - _FRAME_TAIL
+    lengths, numbers = np.unique((stops - starts).astype("<u8"), return_inverse=True)
+    content = frames.tobytes()
+    records = (content[start:stop] for start, stop in zip(starts, stops, strict=True))
+    for places, values in (
+        (offsets[:-1], lengths[numbers]),
+        (starts - 4, _masked_crcs(length.tobytes() for length in lengths)[numbers]),
+        (stops, _masked_crcs(records)),
+    ):
+        written = values[:, None].view(np.uint8)
+        frames[places[:, None] + np.arange(written.shape[1])] = written
 
 
-_CRC_TABLES = _crc_tables()
+def _masked_crcs(contents: Iterable[bytes]) -> np.ndarray:
+    """Checksums as TFRecords have them, uint32."""
+    crcs = np.fromiter(map(google_crc32c.value, contents), "<u4")
+    return (crcs >> np.uint32(15) | crcs << np.uint32(17)) + _CRC_MASK_DELTA
 
 
 @numba.njit(cache=True, nogil=True)
@@ -146,53 +153,6 @@ def _write_varint(out, at, value):
         value >>= 7
     out[at] = np.uint8(value)
     return at + 1
-
-
-@numba.njit(cache=True, nogil=True)
-def _seal_frames(frames, offsets, crc_tables):
-    for row in range(len(offsets) - 1):
-        start = offsets[row]
-        length = offsets[row + 1] - start - _FRAME_HEAD - _FRAME_TAIL
-        for byte in range(8):
-            frames[start + byte] = np.uint8(length >> (8 * byte) & 0xFF)
-        record = start + _FRAME_HEAD
-        crc_of_length = np.int64(_masked_crc(frames, start, record - start - 4, crc_tables))
-        crc_of_record = np.int64(_masked_crc(frames, record, length, crc_tables))
-        for byte in range(4):
-            frames[start + 8 + byte] = np.uint8(crc_of_length >> (8 * byte) & 0xFF)
-            frames[record + length + byte] = np.uint8(crc_of_record >> (8 * byte) & 0xFF)
-
-
-@numba.njit(cache=True, nogil=True)
-def _masked_crc(data, start, length, tables):
-    """CRC-32C by eight bytes at a time ("slicing by 8"), then masked."""
-    crc = np.uint32(0xFFFFFFFF)
-    at = start
-    end = start + length
-    while at + 8 <= end:
-        low = crc ^ (
-            np.uint32(data[at])
-            | np.uint32(data[at + 1]) << np.uint32(8)
-            | np.uint32(data[at + 2]) << np.uint32(16)
-            | np.uint32(data[at + 3]) << np.uint32(24)
-        )
-        crc = (
-            tables[7, low & np.uint32(0xFF)]
-            ^ tables[6, (low >> np.uint32(8)) & np.uint32(0xFF)]
-            ^ tables[5, (low >> np.uint32(16)) & np.uint32(0xFF)]
-            ^ tables[4, low >> np.uint32(24)]
-            ^ tables[3, data[at + 4]]
-            ^ tables[2, data[at + 5]]
-            ^ tables[1, data[at + 6]]
-            ^ tables[0, data[at + 7]]
-        )
-        at += 8
-    while at < end:
-        crc = (crc >> np.uint32(8)) ^ tables[0, (crc ^ data[at]) & np.uint32(0xFF)]
-        at += 1
-    crc = crc ^ np.uint32(0xFFFFFFFF)
-    rotated = np.uint32(crc >> np.uint32(15)) | np.uint32(crc << np.uint32(17))
-    return np.uint32(rotated + _CRC_MASK_DELTA)
 
 
 _ONE_VARINT, _ONE_FLOAT = 0x08, 0x0D
