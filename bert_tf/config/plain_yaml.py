@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,42 +23,6 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
 _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
-
-# The correction for each message of PyYAML; some name the line where the fault begins.
-_CAUSES = (
-    (r"^found character '\\t'", "a tab in the indentation; indent with spaces"),
-    (
-        r"^found character '(.)' that cannot start",
-        "a value cannot begin with {0}; put it in quotes",
-    ),
-    (
-        r"^mapping values are not allowed",
-        "a second colon in a line, or a line that is indented deeper than the one above or "
-        "follows one without a colon; put text with ': ' in quotes",
-    ),
-    (
-        r"^expected <block end>, but found '<block mapping start>'",
-        "this line is indented differently from the lines above it in its section",
-    ),
-    (r"^expected <block end>", "unexpected text after the end of a value"),
-    (
-        r"^could not find expected ':'",
-        "a key without a colon and a blank after it (key: value), in the line above",
-    ),
-    (r"^found unexpected end of stream", "the quote in line {line} is never closed"),
-    (
-        r"^expected ',' or '(.)'",
-        "the list or mapping that begins in line {line} is missing a comma or its closing {0}",
-    ),
-    (
-        r"^found unknown escape character",
-        "a backslash in double quotes; use single quotes",
-    ),
-    (
-        r"^found undefined alias|^expected alphabetic or numeric character",
-        "a value that begins with * or & is an alias; put it in quotes",
-    ),
-)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -189,9 +154,11 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     if problem is None:
         return "characters that YAML does not allow, or bytes that are not UTF-8"
     begun = getattr(error, "context_mark", None)
-    for pattern, words in _CAUSES:
-        if found := re.search(pattern, problem):
-            return words.format(*found.groups(), line=begun.line + 1 if begun else 1)
+    text = Path(__file__).with_name("yaml_faults.toml").read_text(encoding="utf-8")
+    for known in tomllib.loads(text)["corrections"]:
+        if found := re.search(known["pattern"], problem):
+            line = begun.line + 1 if begun else 1
+            return str(known["words"].format(*found.groups(), line=line))
     return str(problem)
 
 

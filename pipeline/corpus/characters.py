@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import tomllib
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -29,24 +31,9 @@ _KINDS = {
     "Pd": DASH,
     "Po": PUNCTUATION,
 }
+_RANGES = tomllib.loads(Path(__file__).with_name("characters.toml").read_text(encoding="utf-8"))
+WITHOUT_SPACES: list[tuple[int, int]] = _RANGES["without_spaces"]
 _TERMINATORS = ".!?\u2026"
-# Unicode's property Sentence_Terminal (UAX 29), but for marks that are as much commas (Myanmar's
-# little section) and the wide ones below.
-_OTHER_TERMINATORS = (
-    (0x0589,), (0x061D, 0x061F), (0x06D4,), (0x0700, 0x0702), (0x07F9,), (0x0837,), (0x0839,),
-    (0x083D, 0x083E), (0x0964, 0x0965), (0x104B,), (0x166E,), (0x1735, 0x1736), (0x1803,),
-    (0x1809,), (0x1944, 0x1945), (0x1AA8, 0x1AAB), (0x1B5A, 0x1B5B), (0x1B5E, 0x1B5F),
-    (0x1B7D, 0x1B7E), (0x1C3B, 0x1C3C), (0x1C7E, 0x1C7F), (0x203C, 0x203D), (0x2047, 0x2049),
-    (0x2CF9, 0x2CFB), (0x2E2E,), (0x2E3C,), (0x2E53, 0x2E54), (0xA4FF,), (0xA60E, 0xA60F),
-    (0xA6F3,), (0xA6F7,), (0xA876, 0xA877), (0xA8CE, 0xA8CF), (0xA92F,), (0xA9C8, 0xA9C9),
-    (0xAA5D, 0xAA5F), (0xAAF0, 0xAAF1), (0xABEB,), (0x10A56, 0x10A57), (0x10F55, 0x10F59),
-    (0x10F86, 0x10F89), (0x11047, 0x11048), (0x110BE, 0x110C1), (0x11141, 0x11143),
-    (0x111C5, 0x111C6), (0x111CD,), (0x111DE, 0x111DF), (0x11238, 0x11239), (0x1123B, 0x1123C),
-    (0x112A9,), (0x1144B, 0x1144C), (0x115C2, 0x115C3), (0x115C9, 0x115D7), (0x11641, 0x11642),
-    (0x1173C, 0x1173E), (0x11944,), (0x11946,), (0x11A42, 0x11A43), (0x11A9B, 0x11A9C),
-    (0x11C41, 0x11C42), (0x11EF7, 0x11EF8), (0x16A6E, 0x16A6F), (0x16AF5,), (0x16B37, 0x16B38),
-    (0x16B44,), (0x16E98,), (0x1BC9F,), (0x1DA88,),
-)  # fmt: skip
 # Ethiopic words may have U+1361 between them instead of spaces, so its full stops are wide.
 _WIDE_TERMINATORS = (
     "\u3002\uff01\uff1f\uff0e\uff61\u17d4\u17d5\u1362\u1367\u1368"
@@ -107,7 +94,7 @@ def sentence_table() -> np.ndarray:
         return _KINDS.get(category, SPACE if character.isspace() else OTHER)
 
     table = code_point_table(kind_of, OTHER)
-    for bounds in _OTHER_TERMINATORS:
+    for bounds in _RANGES["terminators"]:
         table[bounds[0] : bounds[-1] + 1] = TERMINATOR
     for characters, kind in (
         (";\u037e", GREEK_QUESTION),

@@ -5,30 +5,12 @@ from __future__ import annotations
 import codecs
 import functools
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
-# The first bytes of what people take for text by its name, and what to do.
-_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (rb"\x1f\x8b", "gzip data", "rename it to {name}.gz"),
-    (rb"\x28\xb5\x2f\xfd", "Zstandard data", "rename it to {name}.zst"),
-    (rb"BZh[1-9]1AY&SY", "bzip2 data", "rename it to {name}.bz2"),
-    (rb"\xfd7zXZ\0", "xz data", "unpack it: xz -dc {name}"),
-    (rb"PK\x03\x04", "a zip archive", "unpack it: unzip {name}"),
-    (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"),
-    (rb"Rar!\x1a\x07", "a RAR archive", "unpack it"),
-    (rb"%PDF-", "a PDF document", "extract its text: pdftotext {name}"),
-    (rb"\{\\rtf", "an RTF document", "save it as plain text"),
-    (rb"\xd0\xcf\x11\xe0", "an old Word or Excel document", "save it as text or CSV"),
-    (rb"PAR1\x15", "a Parquet file", "rename it to {name}.parquet"),
-    (rb"SQLite format 3\0", "an SQLite database", "export its table as CSV"),
-)
-_ZIP_CONTENTS = (
-    (b"xl/", "an Excel workbook", "save its sheet as CSV in UTF-8"),
-    (b"word/", "a Word document", "save it as plain text"),
-    (b"opendocument", "an OpenDocument file", "save it as plain text or CSV"),
-    (b"epub+zip", "an EPUB book", "convert it to plain text"),
-)
+_KNOWN = tomllib.loads(Path(__file__).with_name("encodings.toml").read_text(encoding="utf-8"))
 _TAR_MARK = slice(257, 262)
 _ISO_2022 = (
     (re.compile(rb"\x1b\$[@B]|\x1b\([JI]"), "iso-2022-jp"),
@@ -46,35 +28,13 @@ _LEAST_SOUND = 0.9  # of the characters that are not ASCII; the others are mista
 _OLD, _LEAST_SOUND_OF_OLD = ("iso-8859-2", "mac-roman", "cp850", "cp437"), 0.97
 _LEAST_LETTERS_OF_OLD = 4
 
-_CYRILLIC = "абвгдеёжзийклмнопрстуфхцчшщъыьэюя" + "іїєґ" + "ђјљњћџѓќѕў"
-_GREEK = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ"
-_HEBREW = "".join(map(chr, range(0x5D0, 0x5EB)))
-_ARABIC = "".join(map(chr, (*range(0x621, 0x653), 0x67E, 0x686, 0x698, 0x6AF, 0x6CC, 0x6A9)))
-_THAI = "".join(map(chr, (*range(0xE01, 0xE3B), *range(0xE3F, 0xE5C))))
-# The letters of a language beyond ASCII, by the encodings it was written in; of equals the first.
-_WESTERN = (
-    "àâæçéèêëîïôœùûüÿ", "äöüßé", "áéíóúñüª", "ãõáéíóúâêôàç", "àèéìíòóùú", "åäöéü", "æøåéòóô",
-    "ëéïèüöáó", "áéíóúýðþæö", "àèéíïòóúüç",
-)  # fmt: skip
-_CENTRAL = (
-    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ", "äöüßé",
-)  # fmt: skip
-_BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "õäöüšž")
-_TURKISH = ("çğıöşüâîûi̇",)
-_ALPHABETS = (
-    ("cp1252", _WESTERN),
-    ("cp1250", _CENTRAL),
-    ("cp1254", _TURKISH),
-    ("cp1257", _BALTIC),
-    ("cp1251 koi8-r koi8-u cp866 iso-8859-5 mac-cyrillic", (_CYRILLIC,)),
-    ("cp1253 iso-8859-7", (_GREEK,)),
-    ("cp1255 iso-8859-8", (_HEBREW,)),
-    ("cp1256 iso-8859-6", (_ARABIC,)),
-    ("cp874", (_THAI,)),
-    ("iso-8859-2", _CENTRAL),
-    ("mac-roman cp850 cp437", _WESTERN),
+_LATIN = frozenset(
+    "".join(
+        letters
+        for name in ("western", "central", "baltic", "turkish")
+        for letters in _KNOWN["alphabets"][name]
+    )
 )
-_LATIN = frozenset("".join((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH)))
 # The letters that make up three quarters of texts in these scripts. Two encodings may both make
 # letters of the bytes, but only one of them the frequent ones.
 _FREQUENT = frozenset("оаеинтсрвлкмдпіуαοιετσνηρπκυμλςίόάיוהאלרתמשבנاليمنورتبعدةานรอกเงมยลวทส่้ัี")
@@ -91,10 +51,10 @@ def file_kind(head: bytes) -> tuple[str, str] | None:
     """Tell the kind of a file that is not text, with advice about `{name}`; None for text."""
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
-    for mark, kind, advice in _SIGNATURES:
-        if re.match(mark, head):
-            inside = _ZIP_CONTENTS if head.startswith(b"PK") else ()
-            return next(((k, a) for part, k, a in inside if part in head), (kind, advice))
+    for mark, kind, advice in _KNOWN["signatures"]:
+        if re.match(mark.encode(), head):
+            inside = _KNOWN["zip_contents"] if head.startswith(b"PK") else ()
+            return next(((k, a) for part, k, a in inside if part.encode() in head), (kind, advice))
     return None
 
 
@@ -189,11 +149,11 @@ def _east_asian_encoding(lines: bytes) -> str | None:
 
 def _one_byte_encoding(lines: bytes) -> str | None:
     best, highest = None, 0.0
-    for name, alphabets in ((name, each) for names, each in _ALPHABETS for name in names.split()):
+    for name, script in _KNOWN["encodings"]:
         text = _decoded(lines, name)
         if text is None:
             continue
-        for alphabet in alphabets:
+        for alphabet in _KNOWN["alphabets"][script]:
             sound, usual = _soundness(text, frozenset(alphabet))
             is_old = name in _OLD
             if is_old and sum(each in alphabet for each in text.lower()) < _LEAST_LETTERS_OF_OLD:

@@ -9,8 +9,7 @@ import numba
 import numpy as np
 
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
-from pipeline.corpus.characters import code_point_table, decode
-from pipeline.corpus.duplicates.folding import WITHOUT_SPACES
+from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
 from pipeline.corpus.sentences import word_lists
 
 # What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of

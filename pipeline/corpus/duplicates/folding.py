@@ -13,26 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
-from pipeline.corpus.characters import code_point_table, decode
+from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
 _ALONE = 1 << 31
-WITHOUT_SPACES = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x2E80, 0x2FDF),  # radicals
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),  # ideographs
-    (0x4E00, 0x9FFF),
-    (0xA9E0, 0xA9FF),  # Myanmar
-    (0xAA60, 0xAA7F),
-    (0xF900, 0xFAFF),  # ideographs
-    (0xFF66, 0xFF9D),  # Katakana
-    (0x20000, 0x323AF),  # ideographs
-)
 
 
 @functools.cache

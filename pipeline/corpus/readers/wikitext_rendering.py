@@ -4,14 +4,14 @@ Control characters, which XML cannot have, serve as marks in the text. Only temp
 sentences would have holes are rendered, named as in the English Wikipedia.
 """
 
-# ruff: noqa: SIM905  (lists of tags read best as lines of words)
-
 from __future__ import annotations
 
 import functools
 import html
 import re
+import tomllib
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from mwparserfromhell.parser import tokens
 from mwparserfromhell.parser.tokens import Token
@@ -27,27 +27,10 @@ _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", 
 ITEM = "\x01"  # before a list item
 HOLE = "\x02"  # where something went that stood inside the text
 BREAK = "\n\n"
-_HIDDEN_TAGS = frozenset(
-    """
-caption categorytree ce chem gallery graph hiero imagemap indicator inputbox mapframe maplink
-math ref references score section source style syntaxhighlight table td templatedata th timeline
-tr
-""".split()
-)
-_BLOCK_TAGS = frozenset(
-    """
-blockquote br center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem pre ul
-""".split()
-)
-_INLINE_TAGS = frozenset(
-    """
-abbr b bdi bdo big cite code del dfn em font i includeonly ins kbd mark noinclude nowiki
-onlyinclude q rp rt ruby s samp small span strike strong sub sup tt u var wbr
-""".split()
-)
+_LISTS = Path(__file__).with_name("wikitext_tags.toml").read_text(encoding="utf-8")
+_TAGS = {what: frozenset(names.split()) for what, names in tomllib.loads(_LISTS).items()}
 _STRAY_TAG = re.compile(
-    rf"</?(?:{'|'.join(sorted(_HIDDEN_TAGS | _BLOCK_TAGS | _INLINE_TAGS))})\b[^<>\n]*>",
-    re.IGNORECASE,
+    rf"</?(?:{'|'.join(sorted(frozenset.union(*_TAGS.values())))})\b[^<>\n]*>", re.IGNORECASE
 )
 _LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:\S")
 _FILE_NAME = re.compile(
@@ -250,10 +233,10 @@ class Renderer:
         if end == tokens.TagCloseSelfclose:
             if is_markup and name in ("li", "dt", "dd"):
                 return ITEM
-            return BREAK if name in _BLOCK_TAGS else HOLE * (name in _HIDDEN_TAGS)
-        if name in _HIDDEN_TAGS:
+            return BREAK if name in _TAGS["block"] else HOLE * (name in _TAGS["hidden"])
+        if name in _TAGS["hidden"]:
             self._skip(tokens.TagOpenOpen, tokens.TagCloseClose, tokens.TagCloseSelfclose)
             return BREAK if name == "table" else HOLE
         text, _ = self._text_until(tokens.TagOpenClose)
         self._text_until(tokens.TagCloseClose)
-        return f"{BREAK}{text}{BREAK}" if name in _BLOCK_TAGS else text
+        return f"{BREAK}{text}{BREAK}" if name in _TAGS["block"] else text
