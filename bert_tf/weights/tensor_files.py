@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -37,33 +38,9 @@ TENSORFLOW = "tf_model.h5"
 WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
-_SAVE = "model.save_pretrained(NEW_FOLDER)"
 _FOLDERS_NAMED, _FILES_NAMED = 3, 5
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
 _SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
-# File, or end of a file's name; what it is; the next step.
-_OF_PYTORCH = "a checkpoint of PyTorch", f"load it into its model and save that with {_SAVE}"
-_KNOWN = (
-    (
-        "adapter_config.json",
-        "a LoRA adapter without its model",
-        "load both with peft, then save model.merge_and_unload() with save_pretrained",
-    ),
-    (
-        "flax_model.msgpack",
-        "weights of Flax",
-        f"load them with transformers 4 (from_flax=True) and save them with {_SAVE}",
-    ),
-    (
-        ".ckpt",
-        "a checkpoint of PyTorch Lightning",
-        f"load it into its LightningModule and save the model inside with {_SAVE}",
-    ),
-    (".pt", *_OF_PYTORCH),
-    (".pth", *_OF_PYTORCH),
-    (".onnx", "an ONNX graph", "take the folder that it was exported from"),
-    (".gguf", "weights in GGUF", "take the folder that they were converted from"),
-)
 
 
 class TensorFlowFile:
@@ -257,10 +234,11 @@ def describe_folder(folder: Path) -> str:
         listed = ", ".join(str(folder / name) for name in models[:_FOLDERS_NAMED])
         return f"not a model directory, but holds some: give {one_of}{listed}{more}"
     files = sorted(path.name for path in folder.iterdir())
-    for known, kind, step in _KNOWN:
+    others = Path(__file__).with_name("other_files.toml").read_text(encoding="utf-8")
+    for other in tomllib.loads(others)["files"]:
         for name in files:
-            if name == known or (known.startswith(".") and name.endswith(known)):
-                return f"holds {name}, {kind}; {step}"
+            if name == other["name"] or (other["name"][0] == "." and name.endswith(other["name"])):
+                return f"holds {name}, {other['kind']}; {other['step']}"
     for name in files:
         if _SHARD.search(name):
             index = _SHARD.sub(r"\1.index.json", name)

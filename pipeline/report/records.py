@@ -62,20 +62,17 @@ def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
     vocab = read_vocab(Path(path) / "vocab.txt")
     summaries = []
     for split in ("train", "eval"):
-        sample = read_record_sample(data, split, vocab)
-        if sample is None:
-            summaries.append(SplitSummary(split, ["no shards"]))
-        else:
+        if data.paths(split):
             shown = samples if split == "train" else 0
-            summaries.append(_summarize(split, sample, data, vocab, shown))
+            summaries.append(_summarize(split, data, vocab, shown))
+        else:
+            summaries.append(SplitSummary(split, ["no shards"]))
     return summaries
 
 
-def _summarize(
-    split: str, sample: RecordSample, data: PretrainingData, vocab: list[str], samples: int
-) -> SplitSummary:
-    features = sample.features
-    facts = [_shown_shards(sample.shards)]
+def _summarize(split: str, data: PretrainingData, vocab: list[str], samples: int) -> SplitSummary:
+    features = _first_rows(split, data, vocab)
+    facts = [_shown_shards(data.paths(split))]
     count = len(features["input_mask"])
     if count == 0:
         return SplitSummary(split, facts)
@@ -194,34 +191,19 @@ def _token_text(token: ShownToken) -> str:
     return f"[{shown}→{token.target}]"
 
 
-@dataclasses.dataclass(frozen=True)
-class RecordSample:
-    """The first 10,000 records of a split; `features` has a row per record."""
-
-    shards: list[str]
-    features: dict[str, np.ndarray]
-
-
-def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
-    """None without shards; raises UsageError for a lost shard, InputError if damaged."""
-    shards = data.paths(split)
-    if not shards:
-        return None
-    is_masked = split == "eval" or not data.is_dynamic
+def _first_rows(split: str, data: PretrainingData, vocab: list[str]) -> dict[str, np.ndarray]:
+    """Features of the first 10,000 records; UsageError for a lost shard, InputError for damage."""
     try:
-        records = _first_records(shards, data.compression)
-        if is_masked:
-            serialized = tf.constant(records, tf.string, shape=[len(records)])
-            parsed = parse_records(serialized, data)
-            features = {name: rows.numpy() for name, rows in parsed.items()}
-        else:
-            features = _unmasked(records, data, vocab)
+        records = _first_records(data.paths(split), data.compression)
+        if split == "train" and data.is_dynamic:
+            return _unmasked(records, data, vocab)
+        parsed = parse_records(tf.constant(records, tf.string, shape=[len(records)]), data)
+        return {name: rows.numpy() for name, rows in parsed.items()}
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError) as error:
         raise InputError(
             f"{data.directory}: damaged records ({str(error).splitlines()[0]}); "
             "make the data again with --overwrite"
         ) from None
-    return RecordSample(shards, features)
 
 
 def _first_records(shards: list[str], compression: str) -> list[bytes]:
