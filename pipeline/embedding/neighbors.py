@@ -10,7 +10,6 @@ import numpy as np
 
 _QUERIES_PER_BLOCK = 256
 _VECTORS_PER_BLOCK = 1 << 16
-_SMALLEST_NORM = 1e-12
 NONE = -1
 
 
@@ -21,12 +20,6 @@ class Neighbors:
     # int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k
     rows: np.ndarray
     scores: np.ndarray  # float32 [queries, k], dot products
-
-
-def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Divides vectors by their Euclidean norm, so that dot products are cosines."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(norms, np.float32(_SMALLEST_NORM))
 
 
 def exact_neighbors(

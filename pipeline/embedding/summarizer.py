@@ -17,10 +17,10 @@ from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, EmbedderSettings
 from bert_tf.engines.engine import Engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
 from bert_tf.tasks.base.declaration import PredictionField
+from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.corpus.characters import BLANK, REMOVE, cleaning_table
 from pipeline.corpus.lines import paragraph_bounds
 from pipeline.corpus.sentences import SentenceSplitter, make_splitter
-from pipeline.embedding.neighbors import unit_vectors
 
 _LINE_ENDS = np.array([ord(mark) for mark in "\n\r\v\f\x85\u2028\u2029"], np.uint32)
 _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
@@ -118,8 +118,8 @@ def select_sentences(
         Their numbers in the order of choice, int64 [count]; and the cosine of every sentence with
         the document, float64 [sentences].
     """
-    unit = unit_vectors(vectors.astype(np.float64))
-    relevance = unit @ unit_vectors(unit.mean(axis=0))
+    unit = normalized(vectors.astype(np.float64))
+    relevance = unit @ normalized(unit.mean(axis=0))
     value = mmr_lambda * relevance
     redundancy = np.full(len(unit), -np.inf)
     is_left = np.ones(len(unit), bool)

@@ -24,6 +24,7 @@ from bert_tf.config.sections.scoring import (
     TextVectorsSection,
     check_index_installed,
 )
+from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.neighbors import (
@@ -33,7 +34,6 @@ from pipeline.embedding.neighbors import (
     exact_neighbors,
     recall,
     search_index,
-    unit_vectors,
 )
 from pipeline.embedding.source import VectorSource, open_vector_source
 from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
@@ -201,7 +201,7 @@ def _neighbors(
 ) -> tuple[Neighbors, str, dict[str, float]]:
     """The neighbors, their index's name, and the fraction of exact neighbors among them."""
     if config.similarity == "cosine":
-        queries, corpus = unit_vectors(queries), unit_vectors(corpus)
+        queries, corpus = normalized(queries), normalized(corpus)
     sizes = f"{len(queries):,} x {len(corpus):,} vectors"
     name = config.index
     if name == "auto":

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.neighbors import NearestNeighbors
 
+from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.embedding import neighbors
-from pipeline.embedding.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
+from pipeline.embedding.neighbors import Neighbors, exact_neighbors, recall
 
 # Small whole numbers: dot products are exact, and many are equal.
 VECTORS = st.integers(1, 3).flatmap(
@@ -42,7 +43,7 @@ def test_neighbors_are_the_greatest_dot_products_and_of_equal_ones_the_first(vec
 def test_cosines_equal_scikit_learn():
     random = np.random.default_rng(0)
     queries, corpus = (random.standard_normal((n, 16)).astype(np.float32) for n in (20, 300))
-    found = exact_neighbors(unit_vectors(queries), unit_vectors(corpus), 7)
+    found = exact_neighbors(normalized(queries), normalized(corpus), 7)
     theirs = NearestNeighbors(n_neighbors=7, metric="cosine", algorithm="brute").fit(corpus)
     distances, rows = theirs.kneighbors(queries)
     np.testing.assert_array_equal(found.rows, rows)
@@ -50,7 +51,7 @@ def test_cosines_equal_scikit_learn():
 
 
 def test_a_vector_of_zeros_has_no_direction_and_no_error():
-    assert unit_vectors(np.zeros((1, 3), np.float32)).tolist() == [[0, 0, 0]]
+    assert normalized(np.zeros((1, 3), np.float32)).tolist() == [[0, 0, 0]]
 
 
 def test_recall_is_the_fraction_of_the_exact_rows():

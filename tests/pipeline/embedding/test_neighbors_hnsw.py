@@ -7,12 +7,12 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import check_index_installed
+from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.embedding.neighbors import (
     build_index,
     exact_neighbors,
     recall,
     search_index,
-    unit_vectors,
 )
 
 
@@ -20,7 +20,7 @@ def clustered(number: int) -> np.ndarray:
     random = np.random.default_rng(number)
     centers = np.random.default_rng(0).standard_normal((50, 32))
     noise = random.standard_normal((number, 32))
-    return unit_vectors((centers[random.integers(0, 50, number)] + noise).astype(np.float32))
+    return normalized((centers[random.integers(0, 50, number)] + noise).astype(np.float32))
 
 
 @pytest.mark.slow
