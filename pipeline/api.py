@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section, field_type, likely_key
+from bert_tf.training.memory import release_memory
 
 if TYPE_CHECKING:
     from pipeline.cli.command import JobCall
@@ -92,7 +93,10 @@ class Job:
             strict=strict,
             console=console or Console(),
         )
-        manifest = call.run(resolved, options)
+        try:
+            manifest = call.run(resolved, options)
+        finally:
+            release_memory()
         complaint = complaint_of_run(manifest, resolved[0], options)
         if complaint is not None:
             raise complaint

@@ -200,11 +200,13 @@ def _onnx_graph(folder: Path) -> bytes:
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{file}: damaged or not a safetensors file ({error})") from None
     try:
-        return onnx_model(architecture, config, tensors).SerializeToString()
+        model = onnx_model(architecture, config, tensors)
     except KeyError as error:
         raise InputError(
             f"{file}: has no tensor {error}, which {CONFIG} asks for; export the model again"
         ) from None
+    del tensors  # the model and the bytes are two copies more
+    return model.SerializeToString()
 
 
 def _as_array(values: Any) -> np.ndarray:

@@ -24,6 +24,7 @@ from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.utils.shared import Shared
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import GraphWritten, UsageError
@@ -152,6 +153,8 @@ def _run_locally(pipeline: beam.Pipeline) -> None:
         if failure is None:
             raise
         raise failure from error
+    finally:
+        Shared().acquire(set)  # or Beam would keep the last model of the pipeline
 
 
 def pipeline_options(

@@ -21,6 +21,7 @@ from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section, fields_of
 from bert_tf.data.tables.rejects import write_rejects
+from bert_tf.training.memory import releasing_graphs
 from pipeline.outputs.filling import filling_file, filling_folder, remove_marks
 from pipeline.outputs.job_log import JobLog
 from pipeline.outputs.lock import holding_output
@@ -235,7 +236,7 @@ def run_job(
     place = spec.place
     check_place(place, [path for paths in spec.inputs.values() for path in paths])
     holding = spec.holding(options.console) if check_held is None else nullcontext(check_held)
-    with holding as check_held:
+    with releasing_graphs(), holding as check_held:
         states = input_states(spec.inputs)
         identity: dict[str, Any] = {
             "command": spec.command,

@@ -3,12 +3,14 @@
 import io
 import os
 import socket
+import weakref
 from pathlib import Path
 
 import apache_beam as beam
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.worker import sdk_worker_main
+from apache_beam.utils.shared import Shared
 from google.protobuf import json_format
 
 from bert_tf.base.console import Console
@@ -159,6 +161,22 @@ def test_worker_processes_get_the_options_of_storage():
         "hdfs_port": "9870",
         "number_of_worker_harness_threads": 3,
     }
+
+
+class Model:
+    """What RunInference shares among the threads of a process."""
+
+
+MODELS = []
+
+
+def share_model(_):
+    MODELS.append(weakref.ref(Shared().acquire(Model)))
+
+
+def test_a_finished_pipeline_keeps_no_model():
+    run(lambda p: p | beam.Create([1]) | beam.Map(share_model))
+    assert [model() for model in MODELS] == [None]
 
 
 def test_passwords_are_not_shown():
