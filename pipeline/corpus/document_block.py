@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import GOLDEN_RATIO, mix64
+from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.packing import unpack
 from pipeline.corpus.evidence import Dropped, Evidence, Sample, Shared, join_evidence
@@ -186,4 +186,13 @@ def _hash(data, offsets, document_offsets):
                 value ^= value >> np.uint64(32)
                 position += 8
         hashes[document] = mix64(value)
+    return hashes
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_ranges(data, starts, stops):
+    """FNV-1a of bytes, uint64 [ranges]."""
+    hashes = np.empty(len(starts), np.uint64)
+    for place in range(len(starts)):
+        hashes[place] = fnv1a(data, starts[place], stops[place])
     return hashes

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import apache_beam as beam
-import numba
 import numpy as np
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from bert_tf.base.kernels import fnv1a
 from bert_tf.data.text.casing import Lowercase
 from pipeline.beam.files import (
     check_shared,
@@ -22,7 +20,12 @@ from pipeline.beam.files import (
     write_shared_file,
     write_shared_json,
 )
-from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
+from pipeline.corpus.document_block import (
+    DocumentBlock,
+    document_hashes,
+    hash_ranges,
+    offsets_and_data,
+)
 from pipeline.vocabulary.word_counter import WordCounter
 
 NUM_PARTITIONS = 16
@@ -162,16 +165,8 @@ def held_out_documents(block: DocumentBlock, fraction: float) -> np.ndarray:
 def word_partitions(words: pa.Array) -> np.ndarray:
     """int64 [words]: the partition of each word, by a hash of its bytes."""
     offsets, data = offsets_and_data(words)
-    return _partitions(data, offsets, NUM_PARTITIONS)
-
-
-@numba.njit(cache=True, nogil=True)
-def _partitions(data, offsets, num_partitions):
-    partitions = np.empty(len(offsets) - 1, np.int64)
-    for word in range(len(partitions)):
-        value = fnv1a(data, offsets[word], offsets[word + 1])
-        partitions[word] = (value >> np.uint64(40)) % np.uint64(num_partitions)
-    return partitions
+    hashes = hash_ranges(data, offsets[:-1], offsets[1:])
+    return ((hashes >> np.uint64(40)) % np.uint64(NUM_PARTITIONS)).astype(np.int64)
 
 
 def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 from functools import cached_property
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import combine_keys, fnv1a
+from bert_tf.base.kernels import combine_keys
 from pipeline.corpus.curation.language import Languages, identify
 from pipeline.corpus.curation.personal_data import PersonalData, find_suspects
 from pipeline.corpus.curation.words import Words, find_words
-from pipeline.corpus.document_block import offsets_and_data
+from pipeline.corpus.document_block import hash_ranges, offsets_and_data
 from pipeline.corpus.lines import CleanLines, compose
 from pipeline.corpus.raw_block import gather
 
@@ -107,7 +106,7 @@ class MeasuredText:
     @cached_property
     def line_hashes(self) -> np.ndarray:
         """uint64 [lines], of their bytes."""
-        return _hash_lines(self.data, self.starts, self.stops)
+        return hash_ranges(self.data, self.starts, self.stops)
 
     @cached_property
     def is_repeated_line(self) -> np.ndarray:
@@ -200,11 +199,3 @@ def find_repeats(documents: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 
 def _first_lines(documents: np.ndarray) -> np.ndarray:
     return np.unique(documents, return_index=True)[1]
-
-
-@numba.njit(cache=True, nogil=True)
-def _hash_lines(data, starts, stops):
-    hashes = np.empty(len(starts), np.uint64)
-    for line in range(len(starts)):
-        hashes[line] = fnv1a(data, starts[line], stops[line])
-    return hashes
