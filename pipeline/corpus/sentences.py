@@ -11,7 +11,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable
-from importlib import resources
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numba
@@ -47,8 +47,7 @@ _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
 
 
-_FILE = resources.files("pipeline.corpus") / "abbreviations.toml"
-_LISTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_LISTS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
 WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
 
 

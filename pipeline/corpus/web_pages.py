@@ -13,7 +13,7 @@ import html
 import re
 import tomllib
 from html.entities import html5
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,7 @@ from pipeline.corpus.lines import CleanLines, clean_lines
 from pipeline.corpus.raw_block import Texts, gather
 
 MARKUP_LINE = "only mark-up"
-_FILE = resources.files("pipeline.corpus") / "web_pages.toml"
-_LISTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_LISTS = tomllib.loads(Path(__file__).with_name("web_pages.toml").read_text(encoding="utf-8"))
 # Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
 _ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (

@@ -128,9 +128,8 @@ def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
     block_id = (block.source, block.index)
     folded = fold_block(block)
     identities = document_hashes(block)
-    outputs: list[Any] = []
     with job.store.writer() as writer:
-        outputs.append((block_id, writer.add(pack(block))))
+        outputs: list[Any] = [(block_id, writer.add(pack(block)))]
         if job.documents:
             outputs += _store_occurrences(block, folded, identities, writer)
         if job.bands:

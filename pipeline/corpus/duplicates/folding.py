@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
 from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
-from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
+from pipeline.corpus.document_block import (
+    DocumentBlock,
+    document_hashes,
+    hash_ranges,
+    offsets_and_data,
+)
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
 _ALONE = 1 << 31
@@ -66,17 +71,17 @@ def fold_texts(texts: pa.Array) -> FoldedTexts:
 def fold_block(block: DocumentBlock) -> FoldedBlock:
     offsets, data = offsets_and_data(block.sentences)
     folded = fold_texts(block.sentences)
-    words, sentence_words = folded.words, folded.offsets
-    line_offsets = sentence_words[block.line_offsets]
-    document_offsets = sentence_words[block.document_offsets]
-    line_keys = _keys(words, line_offsets)
+    line_offsets = folded.offsets[block.line_offsets]
+    document_offsets = folded.offsets[block.document_offsets]
+    line_keys = _keys(folded.words, line_offsets)
     wordless = np.flatnonzero(np.diff(line_offsets) == 0)
-    line_keys[wordless] = _byte_keys(data, offsets, block.line_offsets, wordless)
-    document_keys = _keys(words, document_offsets)
+    bounds = offsets[block.line_offsets]
+    line_keys[wordless] = hash_ranges(data, bounds[wordless], bounds[wordless + 1])
+    document_keys = _keys(folded.words, document_offsets)
     wordless = np.flatnonzero(np.diff(document_offsets) == 0)
     if len(wordless):
         document_keys[wordless] = document_hashes(block)[wordless]
-    return FoldedBlock(words, document_offsets, line_keys, document_keys)
+    return FoldedBlock(folded.words, document_offsets, line_keys, document_keys)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -124,15 +129,4 @@ def _keys(words, offsets):
         for word in range(offsets[stretch], offsets[stretch + 1]):
             value = combine(value, words[word])
         keys[stretch] = value
-    return keys
-
-
-@numba.njit(cache=True, nogil=True)
-def _byte_keys(data, offsets, line_offsets, lines):
-    keys = np.empty(len(lines), np.uint64)
-    for place, line in enumerate(lines):
-        value = GOLDEN_RATIO
-        for position in range(offsets[line_offsets[line]], offsets[line_offsets[line + 1]]):
-            value = combine(value, np.uint64(data[position]))
-        keys[place] = value
     return keys
