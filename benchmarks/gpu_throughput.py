@@ -77,9 +77,11 @@ def main() -> None:
     if "ours" in options.sides:
         with tempfile.TemporaryDirectory() as folder:
             found["ours"] = run_commands(Path(folder), options, work)
+        print(f"ours: {found['ours']}", flush=True)
     for name in options.sides:
         if name != "ours":
             found[name], peak = run_pytorch(name, options, config, work)
+            print(f"{name}: {found[name]}", flush=True)
     report(found, work, config, peak)
 
 

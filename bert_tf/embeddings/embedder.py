@@ -97,6 +97,8 @@ class Embedder:
         load_all_weights(self._encoder, directory)
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
         self._is_compiled = is_compiled = has_accelerator()
+        if is_compiled:  # else products of float32 keep 10 bits of the fraction
+            tf.config.experimental.enable_tensor_float_32_execution(False)
         self._multiple: Lengths = COMPILED_LENGTHS if is_compiled else LENGTH_MULTIPLE
         self._forward = tf.function(
             self._vectors, input_signature=specs, autograph=False, jit_compile=is_compiled or None

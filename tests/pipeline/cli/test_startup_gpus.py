@@ -24,7 +24,7 @@ def test_memory_grows_and_compiled_programs_are_kept_for_a_gpu(environment, monk
     monkeypatch.setattr(startup, "nvidia_gpus", list)
     startup.share_gpus(runs_models=True)
     assert environment["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
-    assert "TF_XLA_FLAGS" not in environment
+    assert not {"TF_XLA_FLAGS", "XLA_FLAGS"} & environment.keys()
     found = []
     for name in ("A100", "H100"):
         monkeypatch.setattr(startup, "nvidia_gpus", lambda name=name: [Gpu(name=name)])
@@ -35,6 +35,24 @@ def test_memory_grows_and_compiled_programs_are_kept_for_a_gpu(environment, monk
     environment["TF_XLA_FLAGS"] = "mine"
     startup.share_gpus(runs_models=True)
     assert environment["TF_XLA_FLAGS"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ("", "--xla_gpu_enable_triton_gemm=false"),
+        ("--xla_dump_to=here", "--xla_dump_to=here --xla_gpu_enable_triton_gemm=false"),
+        ("--xla_gpu_enable_triton_gemm=true", "--xla_gpu_enable_triton_gemm=true"),
+    ],
+)
+def test_products_are_compiled_by_cublas_unless_the_user_says_otherwise(
+    environment, monkeypatch, own, expected
+):
+    monkeypatch.setattr(startup, "nvidia_gpus", lambda: [Gpu(name="H100")])
+    environment["XLA_FLAGS"] = own
+    startup.share_gpus(runs_models=True)
+    startup.share_gpus(runs_models=True)
+    assert environment["XLA_FLAGS"] == expected
 
 
 def test_workers_see_a_gpu_only_to_run_models():
