@@ -33,13 +33,13 @@ demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --workers auto
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick
+	$(BIN)/python -m pytest --workers auto -m "not slow" --hypothesis-profile quick
 
 fuzz: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz
+	$(BIN)/python -m pytest --workers auto -m hypothesis --hypothesis-profile fuzz
 
 MINUTES ?= 10
 SEED ?= 0

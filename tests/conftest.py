@@ -9,16 +9,16 @@ import importlib
 import os
 import pkgutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import bert_tf
 import pipeline
-from bert_tf.base.processor import is_bfloat16_excluded, usable_cores
-from bert_tf.training.memory import machine_memory
+from bert_tf.base.processor import is_bfloat16_excluded
+from bert_tf.training.memory import releasing_graphs
 
 # `behavior`, the checks that tests share; after everything else, since the folders here have the
 # names of the packages.
@@ -28,7 +28,7 @@ pytest.register_assert_rewrite(
 )
 
 from beam_construction import keep_what_beam_looks_up  # noqa: E402
-from forked_tests import MEMORY_PER_WORKER, ForkedTests  # noqa: E402
+from forked_tests import ForkedTests, number_of_workers  # noqa: E402
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -47,7 +47,6 @@ settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
 
-LARGEST = pytest.StashKey[tuple[int, str]]()
 OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
 
@@ -115,13 +114,13 @@ def skip_low_precision_products() -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Imports all code in each of several test processes, and leaves it out of collections.
+    """Imports all code for test processes, and leaves it out of collections.
 
     Hypothesis tries constants of the modules that are imported, which would depend on the tests
     that a process happened to get before. The garbage collector took half a second to walk the
     modules, each time that a test had `bert-pipeline` fail.
     """
-    if hasattr(session.config, "workerinput"):
+    if session.config.option.workers:
         for package in (bert_tf, pipeline):
             for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
                 try:
@@ -136,24 +135,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, since some tests wait, if there is memory for it."""
-    return max(1, min(usable_cores() + 1, int(machine_memory().total / MEMORY_PER_WORKER)))
+@pytest.fixture(scope="module", autouse=True)
+def graphs_released() -> Iterator[None]:
+    """Releases graphs with the file that traced them, or they fill memory and collections."""
+    with releasing_graphs():
+        yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workers", metavar="N", help="run tests in N processes, or `auto`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        config.pluginmanager.register(ForkedTests())
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    largest = tuple(getattr(node, "workeroutput", {}).get("largest_process", (0, "")))
-    node.config.stash[LARGEST] = max(largest, node.config.stash.get(LARGEST, (0, "")))
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if LARGEST in config.stash:
-        size, test = config.stash[LARGEST]
-        terminalreporter.line(f"largest process: {size / 1e9:.1f} GB, in {test}")
+    if config.option.workers:
+        workers = number_of_workers(config.option.workers)
+        config.pluginmanager.register(ForkedTests(workers), "forked-tests")

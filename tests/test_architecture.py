@@ -49,9 +49,14 @@ def syntax_tree(path: Path) -> ast.Module:
 
 
 @functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(syntax_tree(path)))
+
+
+@functools.cache
 def imported_modules(path: Path) -> list[str]:
     names = []
-    for node in ast.walk(syntax_tree(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -108,7 +113,7 @@ def test_nothing_can_run_code_of_a_file(package):
     names = {"eval", "exec", "compile"}
     for path in (ROOT / package).rglob("*.py"):
         found = unsafe & {module.partition(".")[0] for module in imported_modules(path)}
-        for node in ast.walk(syntax_tree(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 found |= names & {node.func.id}
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
@@ -253,7 +258,7 @@ def test_layers_and_models_do_not_ask_how_they_are_computed():
         str(path.relative_to(ROOT))
         for room in ("layers", "models")
         for path in (ROOT / "bert_tf" / room).rglob("*.py")
-        for node in ast.walk(syntax_tree(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Name | ast.arg | ast.Attribute | ast.alias)
         and {getattr(node, field, "") for field in ("id", "arg", "attr", "name")}
         & {"implementation", "are_fused", "is_fused", "is_finished", "use_kernels", "fast_path"}
@@ -280,11 +285,10 @@ def own_names(declaration: ServedTaskDeclaration) -> set[str]:
 
 def words_of(path: Path) -> Iterator[str]:
     """The texts but docstrings, the names and what is imported of tasks."""
-    tree = syntax_tree(path)
     bodies = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docs = {node.body[0] for node in ast.walk(tree) if isinstance(node, bodies) and node.body}
+    docs = {node.body[0] for node in nodes_of(path) if isinstance(node, bodies) and node.body}
     docstrings = {node.value for node in docs if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield "" if node in docstrings else node.value
         elif isinstance(node, ast.Name):
@@ -330,7 +334,7 @@ def test_nobody_asks_which_task_it_is(package):
     """Not by type, not by matching: what differs is a member of the task. (JSON is a dict.)"""
     wrong = []
     for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(syntax_tree(path)):
+        for node in nodes_of(path):
             asked = None
             if isinstance(node, ast.Match):
                 asked = node.subject
@@ -424,7 +428,7 @@ def test_functions_are_short_enough_to_read_at_a_glance():
         f"{path.relative_to(ROOT)}:{node.name}"
         for package in ("bert_tf", "pipeline")
         for path in (ROOT / package).rglob("*.py")
-        for node in ast.walk(syntax_tree(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > 80
     }
     assert long == set()

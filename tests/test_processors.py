@@ -41,7 +41,7 @@ def test_arithmetic_as_on_an_older_processor(flag, numba_name, onednn_name, file
         "NUMBA_CPU_FEATURES": "",
         "ONEDNN_MAX_CPU_ISA": onednn_name,
     }
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile", "quick"]
     # Whole steps are those of test_step_huggingface.py.
     command += ["-k", "not imported_before and not pretraining_step"]

@@ -17,10 +17,8 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
         name: of the folder, the same for the same content in all files of tests.
         make: writes the folder, which does not exist.
     """
-    base = factory.getbasetemp()
-    if base.name.startswith("popen-"):  # of a worker of pytest-xdist, beside those of the others
-        base = base.parent
-    folder, unfinished = base / "once" / name, base / "once" / f"{name}.unfinished"
+    folder = factory.getbasetemp() / "once" / name
+    unfinished = folder.with_name(f"{name}.unfinished")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
