@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 # Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
-# curation, 500 for accelerators and 150 for faults, those included that these made other rooms
+# curation, 500 for accelerators and 180 for faults, those included that these made other rooms
 # longer by.
 BUDGETS = {
     "bert_tf/base": (1512, 13),
@@ -25,7 +25,7 @@ BUDGETS = {
     "bert_tf/tasks": (11500, 60),
     "bert_tf/serving": (1700, 11),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2950, 22),
-    "pipeline/beam": (2057, 14),
+    "pipeline/beam": (2095, 14),
     "pipeline/outputs": (1814, 9),
     "pipeline/corpus": (5932, 35),
     "pipeline/corpus/curation": (1948, 19),
@@ -37,7 +37,7 @@ BUDGETS = {
     "pipeline/proposal": (400, 6),
     "pipeline/demo": (548, 5),
     "pipeline/cli": (2071, 26),
-    "bert_tf, pipeline": (66950, 460),
+    "bert_tf, pipeline": (66988, 460),
 }
 
 

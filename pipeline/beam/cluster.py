@@ -78,11 +78,12 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Silences the threads that Beam leaves behind, which read from a runner."""
+    """Silences the threads that Beam leaves behind, which read from a runner or run a worker."""
     report = threading.excepthook
 
     def report_others(failure: threading.ExceptHookArgs) -> None:
-        if not issubclass(failure.exc_type, grpc.RpcError):
+        is_of_worker = failure.thread is not None and failure.thread.name == "run_worker"
+        if not is_of_worker and not issubclass(failure.exc_type, grpc.RpcError):
             report(failure)
 
     threading.excepthook = report_others

@@ -7,6 +7,7 @@ import re
 import shlex
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +20,16 @@ from apache_beam.options.pipeline_options import (
     PipelineOptions,
     PortableOptions,
 )
-from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.portability.api import beam_fn_api_pb2, beam_provision_api_pb2
 from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from apache_beam.utils.shared import Shared
 
+from bert_tf.base import errors
 from bert_tf.base.console import Console
-from bert_tf.base.errors import GraphWritten, UsageError
+from bert_tf.base.errors import GraphWritten, RunnerFailed, UsageError
 from bert_tf.base.gpus import HIDDEN
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.tables import RunnerConfig
@@ -60,6 +62,12 @@ _NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "spark": (("--spark_master_url", "--spark_rest_url", _JOB_ENDPOINT),),
     "dataflow": (("--project",), ("--region",), ("--temp_location",)),
 }
+_NO_MORE = worker_handlers.BeamFnControlServicer._DONE_MARKER
+_START_WORKER = worker_handlers.SubprocessSdkWorkerHandler.start_worker
+_ENDED = (
+    "a worker process crashed or was killed, most often for lack of memory; run the same command "
+    "again, which keeps finished work, with fewer --workers"
+)
 _WORKERS_OPTION = {"flink": "--parallelism", "dataflow": "--num_workers"}
 _WHO_DECIDES = {
     "prism": "leave it out, Prism decides",
@@ -144,12 +152,41 @@ class _GrpcOfThisMachine:
         return server
 
 
+def _start_worker(handler: Any) -> None:
+    """Has requests to a worker process fail once it has ended; Beam would wait for answers."""
+    _START_WORKER(handler)
+    connection, push = handler.control_conn, handler.control_conn.push
+    answer = beam_fn_api_pb2.InstructionResponse(error=f"{errors.__name__}.RunnerFailed: {_ENDED}")
+
+    def push_and_answer(request: Any) -> Any:
+        if (future := push(request)) is not None:
+            future.set(answer)
+        return future
+
+    def refuse() -> None:
+        handler.worker_thread.join()
+        connection.push = push_and_answer
+        for future in [*connection._futures_by_id.values()]:
+            future.set(answer)
+
+    def stop() -> None:
+        push(_NO_MORE)  # else a worker that is only starting now would wait for requests
+        handler.worker_thread.join()
+
+    handler.stop_worker = stop
+    threading.Thread(target=refuse, daemon=True).start()
+
+
 def _run_locally(pipeline: beam.Pipeline) -> None:
     worker_handlers.grpc = local_job_service.grpc = _GrpcOfThisMachine()
+    worker_handlers.SubprocessSdkWorkerHandler.start_worker = _start_worker
+    if not is_verbose():
+        drop_errors_of_closed_connections()
     try:
         pipeline.run().wait_until_finish()
     except Exception as error:  # wraps what a worker raised in types of its own
-        failure = user_error(error)
+        is_closed = str(error).startswith("Channel closed")  # by a worker that has ended
+        failure = RunnerFailed(_ENDED) if is_closed else user_error(error)
         if failure is None:
             raise
         raise failure from error

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +56,19 @@ def side_paths(output: str | Path) -> tuple[Path, ...]:
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
-    """The manifest of a finished output, or None; raises InputError if it is damaged."""
+    """The manifest of a finished output, or None; raises InputError for a damaged or newer one."""
     path = manifest_path(output)
     try:
-        return read_sealed(path)
+        manifest = read_sealed(path)
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise InputError(
             f"{path}: damaged manifest ({error}); make the output again with --overwrite"
         ) from None
+    if "command" in manifest and manifest.get("manifest_version", 1) != MANIFEST_VERSION:
+        raise InputError(f"{path}: is of a newer version of bert-pipeline; upgrade this one")
+    return manifest
 
 
 def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
@@ -150,25 +154,20 @@ def fingerprint(
     hashes = {str(file.relative_to(path)): file_sha256(file) for file in files}
     if is_checked is not None:
         check_sums(path, is_checked, known=hashes)
-    digest = hashlib.sha256()
-    for name, sha256 in hashes.items():
-        digest.update(f"{name}\0{sha256}\n".encode())
-    return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    listed = "".join(f"{name}\0{sha256}\n" for name, sha256 in hashes.items())
+    return {"path": str(path), "bytes": size, "sha256": hashlib.sha256(listed.encode()).hexdigest()}
 
 
 def holds_records(folder: Path) -> bool:
-    try:
-        manifest = read_manifest(folder)
-    except InputError:
-        return False
-    return manifest is not None and manifest.get("command") == "preprocess"
+    with suppress(InputError):
+        return (read_manifest(folder) or {}).get("command") == "preprocess"
+    return False
 
 
 def _fingerprint_of_stored(path: str) -> dict[str, Any]:
     from pipeline.beam.storage import open_stored  # Beam: jobs without it need not load it
 
-    digest = hashlib.sha256()
-    size = 0
+    digest, size = hashlib.sha256(), 0
     with open_stored(path) as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             digest.update(chunk)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -35,6 +37,26 @@ CHANGES = {
     "replaced": "path.with_suffix('.new').write_bytes(b'x' * size); "
     "path.with_suffix('.new').replace(path)",
 }
+_KILL_A_WORKER = """
+import os, signal, threading, time
+
+def act():
+    time.sleep({delay})
+    while True:
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                command = open(f"/proc/{{number}}/cmdline").read()
+                group = os.getpgid(int(number))
+            except OSError:
+                continue
+            is_shell = command.split(chr(0))[0].endswith("sh")
+            is_worker = "pipeline.beam.worker_process" in command and not is_shell
+            if is_worker and group == os.getpgrp():
+                return os.kill(int(number), signal.SIGKILL)
+        time.sleep(0.05)
+
+threading.Thread(target=act, daemon=True).start()
+"""
 _LITTLE_MEMORY = """
 import resource
 now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -108,6 +130,39 @@ def _memory(chain: Chain, job: Job, random: Random) -> str:
     return _ended(chain, job, ended)
 
 
+def _small_disk(chain: Chain, job: Job, random: Random) -> str:
+    """A file system that holds the inputs and a part of the output, and then more."""
+    work, inputs = chain.work, chain.work.parent / "inputs"
+    shutil.copytree(work, inputs)
+    size = sum(path.stat().st_size + 8192 for path in inputs.rglob("*"))
+    size += random.randrange(4096, size)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(work)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        shutil.rmtree(inputs)
+        return "mounting is not permitted"
+    try:
+        shutil.copytree(inputs, work, dirs_exist_ok=True)
+        work.chmod(0o755)
+        outcome = _ended(chain, job, chain.forks.run(job.command), "no space left")
+        subprocess.run(["mount", "-o", "remount,size=1g", str(work)], check=True)
+        chain.forks.run(job.command).succeeded()
+        chain.check_undisturbed(job)
+    finally:
+        subprocess.run(["umount", "--lazy", str(work)], check=True)
+        shutil.rmtree(inputs)
+    return outcome
+
+
+def _killed_worker(chain: Chain, job: Job, random: Random) -> str:
+    """One of two worker processes is killed, as the kernel does where memory is short."""
+    if "--workers 1" not in job.command:
+        return "has no workers"
+    delay = random.uniform(0, 20)  # of which a worker takes most to start
+    command = job.command.replace("--workers 1", "--workers 2")
+    ended = chain.forks.run(command, fault=Fault(patch=_KILL_A_WORKER.format(delay=delay)))
+    return _ended(chain, job, ended)
+
+
 def _clock(chain: Chain, job: Job, random: Random) -> str:
     chain.forks.run(job.command, fault=Fault(clock=random.randint(1, 1000))).succeeded()
     chain.check_undisturbed(job)
@@ -122,5 +177,7 @@ KINDS = {
     "permission denied": _forbidden,
     "input": _changed_input,
     "memory": _memory,
+    "small disk": _small_disk,
+    "worker killed": _killed_worker,
     "clock": _clock,
 }

@@ -1,7 +1,8 @@
-"""Two processes on one output, and two users of one folder."""
+"""Two processes on one output, two users of one folder, two runs and versions beside each other."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,10 +15,11 @@ from faults.job_forks import Ended, Fault
 
 _WAIT = "import time; time.sleep({seconds})"
 _SHARED = "import os; os.umask(0)"  # all users may write what this one makes
+_PRIVATE = "import os; os.umask(0o077)"  # none may read it
 USERS = 65533, 65534
 
 
-@campaign("two processes on one output, of one config or two; two users of one folder")
+@campaign("two processes on one output, two users, two runs, or two versions in one folder")
 def two_at_once(folder: Path) -> Iterator[Case]:
     yield partial(meet, shared_chain(JOBS))
 
@@ -75,6 +77,61 @@ def _users(chain: Chain, job: Job, random: Random) -> str:
     return "equal"
 
 
+def _private_users(chain: Chain, job: Job, random: Random) -> str:
+    """Another user is refused what one keeps to itself, and leaves it as it was."""
+    _open_to_all(chain.work)
+    first, second = random.sample(USERS, 2)
+    seconds = max(0.05, random.uniform(0.2, 1.2) * chain.seconds[job.name])
+    fault = Fault(user=first, patch=_PRIVATE, kill_after=seconds)
+    chain.forks.run(job.command, fault=fault)
+    other = chain.forks.run(job.command, fault=Fault(user=second, patch=_PRIVATE))
+    outcome = "finished by the second"
+    if other.code:
+        other.says_one_line()
+        chain.forks.run(job.command, fault=Fault(user=first, patch=_PRIVATE)).succeeded()
+        outcome = "refused, then equal"
+    chain.check_undisturbed(job)
+    return outcome
+
+
+def _beside(chain: Chain, job: Job, random: Random) -> str:
+    """A run beside one of the same job that was killed; each completes."""
+    second = f"second{Path(job.output).suffix}"
+    flag = f"--output {job.output}"
+    command = job.command.replace(flag, f"--output {second}")
+    if command == job.command:  # its config file names the output
+        command += f" --output {second}"
+    seconds = max(0.05, random.uniform(0.2, 1.0) * chain.seconds[job.name])
+    chain.forks.run(command, fault=Fault(kill_after=seconds))
+    chain.forks.run(job.command).succeeded()
+    chain.check_undisturbed(job)
+    chain.forks.run(command).succeeded()
+    chain.check_undisturbed(job)
+    return "equal"
+
+
+def _newer_input(chain: Chain, job: Job, random: Random) -> str:
+    """An input that a newer version has made is refused, or only its content is read."""
+    outputs = [JOBS[name].output for name in job.needs]
+    beside = [f"{output}.manifest.json" for output in outputs]
+    names = [*beside, *(f"{output}/manifest.json" for output in outputs)]
+    names = [name for name in names if (chain.work / name).exists()]
+    for name in names:
+        manifest = json.loads((chain.work / name).read_text())
+        del manifest["checksum"]
+        newer = {**manifest, "manifest_version": manifest["manifest_version"] + 1}
+        (chain.work / name).write_text(json.dumps(newer))
+    ended = chain.forks.run(job.command)
+    for name in names:
+        chain.restore(name)
+    if ended.code == 0:
+        chain.check_undisturbed(job)
+        return "equal"
+    if "newer version" not in ended.says_one_line():
+        raise AssertionError(ended.stderr)
+    return "refused"
+
+
 def _open_to_all(folder: Path) -> None:
     folder.chmod(0o777)
     for place, folders, files in os.walk(folder):
@@ -88,4 +145,7 @@ KINDS: dict[str, Callable[[Chain, Job, Random], str]] = {
     "one config": _same,
     "two configs": _different,
     "two users": _users,
+    "private users": _private_users,
+    "beside an unfinished one": _beside,
+    "of a newer version": _newer_input,
 }

@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import socket
 import weakref
 from pathlib import Path
@@ -14,7 +15,7 @@ from apache_beam.utils.shared import Shared
 from google.protobuf import json_format
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, RunnerFailed, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig
 from pipeline.beam.runner import (
@@ -227,3 +228,17 @@ def test_worker_processes_are_served_on_this_machine_only(tmp_path):
     # 127.0.0.1, ::ffff:127.0.0.1 and ::1, words of the machine's byte order
     mine = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
     assert set(addresses) <= mine
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_killed_worker_ends_the_job(monkeypatch, is_early):
+    """Beam waits for a worker that dies before it connects, or raises an error of a channel."""
+
+    def die(_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if is_early:
+        monkeypatch.setattr("pipeline.beam.runner._WORKER_COMMAND", "exit 137 #")
+    with pytest.raises(RunnerFailed, match="a worker process crashed or was killed"):
+        run(lambda p: p | beam.Create([0, 1]) | beam.Reshuffle() | beam.Map(die), workers=2)

@@ -1,6 +1,7 @@
 """Fingerprints know content, not names or times; damaged manifests are refused."""
 
 import hashlib
+import json
 import os
 import sys
 import unicodedata
@@ -12,6 +13,7 @@ from bert_tf.base.checksums import write_sums
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import remove_leftovers, replacing_directory, replacing_file
 from pipeline.outputs.manifest import (
+    MANIFEST_VERSION,
     check_files,
     describe_files,
     fingerprint,
@@ -213,3 +215,12 @@ def test_versions_are_those_of_all_that_decides_results():
         assert versions[name] == metadata.version(name)
     assert sys.version.startswith(versions["python"])
     assert versions["unicode"] == unicodedata.unidata_version
+
+
+def test_a_manifest_of_a_newer_version_is_refused_and_one_of_another_tool_is_not(tmp_path):
+    write_manifest(tmp_path, {"command": "train", "manifest_version": MANIFEST_VERSION + 1})
+    with pytest.raises(InputError, match="newer version of bert-pipeline; upgrade"):
+        read_manifest(tmp_path)
+    extension = {"name": "a browser's", "manifest_version": 3}
+    (tmp_path / "manifest.json").write_text(json.dumps(extension))
+    assert read_manifest(tmp_path) == extension
