@@ -96,13 +96,11 @@ class Embedder:
         self._encoder.build_weights()
         load_all_weights(self._encoder, directory)
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
-        self._is_compiled = is_compiled = has_accelerator()
-        if is_compiled:  # else products of float32 keep 10 bits of the fraction
-            tf.config.experimental.enable_tensor_float_32_execution(False)
-        self._multiple: Lengths = COMPILED_LENGTHS if is_compiled else LENGTH_MULTIPLE
-        self._forward = tf.function(
-            self._vectors, input_signature=specs, autograph=False, jit_compile=is_compiled or None
-        )
+        self._is_compiled = has_accelerator()
+        self._multiple: Lengths = COMPILED_LENGTHS if self._is_compiled else LENGTH_MULTIPLE
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # products of 10 bits
+        jit = self._is_compiled or None
+        self._forward = tf.function(self._vectors, specs, autograph=False, jit_compile=jit)
 
     def predict(
         self,

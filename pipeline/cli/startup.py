@@ -26,8 +26,7 @@ _SECONDS_TO_DRAIN = 2.0
 _CACHE_DIRECTORY = "--tf_xla_persistent_cache_directory"
 # The device, and its name in XLA: which of them is compared depends on TensorFlow's version.
 _CACHE_DEVICES = "--tf_xla_persistent_cache_device_types=GPU,XLA_GPU_JIT"
-# Products by cuBLAS only: XLA otherwise compiles and times thousands of Triton kernels in their
-# place, which made the first step of BERT base on an H100 take four times as long.
+# Else XLA times thousands of Triton kernels: BERT base's first step on an H100 took 150 s, not 45.
 _CUBLAS_ONLY = "--xla_gpu_enable_triton_gemm=false"
 
 
@@ -66,26 +65,19 @@ def keep_freed_memory() -> None:
 def share_gpus(*, runs_models: bool) -> None:
     """Hides GPUs from a process that runs no model; others take memory of one as they need it.
 
-    By default TensorFlow takes all memory of all GPUs as soon as it runs anything. XLA keeps the
-    programs that it compiles for a GPU, which takes a minute, in the user's cache, by versions and
-    GPU. Keeps settings of the environment.
+    By default TensorFlow takes all memory of all GPUs as soon as it runs anything. XLA keeps its
+    programs, which take a minute to compile, in the user's cache. Keeps environment settings.
     """
     if not runs_models:
         os.environ["CUDA_VISIBLE_DEVICES"] = HIDDEN
         return
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    gpus = nvidia_gpus()
-    if not gpus:
-        return
-    flags = os.environ.get("XLA_FLAGS", "")
-    if _CUBLAS_ONLY.partition("=")[0] not in flags:
-        os.environ["XLA_FLAGS"] = flags = f"{flags} {_CUBLAS_ONLY}".strip()
-    if "TF_XLA_FLAGS" in os.environ:
-        return
-    made_for = f"{version('tensorflow')} {flags} {gpus}"
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(cache, "bert-pipeline", "xla", sha256(made_for.encode()).hexdigest()[:16])
-    os.environ["TF_XLA_FLAGS"] = f"{_CACHE_DIRECTORY}={folder} {_CACHE_DEVICES}"
+    if gpus := nvidia_gpus():
+        flags = os.environ.setdefault("XLA_FLAGS", _CUBLAS_ONLY)
+        made_for = f"{version('tensorflow')} {flags} {gpus}"
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(cache, "bert-pipeline", "xla", sha256(made_for.encode()).hexdigest()[:16])
+        os.environ.setdefault("TF_XLA_FLAGS", f"{_CACHE_DIRECTORY}={folder} {_CACHE_DEVICES}")
 
 
 @contextmanager
