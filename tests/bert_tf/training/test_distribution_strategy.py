@@ -79,9 +79,9 @@ def assert_xla_compiles_the_whole_step(loops, batches):
 
 
 @pytest.mark.slow  # XLA compiles a training step
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-def test_the_whole_step_compiles_under_xla_with_static_shapes(optimizer):
-    loops = [make_loop(optimizer=optimizer, ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
+def test_the_whole_step_compiles_under_xla_with_lamb():
+    """With AdamW it is that of BERT."""
+    loops = [make_loop(optimizer="lamb", ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
     assert_xla_compiles_the_whole_step(loops, Numbers().batches(0).take(3))
 
 
