@@ -277,7 +277,8 @@ def _with_needs(names: Iterable[str]) -> list[str]:
 def _content(path: Path) -> Any:
     content = path.read_bytes()
     if path.name.endswith(".json"):
-        return _constant(json.loads(content))
+        with contextlib.suppress(ValueError):  # power was lost while it was written
+            return _constant(json.loads(content))
     if path.name == "metrics.jsonl":
         return [_constant(json.loads(line)) for line in content.splitlines()]
     return content
