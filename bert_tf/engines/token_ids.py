@@ -105,10 +105,7 @@ class TokenIdsEngine(CallingEngine):
                 rows_in = max(1, batch_tokens // length)
                 length = min(length, self._task.max_seq_length)
             inputs = sequences.padded(
-                chosen,
-                length=length,
-                pad_id=self._tokenizer.pad_id,
-                batch_size=rows_in,
+                chosen, length=length, pad_id=self._tokenizer.pad_id, batch_size=rows_in
             )
             for name, values in more.items():
                 inputs[name] = np.zeros((rows_in, *values.shape[1:]), values.dtype)
@@ -126,6 +123,8 @@ class TokenIdsEngine(CallingEngine):
             outputs = self._run({name: values.astype(np.int64) for name, values in inputs.items()})
         except self._faults as error:
             raise _damaged(self.path, error) from None
+        if {len(values) for values in outputs.values()} != {len(inputs["input_mask"])}:
+            raise _damaged(self.path, ValueError("outputs of other rows"))
         check_finite(outputs, self.path)
         return outputs
 

@@ -303,6 +303,15 @@ def test_a_graph_that_loads_but_cannot_run_is_named(folders, tmp_path):
 
 
 @pytest.mark.slow  # exports models
+def test_a_graph_of_other_rows_is_named(folders):
+    engine = entry_of("onnxruntime").load(folders["model.onnx"])
+    run = engine._run
+    engine._run = lambda inputs: {name: values[:-1] for name, values in run(inputs).items()}
+    with pytest.raises(InputError, match="damaged or not of bert-pipeline .outputs of other rows"):
+        engine.predict({name: ["w1 w2"] for name in engine.input_names})
+
+
+@pytest.mark.slow  # exports models
 def test_the_weights_of_a_graph_in_openvino_s_format_are_missing_or_cut(folders, tmp_path):
     entry = entry_of("openvino")
     folder = shutil.copytree(folders["openvino_model.xml"], tmp_path / "model")

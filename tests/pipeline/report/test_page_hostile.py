@@ -1,7 +1,8 @@
 """No text becomes an element or attribute of a page, wherever it comes from.
 
-Pages with hostile texts have the elements and attributes of those with harmless ones, as lxml reads
-them.
+Pages with hostile texts have the kinds of elements that those with harmless ones have, as lxml and
+a browser read them, and a browser runs and asks for nothing. (How many, depends on the text: the
+page of a corpus counts words and warns of tags.)
 """
 
 import dataclasses
@@ -10,84 +11,145 @@ import json
 import lxml.html
 import numpy as np
 import pytest
+from behavior.browser import opened_browser
 from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError
+from bert_tf.config.sections import PreprocessConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.classification.task import ClassificationTask
 from pipeline.outputs.manifest import describe_files, write_manifest
+from pipeline.report.corpus.page import corpus_at
 from pipeline.report.document import html_document
-from pipeline.report.page import artifact_page, evaluation_page
-from pipeline.report.runs import read_runs
+from pipeline.report.page import artifact_page, corpus_page, evaluation_page
+from pipeline.report.runs import plots_style, read_runs
 from pipeline.report.runs_page import runs_page
+from pipeline.report.texts_page import text_html
+from pipeline.report.texts_reading import Guess, Prediction, Reading
 
 # Closes attributes, elements, comments and scripts; no slash, so that it can be a file's name.
 EVIL = "\"'>]]>--><img src=x onerror=alert(1)><script>alert(2)<!--&lt;&#0;\u202e|```"
-HARMLESS = "x" * len(EVIL)
+HARMLESS = EVIL.translate(str.maketrans("<>\"'&", "()!!+"))  # of the same words
 
 
-def structure(html):
+def artifact(folder, text, *, command):
+    folder = folder / text
+    folder.mkdir()
+    lines = [{"step": step, "split": "eval", text: 0.5} for step in (1, 2)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (folder / "predictions.jsonl").write_text(json.dumps({text: text}) + "\n")
+    manifest = {
+        "command": command,
+        "config": {"size": text, "input": [text, text], text: {text: text}},
+        "inputs": [{"key": text, "path": text, "bytes": 1, "sha256": text}],
+        "counts": {"rows_in": 1, text: {text: 1}},
+        "metrics": {"best": {"step": 1, text: 0.5}},
+        "timings": {text: 1.0},
+        "versions": {text: text},
+        "notes": [text],
+        "outputs": [],
+    }
+    write_manifest(folder, manifest)
+    return artifact_page(str(folder), samples=3)
+
+
+def runs(parent, text):
+    for name in (f"a{text}", f"b{text}"):
+        folder = parent / name
+        folder.mkdir()
+        lines = [{"step": step, "split": "eval", text: 0.5, "loss": 1.0} for step in (1, 2)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+        config = {"task": text, "seed": name, text: name}
+        write_manifest(folder, {"command": "finetune", "config": config, "notes": [text]})
+    return runs_page(read_runs([str(parent / f"{each}{text}") for each in "ab"]))
+
+
+def evaluation(folder, text):
+    labels = (text, f"{text}2")
+    task = ClassificationTask(
+        labels=labels,
+        text_column=text,
+        text_pair_column=None,
+        label_column=f"{text}l",
+        max_seq_length=16,
+    )
+    columns = {text: [text, "b"], f"{text}l": labels}
+    table = Table(source=text, columns=columns, lines=[2, 3], rejects=[])
+    predicted = task.predictions(np.array([[0, 1], [1, 0]], np.float32))
+    results = dataclasses.replace(task.measure(table, predicted), predicted=predicted)
+    return evaluation_page(task, table, results, model=text, facts=[text], chosen_by=text)
+
+
+def corpus(folder, text):
+    """Of documents that are equal and that a rule drops, in a file and folder named so."""
+    place = folder / text
+    place.mkdir()
+    (place / f"{text}.txt").write_text(f"It rains. {text}\nAll is dry.\n\n" * 3)
+    (place / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    reading = PreprocessConfig(input=(str(place / f"{text}.txt"),), curation=("gopher",))
+    return corpus_page(corpus_at(reading, vocab=str(place / "vocab.txt")), text, samples=3)
+
+
+def texts(folder, text):
+    tokens = ["[CLS]", text, text, "[SEP]"]
+    read = Reading(
+        tokens=tokens,
+        is_cut=False,
+        attention=np.full((1, 1, 4, 4), 0.25, np.float32),
+        neighbors={1: [(text, 0.5)]},
+        guesses=[Guess(position=2, candidates=[(text, 0.5)], probability=0.5)],
+        predictions=[Prediction(name=text, value=text, probability=0.5)],
+    )
+    content = text_html([text, text], [(0, text, read), (1, text, read)])
+    return html_document(text, content, command="report", sheets=("texts",), style=plots_style(2))
+
+
+PAGES = {
+    **{
+        name: lambda folder, text, name=name: artifact(folder, text, command=name)
+        for name in ("train", "finetune", "evaluate", "unknown")
+    },
+    **{page.__name__: page for page in (runs, evaluation, corpus, texts)},
+}
+
+
+@pytest.fixture(params=PAGES)
+def pages(request, tmp_path):
+    return [PAGES[request.param](tmp_path, text) for text in (EVIL, HARMLESS)]
+
+
+def kinds(html):
+    """The elements with the names of their attributes."""
     check_page(html)
     read = lxml.html.document_fromstring(html)
-    return [(each.tag, sorted(each.attrib)) for each in read.iter() if each.tag != "meta"]
+    return {(each.tag, *sorted(each.attrib)) for each in read.iter()}
 
 
-@pytest.mark.parametrize("command", ["train", "finetune", "evaluate", "unknown"])
-def test_artifacts(tmp_path, command):
-    def page(text):
-        folder = tmp_path / text
-        folder.mkdir()
-        lines = [{"step": step, "split": "eval", text: 0.5} for step in (1, 2)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-        (folder / "predictions.jsonl").write_text(json.dumps({text: text}) + "\n")
-        manifest = {
-            "command": command,
-            "config": {"size": text, "input": [text, text], text: {text: text}},
-            "inputs": [{"key": text, "path": text, "bytes": 1, "sha256": text}],
-            "counts": {"rows_in": 1, text: {text: 1}},
-            "metrics": {"best": {"step": 1, text: 0.5}},
-            "timings": {text: 1.0},
-            "versions": {text: text},
-            "notes": [text],
-            "outputs": [],
-        }
-        write_manifest(folder, manifest)
-        return artifact_page(str(folder), samples=3)
-
-    assert structure(page(EVIL)) == structure(page(HARMLESS))
+def test_pages_have_the_elements_of_harmless_ones(pages):
+    evil, harmless = map(kinds, pages)
+    assert evil == harmless
 
 
-def test_runs_beside_each_other(tmp_path):
-    def page(text):
-        for name in (f"a{text}", f"b{text}"):
-            folder = tmp_path / name
-            folder.mkdir()
-            lines = [{"step": step, "split": "eval", text: 0.5, "loss": 1.0} for step in (1, 2)]
-            (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-            config = {"task": text, "seed": name, text: name}
-            write_manifest(folder, {"command": "finetune", "config": config, "notes": [text]})
-        return runs_page(read_runs([str(tmp_path / f"{each}{text}") for each in "ab"]))
-
-    assert structure(page(EVIL)) == structure(page(HARMLESS))
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with opened_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
 
 
-def test_evaluations():
-    def page(text):
-        labels = (text, f"{text}2")
-        task = ClassificationTask(
-            labels=labels,
-            text_column=text,
-            text_pair_column=None,
-            label_column=f"{text}l",
-            max_seq_length=16,
+@pytest.mark.slow  # starts a browser
+def test_pages_are_so_in_a_browser_which_runs_and_asks_for_nothing(browser, pages, tmp_path):
+    found = []
+    for number, html in enumerate(pages):
+        file = tmp_path / f"{number}.html"
+        file.write_text(html)
+        browser.open(file.as_uri())
+        elements = browser.value(
+            "[...document.all].map(each => [each.tagName, ...each.getAttributeNames().sort()])"
         )
-        columns = {text: [text, "b"], f"{text}l": labels}
-        table = Table(source=text, columns=columns, lines=[2, 3], rejects=[])
-        predicted = task.predictions(np.array([[0, 1], [1, 0]], np.float32))
-        results = dataclasses.replace(task.measure(table, predicted), predicted=predicted)
-        return evaluation_page(task, table, results, model=text, facts=[text], chosen_by=text)
-
-    assert structure(page(EVIL)) == structure(page(HARMLESS))
+        found.append(set(map(tuple, elements)))
+        assert browser.requested() == [file.as_uri()]
+        assert browser.complaints() == []
+    assert found[0] == found[1] and len(found[0]) > 5
 
 
 @pytest.mark.parametrize(
