@@ -276,11 +276,11 @@ def _with_needs(names: Iterable[str]) -> list[str]:
 
 def _content(path: Path) -> Any:
     content = path.read_bytes()
-    if path.name.endswith(".json"):
-        with contextlib.suppress(ValueError):  # power was lost while it was written
+    with contextlib.suppress(ValueError):  # power was lost while it was written
+        if path.name.endswith(".json"):
             return _constant(json.loads(content))
-    if path.name == "metrics.jsonl":
-        return [_constant(json.loads(line)) for line in content.splitlines()]
+        if path.name == "metrics.jsonl":
+            return [_constant(json.loads(line)) for line in content.splitlines()]
     return content
 
 

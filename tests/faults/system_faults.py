@@ -117,6 +117,7 @@ def _changed_input(chain: Chain, job: Job, random: Random) -> str:
     ended = chain.forks.run(job.command, fault=Fault(patch=patch))
     chain.restore(job.reads)
     if not ended.code and job.name in ("train", "finetune"):  # they have read it before
+        chain.remove(job.output)  # its manifest has a note of it
         return f"{name}, finished"
     return f"{name}, {_ended(chain, job, ended)}"
 
@@ -124,7 +125,8 @@ def _changed_input(chain: Chain, job: Job, random: Random) -> str:
 def _memory(chain: Chain, job: Job, random: Random) -> str:
     patch = _LITTLE_MEMORY.format(size=random.randint(20, 2000) << 20)
     ended = chain.forks.run(job.command, fault=Fault(patch=patch))
-    if ended.code < 0 or "terminate called" in ended.stderr:  # libraries in C++ abort
+    # Libraries in C and C++ abort.
+    if ended.code < 0 or "terminate called" in ended.stderr or "ABORT" in ended.stderr:
         check_partial(chain, job)
         return "aborted by a library, then equal"
     return _ended(chain, job, ended)
