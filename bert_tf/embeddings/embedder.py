@@ -98,7 +98,7 @@ class Embedder:
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
         self._is_compiled = has_accelerator()
         self._multiple: Lengths = COMPILED_LENGTHS if self._is_compiled else LENGTH_MULTIPLE
-        tf.config.experimental.enable_tensor_float_32_execution(False)  # products of 10 bits
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # which keeps 10 bits
         jit = self._is_compiled or None
         self._forward = tf.function(self._vectors, specs, autograph=False, jit_compile=jit)
 

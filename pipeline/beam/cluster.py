@@ -80,6 +80,8 @@ def run_on_cluster(
 def drop_errors_of_closed_connections() -> None:
     """Silences the threads that Beam leaves behind, which read from a runner or run a worker."""
     report = threading.excepthook
+    if getattr(report, "__name__", "") == "report_others":  # of an earlier pipeline of this process
+        return
 
     def report_others(failure: threading.ExceptHookArgs) -> None:
         is_of_worker = failure.thread is not None and failure.thread.name == "run_worker"

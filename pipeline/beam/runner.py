@@ -120,12 +120,12 @@ def run_pipeline(
     if not isinstance(runner, FnApiRunner):
         _ = pipeline | "CheckInstallations" >> CheckInstallations()
     build(pipeline)
+    if not is_verbose():
+        drop_errors_of_closed_connections()
     if isinstance(runner, FnApiRunner):
         with ProgressWatch(console, progress):
             _run_locally(pipeline)
     else:
-        if not is_verbose():
-            drop_errors_of_closed_connections()
         template = beam_options.view_as(GoogleCloudOptions).template_location
         if template is not None:
             pipeline.run()
@@ -180,8 +180,6 @@ def _start_worker(handler: Any) -> None:
 def _run_locally(pipeline: beam.Pipeline) -> None:
     worker_handlers.grpc = local_job_service.grpc = _GrpcOfThisMachine()
     worker_handlers.SubprocessSdkWorkerHandler.start_worker = _start_worker
-    if not is_verbose():
-        drop_errors_of_closed_connections()
     try:
         pipeline.run().wait_until_finish()
     except Exception as error:  # wraps what a worker raised in types of its own

@@ -29,6 +29,15 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
     empty()
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A page of a real browser; tests that ask for it are skipped where there is none."""
+    from behavior.browser import opened_browser
+
+    with opened_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
 @pytest.fixture
 def make_job(tmp_path):
     """Makes a `Copying` that works in a new folder."""

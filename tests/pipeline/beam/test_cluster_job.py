@@ -79,6 +79,9 @@ def test_threads_whose_connection_is_closed_end_in_silence(monkeypatch):
     reported = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
     drop_errors_of_closed_connections()
+    hook = threading.excepthook
+    drop_errors_of_closed_connections()
+    assert threading.excepthook is hook, "of many pipelines, each adds nothing"
 
     def fail(kind):
         raise kind

@@ -11,7 +11,6 @@ import json
 import lxml.html
 import numpy as np
 import pytest
-from behavior.browser import opened_browser
 from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError
@@ -128,12 +127,6 @@ def kinds(html):
 def test_pages_have_the_elements_of_harmless_ones(pages):
     evil, harmless = map(kinds, pages)
     assert evil == harmless
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with opened_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 @pytest.mark.slow  # starts a browser

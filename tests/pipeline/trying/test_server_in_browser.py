@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from behavior.browser import opened_browser
 
 pytestmark = pytest.mark.slow  # starts a browser
 
@@ -21,12 +20,6 @@ TOPIC = {"predicted_label": "news", "predicted_score": 0.75, "probabilities": [0
 TEXT = 'Grüße <b>"aus" Rom</b> & 100% שלום 😀\n\n  two  spaces'
 SHOWN = "document.body.innerText"
 TYPED = "[...document.querySelectorAll('textarea')].map(each => each.value)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with opened_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 @pytest.fixture
