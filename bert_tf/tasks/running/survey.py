@@ -69,9 +69,9 @@ class Surveyor:
         )
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 
-    def look(self, config: FinetuneConfig) -> RowSurvey:
-        """Reads the file, and encodes a sample with the config's length."""
-        task, source, data = self._read(config)
+    def look(self, config: FinetuneConfig, console: Console) -> RowSurvey:
+        """Reads the file, warns of its rows, and encodes a sample with the config's length."""
+        task, source, data = self._read(config, console)
         duplicates, conflicting = repeated_texts(task, source)
         truncation = Truncation.of(data)
         return RowSurvey(
@@ -92,7 +92,7 @@ class Surveyor:
         Takes `seconds`, at least two steps, and the time to build the step. `config` is complete.
         """
         begin = time.monotonic()
-        task, _, data = self._read(config)
+        task, _, data = self._read(config, self._console)
         subset = VocabularySubset(self._init, [data.rows.ids])
         precision = self._arithmetic.precision
         model = build_model(
@@ -160,9 +160,9 @@ class Surveyor:
             precision=self._arithmetic.precision.policy.removeprefix("mixed_"),
         )
 
-    def _read(self, config: FinetuneConfig) -> tuple[Task, Any, TaskData]:
+    def _read(self, config: FinetuneConfig, console: Console) -> tuple[Task, Any, TaskData]:
         """The rows as the task reads them, and a sample of them encoded."""
-        task, source = task_class(config.task).from_training(config, self._console)
+        task, source = task_class(config.task).from_training(config, console)
         sample = source
         if len(source) > MOST_ENCODED:
             chosen = np.zeros(len(source), bool)

@@ -68,7 +68,7 @@ def propose(
     model = read_model_directory(init)
     widest = draft.config(max_seq_length=model.config.max_position_embeddings)
     surveyor = Surveyor(widest, model, Console(io.StringIO()))
-    survey = surveyor.look(widest)
+    survey = surveyor.look(widest, console)
     console.info(*_seen(source, survey))
     held_out = 0.0 if widest.eval is not None else widest.eval_fraction
     recipe = _recipe(model.config, survey, draft.options.default_sequence_length, held_out)

@@ -95,9 +95,12 @@ def test_a_config_is_one_that_finetune_takes(task, model, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow  # builds and runs a training step
-def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch):
+def test_what_is_given_stays_latin_1_is_guessed_and_labels_are_doubted(
+    model, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{'schön' * 2} film {n % 3},{'gut' if n % 2 else 'übel'}\n" for n in range(60))
+    rows = rows.replace("gut", "Gut", 10)
     (tmp_path / "rows.csv").write_bytes(("a,b\n" + rows).encode("latin-1"))
     shown = io.StringIO()
     monkeypatch.setattr("pipeline.jobs.proposals.finetuning._MEASURED_SECONDS", 0.0)
@@ -118,6 +121,7 @@ def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch
         "duplicates  57 rows with the texts of an earlier row; 3 texts with several"
         in shown.getvalue()
     )
+    assert shown.getvalue().count("are different labels, though they differ only in spelling") == 1
     assert proposal["settings"]["encoding"] == "cp1252"
 
 
