@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import platform
 import shutil
@@ -187,25 +188,12 @@ class CheckInstallations(beam.PTransform):
     """Fails a job early if workers have other versions, which tokenize or clean differently."""
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
-        check = _CheckInstallation(socket.gethostname(), _compared_versions())
         return (
             pipeline
-            | "ListChecks" >> beam.Create(range(_CHECKS))
+            | "ListChecks" >> beam.Create([socket.gethostname()] * _CHECKS)
             | "SpreadChecks" >> beam.Reshuffle()
-            | "CheckInstallation" >> beam.ParDo(check)
+            | "CheckInstallation" >> beam.Map(check_versions, _compared_versions())
         )
-
-
-class _CheckInstallation(beam.DoFn):
-    def __init__(self, host: str, versions: dict[str, str]):
-        self._host = host
-        self._versions = versions
-
-    def setup(self) -> None:
-        check_versions(self._host, self._versions)
-
-    def process(self, check: int) -> Iterator[None]:
-        yield from ()
 
 
 def check_versions(host: str, versions: dict[str, str]) -> None:
@@ -223,6 +211,7 @@ def check_versions(host: str, versions: dict[str, str]) -> None:
         )
 
 
+@functools.cache
 def _compared_versions() -> dict[str, str]:
     versions = installed_versions(_COMPARED)
     # Patch releases of Python pickle and compute alike.

@@ -15,7 +15,6 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.data.tables.compression import uncompressed
-from bert_tf.data.tables.dialect import COMPRESSIONS
 from bert_tf.data.tables.text_files import SAMPLE_BYTES, checked_part, transcoder_of
 from pipeline.beam.globs import FORMAT_OF_ENDING, instead_of_folder, why_no_file
 from pipeline.beam.own_files import own_files
@@ -54,7 +53,7 @@ def match_files(
             raise UsageError(f"{pattern}: {why_no_file(pattern)}")
         folders = [path for path in files if Path(path).is_dir()]
         if folders:
-            hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
+            hint = instead_of_folder(folders[0], endings)
             raise UsageError(f"{folders[0]}: is a folder; {hint}")
         own = own_files(files, pattern, output)
         if own and console is not None:

@@ -12,14 +12,16 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePath
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.dialect import TABLE_FORMATS
+from bert_tf.data.tables.dialect import COMPRESSIONS, TABLE_FORMATS
 
 READ_AGAIN = "is a pipe or device, and input is read more than once; write it to a file first"
 GLOB_MARK = re.compile(r"[*?[]")
 # A dot that another character of the same name precedes; at the beginning it has to be written.
 _DOT = r"(?<=[^/])\."
 _ANY_IN_NAME = rf"(?:[^/.]|{_DOT})"
-_ANY = rf"(?:[^.]|{_DOT})"
+_FIXED_MARKS = {"**": rf"(?:[^.]|{_DOT})*", "*": f"{_ANY_IN_NAME}*", "?": _ANY_IN_NAME, ".": _DOT}
+# Brackets, of which a first `]` is a part; dots after marks; the others.
+_MARKS = re.compile(r"\[(!?+)(.[^]]*)\]|(?<=[*?\]])\.|\*\*?|\?", re.DOTALL)
 FORMAT_OF_ENDING = {".txt": "text", ".text": "text", **TABLE_FORMATS, ".xml": "mediawiki"}
 FORMAT_OF_ENDING |= {".html": "html", ".htm": "html", ".warc": "warc", ".wet": "warc"}
 _FILES_LOOKED_AT = 10_000
@@ -28,24 +30,16 @@ _FILES_LOOKED_AT = 10_000
 def glob_pattern(glob: str) -> re.Pattern[str]:
     """Compiles a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`."""
     pattern, place = "", 0
-    while place < len(glob):
-        character = glob[place]
-        place += 1
-        if character == "*" and glob[place : place + 1] == "*":
-            place += 1
-            pattern += f"{_ANY}*"
-        elif character == "*":
-            pattern += f"{_ANY_IN_NAME}*"
-        elif character == "?":
-            pattern += _ANY_IN_NAME
-        elif character == "[" and (end := _end_of_bracket(glob, place)):
-            pattern += _bracket(glob[place:end])
-            place = end + 1
-        elif character == "." and glob[: place - 1].endswith(("*", "?", "]")):
-            pattern += _DOT
-        else:
-            pattern += re.escape(character)
-    return re.compile(pattern, re.DOTALL)
+    for mark in _MARKS.finditer(glob):
+        pattern += re.escape(glob[place : mark.start()])
+        pattern += _FIXED_MARKS.get(mark[0]) or _bracket(mark[2], has_others=bool(mark[1]))
+        place = mark.end()
+    return re.compile(pattern + re.escape(glob[place:]), re.DOTALL)
+
+
+def _bracket(characters: str, *, has_others: bool) -> str:
+    escaped = re.sub(r"[]\\[^]", r"\\\g<0>", characters)
+    return rf"(?=[^/.]|{_DOT})[{'^' if has_others else ''}{escaped}]"
 
 
 def list_local(pattern: str) -> dict[str, int]:
@@ -121,27 +115,12 @@ def why_no_file(pattern: str) -> str:
     return "no such file; check the path"
 
 
-def _end_of_bracket(glob: str, start: int) -> int | None:
-    """Where the bracket that begins before `start` is closed; a first `]` is part of it."""
-    first = start + glob.startswith("!", start)
-    end = glob.find("]", first + 1)
-    return None if end < 0 else end
-
-
-def _bracket(content: str) -> str:
-    others = content.startswith("!")
-    characters = content.removeprefix("!").replace("\\", r"\\").replace("[", r"\[")
-    if characters.startswith(("^", "]")):
-        characters = "\\" + characters
-    return rf"(?=[^/.]|{_DOT})[{'^' if others else ''}{characters}]"
-
-
-def instead_of_folder(folder: str, endings: Collection[str], compressions: Collection[str]) -> str:
+def instead_of_folder(folder: str, endings: Collection[str]) -> str:
     """Advice for a folder given as a file: the glob for most of its files."""
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
-        ending = _ending(path, endings, compressions)
+        ending = _ending(path, endings)
         if ending is not None:
             deep[ending] += 1
             shallow[ending] += path.parent == PurePath(folder)
@@ -162,8 +141,8 @@ def _first_files(folder: str) -> list[PurePath]:
     return found
 
 
-def _ending(path: PurePath, endings: Collection[str], compressions: Collection[str]) -> str | None:
+def _ending(path: PurePath, endings: Collection[str]) -> str | None:
     last = path.suffix
-    compression = last if last.lower() in compressions else ""
+    compression = last if last.lower() in COMPRESSIONS else ""
     format_ending = PurePath(path.stem).suffix if compression else last
     return format_ending + compression if format_ending.lower() in endings else None

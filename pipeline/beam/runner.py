@@ -46,12 +46,6 @@ from pipeline.beam.workers import is_verbose, user_error
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
 
-_BEAM_NAMES = {
-    "prism": "PrismRunner",
-    "flink": "FlinkRunner",
-    "spark": "SparkRunner",
-    "dataflow": "DataflowRunner",
-}
 _JOB_ENDPOINT = "--job_endpoint"
 _FILE_OPTIONS = ("--prism_location", "--flink_job_server_jar", "--spark_job_server_jar")
 _SECONDS_TO_ANSWER = 10.0
@@ -226,7 +220,7 @@ def pipeline_options(
     # Prism's own class has workers in this process unless set otherwise.
     if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
-    return _BEAM_NAMES[config.runner], given
+    return f"{config.runner.capitalize()}Runner", given
 
 
 def _shown(options: list[str]) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
 from apache_beam.io.filesystems import FileSystems
@@ -19,7 +18,6 @@ from bert_tf.base.files import POINTER_START, check_lfs_pointer
 from bert_tf.base.wording import nearest
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 
-_LOCK = threading.Lock()
 # Their job servers may be of other versions, and have options of their own.
 _RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
 
@@ -33,15 +31,7 @@ def keep_s3_clients() -> None:
     except ImportError:
         return
     # Clients are made for many threads and renew their credentials.
-    clients: dict[tuple[tuple[str, Any], ...], Any] = {}
-
-    def client(**options: Any) -> Any:
-        key = tuple(sorted(options.items()))
-        with _LOCK:
-            if key not in clients:
-                clients[key] = boto3.session.Session().client(**options)
-            return clients[key]
-
+    client = functools.cache(lambda **options: boto3.session.Session().client(**options))
     session = SimpleNamespace(client=client)
     boto3_client.boto3 = SimpleNamespace(session=SimpleNamespace(Session=lambda: session))
 

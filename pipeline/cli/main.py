@@ -186,7 +186,8 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)
     if isinstance(known, OSError):
-        return explain_system_error(known)
+        reason = _CURES.get(known.errno or 0) or known.strerror or str(known)
+        return f"{known.filename}: {reason}" if known.filename else reason
     if isinstance(error, MemoryError):
         return "out of memory; close other programs, or use a machine with more"
     if "tensorflow" in sys.modules:
@@ -219,8 +220,3 @@ def _known_cause(error: BaseException) -> BaseException | None:
             return seen
         seen = seen.__cause__ or seen.__context__
     return None
-
-
-def explain_system_error(error: OSError) -> str:
-    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason

@@ -19,7 +19,7 @@ from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.sections.scoring import ColumnsSection, TextVectorsSection
 from bert_tf.config.sections.tables import COLUMN, RowSection
-from bert_tf.data.tables.dialect import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
+from bert_tf.data.tables.dialect import TABLE_FORMATS, table_format_by_name
 from bert_tf.engines.registry import check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.globs import (
@@ -35,10 +35,9 @@ from pipeline.outputs.job import JobSpec
 from pipeline.outputs.manifest import (
     INPUTS,
     check_made_by,
+    check_no_differences,
     config_key,
-    difference_of,
     fingerprint,
-    made_with_another_config,
     read_manifest,
 )
 from pipeline.outputs.place import OutputPlace, check_folder_name, check_is_ours, check_place
@@ -89,7 +88,7 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
         found = list_local(path)
         if reads != "any" and path in found and Path(path).is_dir():
             endings = FORMAT_OF_ENDING if reads == "files" else TABLE_FORMATS
-            hint = instead_of_folder(path.rstrip("/"), endings, COMPRESSIONS)
+            hint = instead_of_folder(path.rstrip("/"), endings)
             return f"{spelling} {path}: is a folder; {hint}"
         return None if found else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
     place = Path(path)
@@ -280,10 +279,7 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     extendable = _EXTENDABLE.intersection(keys)
     if any(dataclasses.replace(spec, extendable_key=key).is_extended(saved) for key in extendable):
         return None  # the job knows whether it can go on
-    if keys:
-        raise made_with_another_config(
-            output, (difference_of(key, spec.saved(saved), now) for key in keys)
-        )
+    check_no_differences(output, spec.differences(saved, keys))
     return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None
 
 

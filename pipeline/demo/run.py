@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.section import Section, flag_text
+from bert_tf.config.section import Section
 from bert_tf.config.sections.tables import RunnerConfig, StorageConfig
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.demo.corpus import write_corpus
@@ -29,6 +29,7 @@ from pipeline.jobs import (
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace, check_place
+from pipeline.proposal.config_text import option_words
 from pipeline.report.artifact import loss_curve_lines
 
 _LINE_WIDTH = 96
@@ -45,8 +46,9 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; give a folder")
     source = find_weights(weights)
-    check_place(OutputPlace(output=output, is_directory=True), [str(source)])
-    with holding_output(output, is_directory=True, command="demo", console=options.console):
+    place = OutputPlace(output=output, is_directory=True)
+    check_place(place, [str(source)])
+    with holding_output(place, "demo", options.console):
         return _run_stages(Path(output), source, options)
 
 
@@ -92,29 +94,24 @@ def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
 
 
 def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
-    _announce("vocabulary", "vocab", plan.vocab, options)
-    vocabulary.run(plan.vocab, _RUNNER, options)
-    _announce("pretraining data", "preprocess", plan.preprocess, options)
-    pretraining_examples.run(plan.preprocess, _RUNNER, options)
-    _announce("pretraining a tiny BERT from scratch", "train", plan.train, options)
-    pretraining.run(plan.train, StorageConfig(), options)
+    _run("vocabulary", vocabulary, options, plan.vocab, _RUNNER)
+    _run("pretraining data", pretraining_examples, options, plan.preprocess, _RUNNER)
+    title = "pretraining a tiny BERT from scratch"
+    _run(title, pretraining, options, plan.train, StorageConfig())
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
-    _announce(f"{title}: fine-tuning", "finetune", task.finetune, options)
-    finetuning.run(task.finetune, options)
-    _announce(f"{title}: held-out rows", "evaluate", task.evaluate, options)
-    metrics = evaluation.run(task.evaluate, options)["metrics"]
-    _announce(f"{title}: a SavedModel that takes text", "export", task.export, options)
-    exporting.run(task.export, options)
-    _announce(f"{title}: scoring new rows", "score", task.score, options)
-    scoring.run(task.score, _RUNNER, options)
+    _run(f"{title}: fine-tuning", finetuning, options, task.finetune)
+    metrics = _run(f"{title}: held-out rows", evaluation, options, task.evaluate)["metrics"]
+    _run(f"{title}: a SavedModel that takes text", exporting, options, task.export)
+    _run(f"{title}: scoring new rows", scoring, options, task.score, _RUNNER)
     return metrics
 
 
-def _announce(title: str, command: str, section: Section, options: RunOptions) -> None:
+def _run(title: str, job: Any, options: RunOptions, *sections: Section) -> dict[str, Any]:
     options.console.info(f"\n== {title}")
-    options.console.info("$ " + command_line(command, section))
+    options.console.info("$ " + command_line(sections[0]))
+    return job.run(*sections, options)
 
 
 def _made_files(plan: DemoPlan) -> dict[str, str]:
@@ -186,33 +183,12 @@ def align(rows: list[tuple[str, str]]) -> list[str]:
     return [f"  {first:<{width}}  {second}" for first, second in rows]
 
 
-def command_line(command: str, section: Section) -> str:
+def command_line(section: Section) -> str:
     """The `bert-pipeline` command with every key that differs from its default."""
-    words = ["bert-pipeline", command]
-    assignments: list[str] = []
     fields = dataclasses.fields(section)
     arguments = [field.name for field in fields if field.metadata["positional"]]
-    words += [str(getattr(section, name)) for name in arguments]
-    for field in fields:
-        value = getattr(section, field.name)
-        if field.name in arguments or value == field.default:
-            continue
-        if field.metadata["advanced"]:
-            assignments += ["--set", f"{section.section_name}.{field.name}={_as_text(value)}"]
-            continue
-        spelling = flag_text(field)
-        if isinstance(value, bool):
-            words.append(_switch(spelling, value))
-        else:
-            for item in value if isinstance(value, tuple) else (value,):
-                words += [spelling, _as_text(item)]
-    return shlex.join(words + assignments)
-
-
-def _switch(spelling: str, value: bool) -> str:
-    on, _, off = spelling.partition("/")
-    return on if value else off or f"--no-{on.removeprefix('--')}"
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    keys = [field.name for field in fields if field.name not in arguments]
+    given = [str(getattr(section, name)) for name in arguments]
+    options = option_words(section, keys, section=section.section_name)
+    command = section.section_name.replace("_", "-")
+    return shlex.join(["bert-pipeline", command, *given, *options])

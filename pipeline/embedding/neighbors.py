@@ -1,4 +1,4 @@
-"""The nearest vectors of a corpus by exact search, in NumPy."""
+"""The nearest vectors of a corpus, by exact search or an index."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 _QUERIES_PER_BLOCK = 256
 _VECTORS_PER_BLOCK = 1 << 16
@@ -56,33 +57,18 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
     rows: np.ndarray = np.zeros((len(queries), 0), np.int64)
     scores: np.ndarray = np.zeros((len(queries), 0), np.float32)
     for begin in range(0, len(corpus), _VECTORS_PER_BLOCK):
-        found = queries @ corpus[begin : begin + _VECTORS_PER_BLOCK].T
-        candidates = _largest(found, k)
-        rows = np.concatenate([rows, candidates + begin], axis=1)
-        scores = np.concatenate([scores, np.take_along_axis(found, candidates, axis=1)], axis=1)
-        kept = np.lexsort((rows, -scores))[:, :k]
-        rows, scores = (np.take_along_axis(values, kept, axis=1) for values in (rows, scores))
+        found, columns = _greatest(queries @ corpus[begin : begin + _VECTORS_PER_BLOCK].T, k)
+        rows = np.concatenate([rows, columns + begin], axis=1)
+        scores, kept = _greatest(np.concatenate([scores, found], axis=1), k)
+        rows = np.take_along_axis(rows, kept, axis=1)
     return Neighbors(rows, scores)
 
 
-def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Unordered columns of the k greatest scores of each row; among equals, the first."""
-    if scores.shape[1] <= k:
-        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    columns = np.argpartition(scores, -k, axis=1)[:, -k:]
-    least = np.take_along_axis(scores, columns, axis=1).min(axis=1)
-    tied = np.nonzero((scores >= least[:, None]).sum(axis=1) > k)[0]
-    if len(tied):  # which of those that equal the least were taken is arbitrary
-        columns[tied] = _largest_of_tied(scores[tied], least[tied, None], k)
-    return columns
-
-
-def _largest_of_tied(scores: np.ndarray, least: np.ndarray, k: int) -> np.ndarray:
-    above = scores > least
-    equal = scores == least
-    places = k - above.sum(axis=1, keepdims=True)
-    kept = above | (equal & (np.cumsum(equal, axis=1) <= places))
-    return np.nonzero(kept)[1].reshape(len(scores), k)
+def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k greatest of each row and their columns, in descending order; equal ones from left."""
+    with tf.device("CPU"):
+        found = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
+    return found.values.numpy(), found.indices.numpy()
 
 
 _LINKS = 32  # of a vector

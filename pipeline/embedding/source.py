@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
-from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.config.sections import EmbedConfig, SummarizeConfig
 from bert_tf.config.sections.scoring import TextVectorsSection
 from bert_tf.data.tables.dialect import TableDialect
@@ -29,6 +29,10 @@ class VectorSource:
     recipe: EmbeddingRecipe  # how its vectors are made
     settings: EmbedderSettings  # the same, for the engine
     text_column: str  # column of the texts
+
+    @property
+    def notes(self) -> list[str]:
+        return [RAW_CLS] if self.recipe.is_raw_cls and not self.settings.tokens else []
 
     def plan(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,6 +40,7 @@ _BATCH_ROWS = 2048
 _MAX_RECORDS_PER_RUN = 16 * _BATCH_ROWS
 _SWAP_PROB = 0.5
 EVAL_MASKED_LM_PROB = 0.15
+NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,20 +54,6 @@ class Pool:
     # An evaluation document without company may take training documents.
     choices: RandomNextChoices
     num_train: int  # documents before this one are for training, the rest for evaluation
-
-
-@dataclasses.dataclass
-class PoolCounts:
-    documents: tuple[int, int]  # for training and for evaluation
-    examples: tuple[int, int]  # for training and for evaluation
-    truncated: int  # examples whose segments were cut to fit
-    labeled: int  # examples whose label is 1: with a random second segment, or swapped segments
-    left_out: int  # chunks of one sentence that had no other document to go with
-    single: int  # documents of one sentence; 0 but in the first pass, as `reached`
-    reached: int  # tokens of the documents that are in an example of any pass
-    row_tokens: int  # tokens of the training examples that are masked here, specials included
-    sentences_cut: int = 0  # sentences too long for a pair of segments, which were cut into parts
-    masked: int = 0  # how many of `row_tokens` are targets; complete once the runs have been read
 
 
 def sort_pool(
@@ -147,11 +135,12 @@ class ExampleMaker:
         eval_shards: int,
         shards_of_run: int = 1,
         passes: range | None = None,
-    ) -> tuple[list[Run], PoolCounts]:
+    ) -> tuple[list[Run], Counter[str]]:
         """Makes the examples of a pool, in all passes by default, and partitions them into shards.
 
         Returns:
-            Runs for each shard that gets examples, whose records are encoded while they are read.
+            Runs for each shard that gets examples, whose records are encoded while they are read;
+            and counts by name, complete once the runs have been read.
         """
         sentences_cut = 0
         if self._config.pair_task != "none":  # whose rows take parts of sentences
@@ -165,8 +154,10 @@ class ExampleMaker:
         tokens, made = self._segments(pool, passes)
         pairs = np.concatenate([pairs for pairs, _ in made])
         is_eval = pairs["document"] >= pool.num_train
-        counts = self._count(pool, tokens, made, pairs, is_first=passes.start == 0)
-        counts.sentences_cut = sentences_cut
+        counts = self._count(pairs, is_eval, left_out=sum(left_out for _, left_out in made))
+        if passes.start == 0:
+            counts["sentences_cut"] = sentences_cut
+            self._count_documents(counts, pool, tokens, made)
         shards = combine_keys(pairs["key"], seed_key(self._config.seed, "shards"))
         places = np.where(
             is_eval,
@@ -189,33 +180,31 @@ class ExampleMaker:
                 runs.append(Run(split, place - shift, ranks[members], records, shards_of_records))
         return runs, counts
 
-    def _count(
+    def _count(self, pairs: np.ndarray, is_eval: np.ndarray, *, left_out: int) -> Counter[str]:
+        evals = int(is_eval.sum())
+        counts = {
+            "examples/train": len(pairs) - evals,
+            "examples/eval": evals,
+            "truncations": int(pairs["is_truncated"].sum()),
+            "labeled": int(pairs["label"].sum()),
+            f"chunks_left_out/{NO_OTHER_DOCUMENT}": left_out,
+        }
+        if self._train_rules is not None:
+            counts["row_tokens"] = int(pair_lengths(pairs[~is_eval]).sum())
+        return Counter(counts)
+
+    def _count_documents(
         self,
+        counts: Counter[str],
         pool: Pool,
         tokens: np.ndarray,
         made: list[tuple[np.ndarray, int]],
-        pairs: np.ndarray,
-        *,
-        is_first: bool,
-    ) -> PoolCounts:
-        is_eval = pairs["document"] >= pool.num_train
-        evals = int(is_eval.sum())
-        is_masked = self._train_rules is not None
-        single = int(np.count_nonzero(np.diff(pool.documents.document_offsets) == 1))
-        return PoolCounts(
-            documents=(pool.num_train, len(pool.documents) - pool.num_train),
-            examples=(len(pairs) - evals, evals),
-            truncated=int(pairs["is_truncated"].sum()),
-            labeled=int(pairs["label"].sum()),
-            left_out=sum(left_out for _, left_out in made),
-            single=single if is_first else 0,
-            reached=self._count_reached(pool, tokens, made) if is_first else 0,
-            row_tokens=int(pair_lengths(pairs[~is_eval]).sum()) if is_masked else 0,
-        )
-
-    def _count_reached(
-        self, pool: Pool, tokens: np.ndarray, made: list[tuple[np.ndarray, int]]
-    ) -> int:
+    ) -> None:
+        """Adds counts of documents, and of their tokens that are in an example of any pass."""
+        single = np.count_nonzero(np.diff(pool.documents.document_offsets) == 1)
+        counts["documents_of_one_sentence"] = int(single)
+        counts["documents/train"] = pool.num_train
+        counts["documents/eval"] = len(pool.documents) - pool.num_train
         is_reached = tokens == self._row_format.sep_id  # between documents
         separators = int(is_reached.sum())
         for pairs, _ in made:
@@ -225,7 +214,7 @@ class ExampleMaker:
                 break
             ((pairs, _),) = self._segments(pool, range(number, number + 1))[1]
             mark_segments(pairs, is_reached)
-        return int(np.count_nonzero(is_reached)) - separators
+        counts["tokens_reached"] = int(np.count_nonzero(is_reached)) - separators
 
     def _segments(
         self, pool: Pool, passes: range
@@ -263,7 +252,7 @@ class ExampleMaker:
         return pool.documents.tokens, made
 
     def _encode(
-        self, split: str, tokens: np.ndarray, pairs: np.ndarray, counts: PoolCounts
+        self, split: str, tokens: np.ndarray, pairs: np.ndarray, counts: Counter[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         rules = self._train_rules if split == "train" else self._eval_rules
 
@@ -286,5 +275,5 @@ class ExampleMaker:
             return encode_records(features, self._config.feature_names), masked
 
         for records, masked in map_ahead(encode_from, range(0, len(pairs), _BATCH_ROWS)):
-            counts.masked += masked
+            counts["masked"] += masked
             yield records

@@ -44,7 +44,6 @@ BUCKET, POOL, GROUP = "bucket", "pool", "group"
 # Tagged outputs.
 TOKEN_COUNTS, FACTS, COUNTS = "token counts", "facts", "counts"
 NO_TOKENS = "no tokens"
-NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _DOCUMENT_BYTES = 64_000_000
 _RUN_BYTES = 128_000_000
 
@@ -201,26 +200,7 @@ class MakeExamples(beam.DoFn):
             else:
                 label = f"{run.split}-{run.shard:06d}"
             yield label, writer.add(run.parts())
-        counted = {
-            "truncations": counts.truncated,
-            "documents_of_one_sentence": counts.single,
-            "tokens_reached": counts.reached,
-            "row_tokens": counts.row_tokens,
-            "masked": counts.masked,
-            "labeled": counts.labeled,
-            f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
-        }
-        for split, documents, examples in zip(
-            ("train", "eval"), counts.documents, counts.examples, strict=True
-        ):
-            # Every part has the documents of the whole pool.
-            counted |= {
-                f"documents/{split}": documents if part == 0 else 0,
-                f"examples/{split}": examples,
-            }
-        if part == 0:
-            counted["sentences_cut"] = counts.sentences_cut
-        yield _store_counts(writer, counted)
+        yield _store_counts(writer, counts)
 
 
 def partition_group(

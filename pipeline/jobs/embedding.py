@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bert_tf.base.wording import quantity
-from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.data.tables.dialect import TABLE_FORMATS
 from bert_tf.serving.signatures import MANY_CUT
@@ -75,13 +74,9 @@ class Embedding(TableJob):
         # The order of several inputs is that of the vectors.
         return {f"input[{table.number}]": [table.source] for table in self.plan.tables}
 
-    @property
-    def notes(self) -> list[str]:
-        return [RAW_CLS] if self.source.recipe.is_raw_cls and not self.config.tokens else []
-
     def announce(self, record: JobRecord) -> None:
         config, source, settings = self.config, self.source, self.source.settings
-        record.console.warn(*self.notes)
+        record.console.warn(*source.notes)
         record.console.info(*source.directory.notes)
         record.console.info(f"vectors: {describe_settings(settings)}")
         named = [name for name, prompt in source.recipe.prompts.items() if prompt]
@@ -114,7 +109,7 @@ class Embedding(TableJob):
             )
         dimensions = settings.dimensions(self.source.directory.config.hidden_size)
         made_with = {**dataclasses.asdict(settings), "dimensions": dimensions}
-        record.extra |= {"embedding": made_with, "notes": self.notes}
+        record.extra |= {"embedding": made_with, "notes": self.source.notes}
         texts = quantity(counts.rows_out, "text")
         of = f"the tokens of {texts}" if config.tokens else texts
         record.made = [(config.output, f"vectors of {dimensions} dimensions of {of}")]

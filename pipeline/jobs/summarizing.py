@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
 from bert_tf.config.sections.scoring import DEFAULT_SENTENCES
 from pipeline.beam.storage import use_storage_options
@@ -54,15 +53,11 @@ class Summarizing(TableJob):
 
     label: ClassVar[str] = "summarizing"
 
-    @property
-    def notes(self) -> list[str]:
-        return [RAW_CLS] if self.source.recipe.is_raw_cls else []
-
     def announce(self, record: JobRecord) -> None:
-        record.console.warn(*self.notes)
+        record.console.warn(*self.source.notes)
         record.console.info(f"vectors of sentences: {describe_settings(self.source.settings)}")
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
         made_with = dataclasses.asdict(self.source.settings)
-        record.extra |= {"embedding": made_with, "notes": self.notes}
+        record.extra |= {"embedding": made_with, "notes": self.source.notes}
         record.made = [(table.output, f"{table.source} with summaries") for table in plan.tables]

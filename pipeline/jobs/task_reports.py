@@ -20,7 +20,7 @@ from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest
-from pipeline.outputs.place import marker_path, read_marker
+from pipeline.outputs.place import OutputPlace, read_marker
 from pipeline.outputs.rejects import RejectLimit, warn_of_rejects
 from pipeline.report.document import REPORT
 from pipeline.report.page import evaluation_page
@@ -47,7 +47,7 @@ def warn_of_unfinished_run(path: str, console: Console) -> None:
     run = model.parent
     if model.name != "best" or manifest_path(run).exists():
         return
-    if read_marker(marker_path(str(run), is_directory=True)) is None:
+    if read_marker(OutputPlace(output=str(run), is_directory=True).marker) is None:
         return
     progress = saved_progress(run / "checkpoints")
     at = f", at step {progress[0]:,} of {progress[1]:,}" if progress else ""

@@ -45,6 +45,7 @@ from pipeline.outputs.manifest import (
     rejects_path,
 )
 from pipeline.outputs.rejects import corpus_rows, report_rejects
+from pipeline.proposal.config_text import option_words
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.vocabulary.casing import with_casing
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
@@ -254,31 +255,12 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
 
 
 def _next_command(config: VocabConfig) -> list[str]:
-    command = ["bert-pipeline", "preprocess"]
-    for pattern in config.input:
-        command += ["--input", pattern]
-    command += _reading_options(config)
+    keys = [field.name for field in dataclasses.fields(CorpusSection)]
+    read = ["input", *(key for key in keys if key not in ("input", "block_megabytes"))]
+    command = ["bert-pipeline", "preprocess", *option_words(config, read, section="preprocess")]
     command += ["--vocab", config.output]
     if not config.lowercase:
         command.append("--cased")
     if config.keep_accents:
         command.append("--keep-accents")
     return [*command, "--output", str(path_of(config.output).with_name("pretraining-data"))]
-
-
-def _reading_options(config: VocabConfig) -> list[str]:
-    """Options for `preprocess` where reading or cleaning is not the default."""
-    options = []
-    for field in dataclasses.fields(CorpusSection):
-        value = getattr(config, field.name)
-        if value == field.default or field.name in ("input", "block_megabytes"):
-            continue
-        if isinstance(value, bool):
-            options.append(field.metadata["flag"].split("/")[not value])
-        elif not field.metadata["advanced"]:
-            for each in value if isinstance(value, tuple) else (value,):
-                options += ["--" + field.name.replace("_", "-"), each]
-        else:
-            text = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
-            options += ["--set", f"preprocess.{field.name}={text}"]
-    return options

@@ -8,7 +8,7 @@ import resource
 import shlex
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,13 +33,12 @@ from pipeline.outputs.manifest import (
     are_same_contents,
     changed_inputs,
     check_made_by,
+    check_no_differences,
     config_key,
     describe_files,
-    difference_of,
     input_fingerprints,
     input_states,
     kept_keys,
-    made_with_another_config,
     manifest_path,
     package_versions,
     read_manifest,
@@ -101,16 +100,21 @@ class JobSpec:
         return self._kept(self.config.as_dict())
 
     def holding(self, console: Console) -> AbstractContextManager[Callable[[], None]]:
-        place = self.place
-        return holding_output(
-            place.output, is_directory=place.is_directory, command=self.command, console=console
-        )
+        return holding_output(self.place, self.command, console)
 
     def different_keys(self, config: Mapping[str, Any]) -> list[str]:
         """The keys in which the config differs from a saved one, other than an extension."""
         before, now = self.saved(config), self.kept_config
         extended = self.extendable_key if self.is_extended(config) else None
         return [key for key in now if before.get(key) != now[key] and key != extended]
+
+    def differences(self, config: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+        """Says how the values of keys differ from those of a saved config."""
+        before, now = self.saved(config), self.kept_config
+        hints = {self.extendable_key: ", and it cannot be shortened"}
+        return [
+            f"{key}: {before.get(key)!r} then, {now[key]!r} now{hints.get(key, '')}" for key in keys
+        ]
 
     def is_extended(self, config: Mapping[str, Any]) -> bool:
         """Whether the config asks for more of the key, such as steps, than a saved one."""
@@ -264,14 +268,9 @@ def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
         return None
     check_made_by(spec.output, finished, spec.command)
     saved = finished.get("config", {})
-    before, now, differences = spec.saved(saved), spec.kept_config, []
-    for key in spec.different_keys(saved):
-        hint = ", and it cannot be shortened" if key == spec.extendable_key else ""
-        differences.append(f"{difference_of(key, before, now)}{hint}")
-    if not differences and not are_same_contents(finished.get("inputs", []), identity["inputs"]):
-        differences.append("the content of the inputs has changed")
-    if differences:
-        raise made_with_another_config(spec.output, differences)
+    check_no_differences(spec.output, spec.differences(saved, spec.different_keys(saved)))
+    if not are_same_contents(finished.get("inputs", []), identity["inputs"]):
+        check_no_differences(spec.output, ["the content of the inputs has changed"])
     remove_marks(spec.place, spec.config.section_name)
     return finished
 
@@ -286,7 +285,7 @@ def _make(
         else filling_file(spec, options)
     ):
         if options.log is not None and not options.is_part:
-            options.log.keep_beside(place.output, spec.command, is_directory=place.is_directory)
+            options.log.keep_beside(place.log, spec.command)
         kept = place.seconds if spec.can_resume else None
         with (
             adding_up_seconds(kept, console, anew=options.overwrite) as elapsed,
@@ -389,25 +388,20 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
     interval = _REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS
     ended = threading.Event()
 
-    def keep() -> None:
-        with suppress(OSError):  # a full disk stops the job where it writes its output
-            keep_seconds(path, elapsed.total())
-
     def keep_on() -> None:
-        while not ended.wait(interval):
-            keep()
+        is_ended = False
+        while not is_ended:
+            is_ended = ended.wait(interval)
+            with suppress(OSError):  # a full disk stops the job where it writes its output
+                keep_seconds(path, elapsed.total())
 
     thread = threading.Thread(target=keep_on, daemon=True)
     thread.start()
-    is_done = False
     try:
         yield elapsed
-        is_done = True
     finally:
         ended.set()
         thread.join()
-        if not is_done:
-            keep()
     path.unlink(missing_ok=True)
 
 

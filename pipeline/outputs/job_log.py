@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bert_tf.base.errors import GraphWritten, StoppedEarly
 from bert_tf.base.files import RemotePath
-from pipeline.beam.stored_path import path_of
 
 LOG = "job.log"
 OLDER = ".1"  # at the end of the name of a log that was full
@@ -39,12 +38,8 @@ class JobLog:
         for line in text.splitlines():
             self._send(LINE + (now + line).encode(errors="replace"))
 
-    def keep_beside(self, output: str, command: str, *, is_directory: bool) -> None:
-        """Directs the log to `DIR/job.log` or `FILE.job.log` from here on.
-
-        Does nothing for outputs on other storage, or if the file is not such a log.
-        """
-        path = log_path(output, is_directory=is_directory)
+    def keep_beside(self, path: Path, command: str) -> None:
+        """Directs the log to a file from here on, unless it is remote or not such a log."""
         if self.path is not None or isinstance(path, RemotePath) or not _can_be_log(path):
             return
         self.path = path
@@ -77,9 +72,3 @@ def _can_be_log(path: Path) -> bool:
     except OSError:
         return False
     return not begin or _FIRST_LINE.match(begin) is not None
-
-
-def log_path(output: str | Path, *, is_directory: bool) -> Path:
-    """`DIR/job.log` for a folder, `FILE.job.log` beside a file."""
-    output = path_of(output)
-    return output / LOG if is_directory else output.with_name(f"{output.name}.{LOG}")

@@ -19,8 +19,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import RemotePath, make_folders
-from pipeline.beam.stored_path import path_of
-from pipeline.outputs.manifest import LOCK
+from pipeline.outputs.place import OutputPlace
 
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
@@ -33,15 +32,9 @@ _READS = 10
 _HELD: set[str] = set()  # by this process
 
 
-def lock_path(output: str, *, is_directory: bool) -> Path:
-    """The lock file: in a folder, whatever its name, or beside a file."""
-    path = path_of(output)
-    return path / LOCK if is_directory else path.with_name(f".{path.name}{LOCK}")
-
-
 @contextmanager
 def holding_output(
-    output: str, *, is_directory: bool, command: str, console: Console
+    place: OutputPlace, command: str, console: Console
 ) -> Iterator[Callable[[], None]]:
     """Prevents other processes of this tool from writing an output during the block.
 
@@ -56,16 +49,16 @@ def holding_output(
     Raises:
         UsageError: another process writes it, or listings of its storage are late.
     """
-    path = lock_path(output, is_directory=is_directory)
+    path = place.lock
     if isinstance(path, RemotePath):
-        with holding_remote(path, output, command) as check:
+        with holding_remote(path, place.output, command) as check:
             yield check
         return
     # Those on the way that are not there, the innermost first.
     made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     descriptor = None
     try:
-        descriptor = _lock(path, output, console)
+        descriptor = _lock(path, place.output, console)
         if descriptor is not None:
             with suppress(OSError):  # opened only to read; the lock holds without
                 os.ftruncate(descriptor, 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from pipeline.beam.workers import installed_versions
 from pipeline.outputs.job_log import LOG, OLDER
 
 MANIFEST_VERSION = 1
-_CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 SECONDS = ".seconds"
 INPUTS = ".inputs.json"
@@ -167,12 +167,9 @@ def holds_records(folder: Path) -> bool:
 def _fingerprint_of_stored(path: str) -> dict[str, Any]:
     from pipeline.beam.storage import open_stored  # Beam: jobs without it need not load it
 
-    digest, size = hashlib.sha256(), 0
     with open_stored(path) as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-    return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return {"path": path, "bytes": stream.seek(0, os.SEEK_END), "sha256": sha256}
 
 
 def package_versions() -> dict[str, str]:
@@ -270,10 +267,6 @@ def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -
     )
 
 
-def difference_of(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    return f"{key}: {before.get(key)!r} then, {now[key]!r} now"
-
-
 def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
     """Raises UsageError if another command made a finished output."""
     if finished.get("command") != command:
@@ -283,11 +276,12 @@ def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> Non
         )
 
 
-def made_with_another_config(output: str, differences: Iterable[str]) -> UsageError:
-    return UsageError(
-        f"{output}: made with another config ({'; '.join(differences)}); "
-        "choose another --output or replace it with --overwrite"
-    )
+def check_no_differences(output: str, differences: Sequence[str]) -> None:
+    if differences:
+        raise UsageError(
+            f"{output}: made with another config ({'; '.join(differences)}); "
+            "choose another --output or replace it with --overwrite"
+        )
 
 
 def already_finished(output: str) -> str:

@@ -17,10 +17,10 @@ from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
 from bert_tf.engines.registry import ENGINES, exported_folder
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job_log import OLDER, log_path
-from pipeline.outputs.lock import lock_path
+from pipeline.outputs.job_log import LOG, OLDER
 from pipeline.outputs.manifest import (
     JOB_FILES,
+    LOCK,
     SECONDS,
     holds_records,
     manifest_path,
@@ -48,13 +48,20 @@ class OutputPlace:
 
     @property
     def marker(self) -> Path:
-        return marker_path(self.output, is_directory=self.is_directory)
+        return self._note("config.yaml", ".{}.config.yaml")
 
     @property
     def seconds(self) -> Path:
-        if self.is_directory:
-            return self.path / SECONDS
-        return self.path.with_name(f".{self.path.name}{SECONDS}")
+        return self._note(SECONDS, f".{{}}{SECONDS}")
+
+    @property
+    def lock(self) -> Path:
+        """In a folder, whatever its name, or beside a file."""
+        return self._note(LOCK, f".{{}}{LOCK}")
+
+    @property
+    def log(self) -> Path:
+        return self._note(LOG, f"{{}}.{LOG}")
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -63,16 +70,13 @@ class OutputPlace:
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
-        lock = lock_path(self.output, is_directory=self.is_directory)
         temporary = (self.temporary,) if self.temporary is not None else ()
-        log = log_path(self.output, is_directory=self.is_directory)
-        logs = (log, log.with_name(log.name + OLDER))
-        return (*self.files, self.marker, self.seconds, lock, *logs, *temporary)
+        logs = (self.log, self.log.with_name(self.log.name + OLDER))
+        return (*self.files, self.marker, self.seconds, self.lock, *logs, *temporary)
 
-
-def marker_path(output: str, *, is_directory: bool) -> Path:
-    path = path_of(output)
-    return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
+    def _note(self, inside: str, beside: str) -> Path:
+        path = self.path
+        return path / inside if self.is_directory else path.with_name(beside.format(path.name))
 
 
 def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
@@ -90,8 +94,8 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
 
 def check_finished(folder: str | Path) -> None:
     """Raises UsageError if a job has begun to write a folder and has not finished it."""
-    is_marked = read_marker(marker_path(str(folder), is_directory=True)) is not None
-    if is_marked and read_manifest(folder) is None:
+    marker = OutputPlace(output=str(folder), is_directory=True).marker
+    if read_marker(marker) is not None and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 

@@ -1,14 +1,15 @@
-"""The config that `init` writes: YAML with the reason for each value beside it."""
+"""Configs as text: YAML with the reason for each value beside it, and options of a command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import printable, quantity, shown_duration
+from bert_tf.base.wording import printable, quantity, shown_duration, shown_setting
 from bert_tf.config.plain_yaml import yaml_text
+from bert_tf.config.section import Section, fields_of, flag_text
 
 _COMMENT_COLUMN = 34
 
@@ -40,6 +41,24 @@ def commented_yaml(
 def _comment(text: str) -> str:
     """A name of a file or column with line breaks would add keys."""
     return f"# {' '.join(printable(text).splitlines())}"
+
+
+def option_words(config: Section, names: Iterable[str], *, section: str) -> list[str]:
+    """Options for values that are not the default: flags, and `--set` for keys without one."""
+    words, fields = [], fields_of(config)
+    for name in names:
+        field, value = fields[name], getattr(config, name)
+        if value == field.default:
+            continue
+        if field.metadata["advanced"]:
+            words += ["--set", f"{section}.{name}={shown_setting(value)}"]
+        elif isinstance(value, bool):
+            on, _, off = flag_text(field).partition("/")
+            words.append(on if value else off or f"--no-{on.removeprefix('--')}")
+        else:
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [flag_text(field), shown_setting(each)]
+    return words
 
 
 def config_file(path: str, *, overwrite: bool) -> Path:

@@ -35,16 +35,14 @@ _FILES_SHOWN = 5
 LARGEST_BYTES_HASHED = 256_000_000
 
 
-def loss_curve_lines(
-    metrics_path: str | Path, *, metric: str = "loss", width: int = 60, height: int = 10
-) -> list[str]:
-    """Plots a metric by step as lines of text: `*` train means of a column, `o` eval."""
+def loss_curve_lines(metrics_path: Path, *, width: int = 60, height: int = 10) -> list[str]:
+    """Plots the loss by step as lines of text: `*` train means of a column, `o` eval."""
     points = {
         split: np.array(
             [
-                (line["step"], line[metric])
-                for line in read_metrics(Path(metrics_path))
-                if line["split"] == split and metric in line
+                (line["step"], line["loss"])
+                for line in read_metrics(metrics_path)
+                if line["split"] == split and "loss" in line
             ],
             dtype=float,
         ).reshape(-1, 2)
@@ -65,7 +63,7 @@ def loss_curve_lines(
     labels = np.linspace(highest, lowest, height)
     lines = [f"{label:9.3f} |{''.join(row)}" for label, row in zip(labels, grid, strict=True)]
     axis = f"step {first:.0f}".ljust(width - len(f"{last:.0f}")) + f"{last:.0f}"
-    legend = f"{metric}: * train" + ("  o eval" if len(points["eval"]) else "")
+    legend = "loss: * train" + ("  o eval" if len(points["eval"]) else "")
     return [legend, *lines, " " * 10 + "+" + "-" * width, " " * 11 + axis]
 
 

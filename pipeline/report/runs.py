@@ -9,8 +9,9 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from bert_tf.pretraining.findings import UNIGRAM_ENTROPY
 from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
-from pipeline.outputs.place import marker_path, read_marker
+from pipeline.outputs.place import OutputPlace, read_marker
 from pipeline.report.artifact import section_of
 from pipeline.report.document import REPORT, folded, style_sheet, table_html
 from pipeline.report.plots import Line, LineKind, line_plot
@@ -98,7 +99,7 @@ def _read_run(path: str, name: str) -> Run:
     if manifest is not None:
         command, config = manifest.get("command", ""), manifest.get("config", {})
     else:
-        marked = read_marker(marker_path(path, is_directory=True)) or {}
+        marked = read_marker(OutputPlace(output=path, is_directory=True).marker) or {}
         command, config = next(iter(marked.items()), ("", {}))
         section = section_of(command, config)
         config = config if section is None else plain_values(section, config)
@@ -144,8 +145,7 @@ def plots_html(runs: Sequence[Run]) -> str:
     """The key and a section for each group of metrics; empty without runs."""
     if not runs:
         return ""
-    groups = (_plots_html(group, plots) for group, plots in run_plots(runs).items())
-    return "".join([_key(runs), *groups])
+    return _key(runs) + "".join(starmap(_plots_html, _groups(runs).items()))
 
 
 def _key(runs: Sequence[Run]) -> str:
@@ -162,27 +162,17 @@ def _key(runs: Sequence[Run]) -> str:
     return f'<fieldset class="key"><legend>Shown runs</legend>{labels}{note}</fieldset>\n'
 
 
-def _plots_html(title: str, plots: Sequence[Plot]) -> str:
+def _plots_html(title: str, curves: Mapping[str, Sequence[Line]]) -> str:
     drawn = "".join(
-        f"<div><h3>{escape(plot.name)}</h3>"
-        f"<figure>{line_plot(plot.name, 'step', plot.lines)}</figure>"
-        f"{folded(plot.table.title, table_html(plot.table))}</div>"
-        for plot in plots
+        f"<div><h3>{escape(name)}</h3><figure>{line_plot(name, 'step', lines)}</figure>"
+        f"{folded(f'{name} in numbers', table_html(_numbers(name, lines)))}</div>"
+        for name, lines in curves.items()
     )
     return f'<section><h2>{title}</h2><div class="plots">{drawn}</div></section>\n'
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Plot:
-    """A metric by step: its curves, and a table of their first, lowest, highest and last values."""
-
-    name: str
-    lines: Sequence[Line]
-    table: TableSection
-
-
-def run_plots(runs: Sequence[Run]) -> dict[str, list[Plot]]:
-    """Plots of runs by group: losses and metrics, optimization, speed; finite values only."""
+def _groups(runs: Sequence[Run]) -> dict[str, dict[str, list[Line]]]:
+    """Curves by metric, in groups: losses and metrics, optimization, speed; finite values only."""
     names = dict.fromkeys(
         name
         for run in runs
@@ -190,14 +180,14 @@ def run_plots(runs: Sequence[Run]) -> dict[str, list[Plot]]:
         for name, value in line.items()
         if name not in _OF_LINE and _is_number(value)
     )
-    groups: dict[str, list[Plot]] = {_FIRST_GROUP: [], **{group: [] for group in _GROUPS}}
+    groups: dict[str, dict[str, list[Line]]] = {name: {} for name in (_FIRST_GROUP, *_GROUPS)}
     for name in names:
         if name == UNIGRAM_ENTROPY:
             continue
         lines = [line for number, run in enumerate(runs) for line in _lines(run, number, name)]
         group = next((key for key, of in _GROUPS.items() if name in of), _FIRST_GROUP)
-        groups[group].append(Plot(name=name, lines=lines, table=_numbers(name, lines)))
-    return {group: plots for group, plots in groups.items() if plots}
+        groups[group][name] = lines
+    return {group: curves for group, curves in groups.items() if curves}
 
 
 def _lines(run: Run, number: int, name: str) -> Iterator[Line]:

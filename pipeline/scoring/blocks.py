@@ -18,7 +18,6 @@ from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.data.tables.word_blocks import TOKENS, is_conll, read_word_blocks, row_words
-from bert_tf.tasks.base.declaration import WordsDeclaration
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.columns import DELIMITED_FORMATS
@@ -65,29 +64,22 @@ class TableSummary:
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
-    """Checks all tables as `check_table` does; warns of tables without rows.
+    """Checks the first block of each table, so that a wrong column ends a job before it starts.
 
-    Raises as `check_table`, and InputError if no table has rows.
+    Warns of tables without rows. Raises UsageError for wrong columns, InputError for a bad header,
+    or if no table has rows.
     """
     empty = []
     for table in plan.tables:
         try:
-            check_table(table, plan, console)
+            _, blocks = open_blocks(table, plan, console=console)
+            check_names(table, next(blocks).columns, plan)
         except NoRowsError as error:
             empty.append((table, error))
     if len(empty) == len(plan.tables):
         raise empty[0][1]
     for table, _ in empty:
         console.warn(f"{table.source}: has no rows")
-
-
-def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None:
-    """Checks the first block of a table, so that a wrong column ends a job before it starts.
-
-    Raises InputError for an empty table or a bad header, UsageError for wrong columns.
-    """
-    _, blocks = open_blocks(table, plan, console=console)
-    check_names(table, next(blocks).columns, plan)
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
@@ -247,13 +239,10 @@ def open_blocks(
     return sources, blocks
 
 
-def _row_words(block: TableBlock, words: WordsDeclaration, sources: Sources) -> list[list[str]]:
-    return row_words(block, str(sources[words.column]))
-
-
 def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dict[str, list[Any]]:
     if (words := plan.columns.words) is not None:
-        return {words.input: [" ".join(row) for row in _row_words(block, words, sources)]}
+        rows = row_words(block, str(sources[words.column]))
+        return {words.input: [" ".join(row) for row in rows]}
     return {
         name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
         for name, source in sources.items()
@@ -272,7 +261,7 @@ def _write_block(
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if needs_cells else None,
         "texts": _input_values(block, plan, sources),
-        "words": None if words is None else _row_words(block, words, sources),
+        "words": None if words is None else row_words(block, str(sources[words.column])),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)

@@ -11,7 +11,7 @@ from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from pipeline.outputs.manifest import read_manifest
-from pipeline.outputs.place import marker_path, read_marker
+from pipeline.outputs.place import OutputPlace, read_marker
 from pipeline.scoring.blocks import first_texts
 from pipeline.scoring.plan import ScoringPlan
 
@@ -29,7 +29,8 @@ _TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has en
 def saved_config(config: ScoreConfig, *, is_folder: bool) -> Mapping[str, Any]:
     """The config of the job that made or began the output; empty without one."""
     name = config.section_name
-    marker = read_marker(marker_path(config.output, is_directory=is_folder), name)
+    place = OutputPlace(output=config.output, is_directory=is_folder)
+    marker = read_marker(place.marker, name)
     manifest = read_manifest(config.output) or {}
     saved = (marker or {}).get(name) or manifest.get("config", {}).get(name)
     return saved if isinstance(saved, Mapping) else manifest.get("config", {})

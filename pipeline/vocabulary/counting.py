@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
 
 import apache_beam as beam
 import numpy as np
@@ -37,10 +36,10 @@ _LEARNING, _HELD_OUT = "learning", "held-out"
 _COUNTS = "word-counts-{}-{}.arrow"
 _TOO_LONG = "words-too-long.txt"
 
-# Which documents the words are from, and the partition.
+# Which documents the words are from, and the partition; or `_TOO_LONG`.
 Key = tuple[str, int]
-# An Arrow stream of words and counts, or a number of words that were too long.
-Output: TypeAlias = tuple[Key, bytes] | beam.pvalue.TaggedOutput
+# With an Arrow stream of words and counts, or a number of words that were too long.
+Output = tuple[Key, bytes]
 
 
 class CountWords(beam.PTransform):
@@ -64,16 +63,9 @@ class CountWords(beam.PTransform):
         self._count = _CountInBundle(folder, new_counter, held_out_fraction)
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
-        counted = blocks | "CountInBundle" >> beam.ParDo(self._count).with_outputs(
-            _TOO_LONG, main="counts"
-        )
-        _ = (
-            counted[_TOO_LONG]
-            | "AddUpTooLong" >> beam.CombineGlobally(sum)
-            | "WriteTooLong" >> beam.Map(write_shared_json, self._folder, _TOO_LONG)
-        )
         return (
-            counted["counts"]
+            blocks
+            | "CountInBundle" >> beam.ParDo(self._count)
             | "GroupByPartition" >> beam.GroupByKey()
             | "AddUpPartition"
             >> beam.MapTuple(functools.partial(_add_up_partition, folder=self._folder))
@@ -111,16 +103,12 @@ class _CountInBundle(beam.DoFn):
         window = GlobalWindow()
         for kind in (_LEARNING, _HELD_OUT):
             for element in self._empty(kind):
-                if isinstance(element, beam.pvalue.TaggedOutput):
-                    value = WindowedValue(element.value, window.max_timestamp(), (window,))
-                    yield beam.pvalue.TaggedOutput(element.tag, value)
-                else:
-                    yield WindowedValue(element, window.max_timestamp(), (window,))
+                yield WindowedValue(element, window.max_timestamp(), (window,))
 
     def _empty(self, kind: str) -> Iterator[Output]:
         counter = self._counters[kind]
         if counter.too_long:
-            yield beam.pvalue.TaggedOutput(_TOO_LONG, counter.too_long)
+            yield (_TOO_LONG, 0), str(counter.too_long).encode()
         words, counts = counter.words()
         partitions = word_partitions(words)
         for partition in range(NUM_PARTITIONS):
@@ -171,6 +159,9 @@ def word_partitions(words: pa.Array) -> np.ndarray:
 
 def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
     kind, partition = key
+    if kind == _TOO_LONG:
+        write_shared_json(sum(map(int, parts)), folder, _TOO_LONG)
+        return
     # Neither limits nor rules matter for adding up what was counted.
     counter = WordCounter(lowercase=False, max_word_length=1)
     for part in parts:

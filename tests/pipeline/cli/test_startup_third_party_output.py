@@ -67,12 +67,13 @@ with filtered_third_party_output(verbose=False):
 """
 LOGGED = """
 import types
+from pathlib import Path
 from pipeline.cli.main import main
 
 def run(config, runner, options):
     os.write(2, NOISE)
     options.console.info("our line")
-    options.log.keep_beside(sys.argv[3], "vocab", is_directory=False)
+    options.log.keep_beside(Path(f"{sys.argv[3]}.job.log"), "vocab")
     os.write(2, PROBLEMS)
     if sys.argv[4] == "kill":
         os.kill(os.getpid(), 9)

@@ -9,6 +9,7 @@ from bert_tf.base.errors import UsageError
 from pipeline.demo import run as demo
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
+from pipeline.outputs.place import OutputPlace
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_it_never_writes_into_the_weights(weights, place):
 def test_two_demos_do_not_share_a_folder(weights, tmp_path):
     output = tmp_path / "demo"
     with (
-        holding_output(str(output), is_directory=True, command="demo", console=Console()),
+        holding_output(OutputPlace(output=str(output), is_directory=True), "demo", Console()),
         pytest.raises(UsageError, match=r"demo: is being written by another process \(pid \d+, "),
     ):
         run(output, weights)

@@ -18,7 +18,7 @@ def test_a_command_names_what_differs_from_the_defaults():
         whole_word_mask=True,
         pool_megabytes=1.5,
     )
-    assert command_line("preprocess", section) == (
+    assert command_line(section) == (
         "bert-pipeline preprocess --input 'a b/*.txt' --vocab vocab.txt --output data --cased "
         "--max-predictions-per-seq 20 --whole-word-mask --set preprocess.pool_megabytes=1.5"
     )
@@ -34,21 +34,21 @@ def test_the_printed_commands_mean_the_same_config(tmp_path, monkeypatch):
     fake.run = lambda section, *rest: given.append(section) or {}
     plan = make_plan(tmp_path / "demo", tmp_path / "weights")
     stages = [
-        ("vocab", "vocabulary", plan.vocab),
-        ("preprocess", "pretraining_examples", plan.preprocess),
-        ("train", "pretraining", plan.train),
+        ("vocabulary", plan.vocab),
+        ("pretraining_examples", plan.preprocess),
+        ("pretraining", plan.train),
     ]
     for task in (plan.complaints, plan.cities):
         stages += [
-            ("finetune", "finetuning", task.finetune),
-            ("evaluate", "evaluation", task.evaluate),
-            ("export", "exporting", task.export),
-            ("score", "scoring", task.score),
+            ("finetuning", task.finetune),
+            ("evaluation", task.evaluate),
+            ("exporting", task.export),
+            ("scoring", task.score),
         ]
-    for command, module, section in stages:
+    for module, section in stages:
         monkeypatch.setitem(sys.modules, f"pipeline.jobs.{module}", fake)
         monkeypatch.setattr(cli_command, "check_request", lambda *request, **options: None)
-        words = shlex.split(command_line(command, section))
+        words = shlex.split(command_line(section))
         outcome = CliRunner().invoke(bert_pipeline, words[1:])
         assert outcome.exit_code == 0, outcome.output
         assert given.pop() == section

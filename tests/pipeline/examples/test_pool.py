@@ -12,9 +12,10 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.flat_documents import FlatDocuments
 from bert_tf.data.records.parsing import feature_spec
-from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
+from pipeline.examples.pool import NO_OTHER_DOCUMENT, ExampleMaker, Pool, sort_pool
 from pipeline.examples.tokenized import TokenizedDocuments
 
+LEFT_OUT = f"chunks_left_out/{NO_OTHER_DOCUMENT}"
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
 
 
@@ -100,9 +101,11 @@ def test_examples_are_dealt_evenly_and_counted():
     runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=4, eval_shards=1)
     sizes = {(run.split, run.shard): len(run.ranks) for run in runs}
     train = np.array([sizes["train", shard] for shard in range(4)])
-    assert counts.examples == (train.sum(), sizes["eval", 0])
+    assert counts["examples/train"] == train.sum()
+    assert counts["examples/eval"] == sizes["eval", 0]
     assert abs(train / train.mean() - 1).max() < 0.15
-    assert sum(counts.documents) == 300 and counts.left_out == 0
+    assert counts["documents/train"] + counts["documents/eval"] == 300
+    assert counts[LEFT_OUT] == 0
     assert all((np.diff(run.ranks.astype(object)) > 0).all() for run in runs)
     assert sum(len(offsets) - 1 for _, offsets in runs[0].records) == len(runs[0].ranks)
 
@@ -129,7 +132,7 @@ def test_passes_made_apart_are_those_made_together(pair_task):
         found, examples = {}, 0
         for passes in parts:
             runs, counts = maker.make_runs(pool, train_shards=3, eval_shards=1, passes=passes)
-            examples += sum(counts.examples)
+            examples += counts["examples/train"] + counts["examples/eval"]
             for run in runs:
                 for data, offsets in run.records:
                     framed = [bytes(data[a:b]) for a, b in itertools.pairwise(offsets)]
@@ -171,14 +174,14 @@ def test_tokens_in_records_and_targets_are_counted(pair_task):
             masked += int(weights.sum())
             length += int(rows["input_mask"].numpy().sum())
     counts = [counts for _, counts in parts]
-    assert (counts[0].reached, counts[1].reached) == (len(found), 0)
-    assert sum(each.masked for each in counts) == masked
-    assert sum(each.row_tokens for each in counts) == length
+    assert [each["tokens_reached"] for each in counts] == [len(found), 0]
+    assert sum(each["masked"] for each in counts) == masked
+    assert sum(each["row_tokens"] for each in counts) == length
     assert (len(found) == len(tokens)) == (pair_task == "none")
 
 
 def test_documents_of_one_sentence_alone_make_nothing():
     pool = sort(documents_of([1], sentences=1), eval_fraction=0.0)
     runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=1, eval_shards=0)
-    assert runs == [] and counts.left_out == 3 and counts.examples == (0, 0)
-    assert (counts.single, counts.reached) == (1, 0)
+    assert runs == [] and counts[LEFT_OUT] == 3
+    assert +counts == {LEFT_OUT: 3, "documents/train": 1, "documents_of_one_sentence": 1}

@@ -21,7 +21,8 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import steps, transforms
 from pipeline.examples.plan import ExamplesPlan
-from pipeline.examples.steps import NO_OTHER_DOCUMENT, ExamplesJob
+from pipeline.examples.pool import NO_OTHER_DOCUMENT
+from pipeline.examples.steps import ExamplesJob
 from pipeline.examples.transforms import WriteExamples
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions

@@ -35,6 +35,7 @@ from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
+from pipeline.outputs.place import OutputPlace
 from pipeline.scoring import running
 from pipeline.scoring.parts import write_part
 
@@ -533,7 +534,7 @@ def test_a_second_run_on_the_same_output_is_refused(any_engine_model, tmp_path, 
     tried: list[str] = []  # an engine takes its time, which the other process needs
     monkeypatch.setattr(scoring, "choose_engine", lambda *_: tried.append("engine"))
     with (
-        holding_output(str(output), is_directory=False, command="score", console=Console()),
+        holding_output(OutputPlace(output=str(output), is_directory=False), "score", Console()),
         pytest.raises(UsageError, match=r"is being written by another process \(pid .* score"),
     ):
         scoring.run(config, RUNNER, Log().options())

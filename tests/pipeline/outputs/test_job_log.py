@@ -43,8 +43,8 @@ def test_a_log_is_known_once_it_can_be_written(sent, tmp_path):
     (tmp_path / "a.job.log").write_text("dear diary\n")
     (tmp_path / "b.job.log").mkdir()
     for name in ("a", "b", "missing/c"):
-        log.keep_beside(str(tmp_path / name), "vocab", is_directory=False)
+        log.keep_beside(tmp_path / f"{name}.job.log", "vocab")
         assert log.path is None
-    log.keep_beside(str(tmp_path), "vocab", is_directory=True)
+    log.keep_beside(tmp_path / "job.log", "vocab")
     assert log.path == tmp_path / "job.log"
     assert read().count("UTC: bert-pipeline vocab") == 1

@@ -16,16 +16,19 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.outputs.lock import holding_output, lock_path
+from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import LOCK, fingerprint
+from pipeline.outputs.place import OutputPlace
 
 # Takes a lock, says so and keeps it until its input ends.
 HOLDER = """
 import sys
 from bert_tf.base.console import Console
 from pipeline.outputs.lock import holding_output
+from pipeline.outputs.place import OutputPlace
 
-with holding_output(sys.argv[1], is_directory=True, command="train", console=Console()):
+place = OutputPlace(output=sys.argv[1], is_directory=True)
+with holding_output(place, "train", Console()):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -33,7 +36,8 @@ with holding_output(sys.argv[1], is_directory=True, command="train", console=Con
 
 def holding(output, *, directory=True, said=None):
     console = Console(said or io.StringIO())
-    return holding_output(str(output), is_directory=directory, command="copy", console=console)
+    place = OutputPlace(output=str(output), is_directory=directory)
+    return holding_output(place, "copy", console)
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def test_a_lock_that_was_left_is_no_content_of_its_folder(tmp_path):
 @pytest.mark.parametrize("directory", [True, False])
 def test_a_process_of_a_host_whose_name_is_written_nowhere_is_refused(tmp_path, directory):
     with holding(tmp_path / "out", directory=directory):
-        path = lock_path(str(tmp_path / "out"), is_directory=directory)
+        path = OutputPlace(output=str(tmp_path / "out"), is_directory=directory).lock
         for text, log in (
             ("", r"process; wait"),
             ('{"pid": 7', r"process; wait"),

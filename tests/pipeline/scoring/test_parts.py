@@ -21,7 +21,7 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring import join
-from pipeline.scoring.blocks import check_table, cut_table, read_block
+from pipeline.scoring.blocks import check_tables, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.parts import ScoredBlock, write_part
@@ -134,7 +134,7 @@ def test_squad_json_is_scored_by_question(tmp_path, make_plan):
     (tmp_path / "in.json").write_text(json.dumps(document))
     for output in ("out.jsonl", "out.csv"):
         plan = make_plan("in.json", output=output, columns=QUESTIONS, block_rows=2)
-        check_table(plan.tables[0], plan, Console(io.StringIO()))
+        check_tables(plan, Console(io.StringIO()))
         for reference in cut_table(plan.tables[0], plan):
             block = read_block(reference, plan)
             predicted = {"predicted_answer": np.array(block.texts["question"], object)}
@@ -538,7 +538,7 @@ def test_a_table_is_checked_before_the_job(tmp_path, make_plan):
         (tmp_path / "in.csv").write_text(content)
         plan = make_plan("in.csv", output="out.csv")
         with pytest.raises(error, match=message):
-            check_table(plan.tables[0], plan, console)
+            check_tables(plan, console)
 
 
 def test_a_column_name_that_tsv_cannot_hold_is_refused(tmp_path, make_plan, score):
