@@ -31,8 +31,8 @@ PIPELINE_LEVELS = {
     "examples": 3,
     "scoring": 3,
     "embedding": 4,
-    "proposal": 4,
     "report": 4,
+    "proposal": 5,
     "trying": 5,
     "jobs": 6,
     "demo": 7,
@@ -398,7 +398,6 @@ SHORT_FILES = {
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
     "pipeline/jobs/import_weights.py",
-    "pipeline/proposal/config_text.py",
 }
 
 

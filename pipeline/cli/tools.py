@@ -84,11 +84,11 @@ def init(
         console = Console(own_stderr, quiet=quiet)
         if task == PRETRAIN:
             with console.waiting("init: loading libraries"):
-                from pipeline.jobs.proposals.pretraining import propose_pretraining
+                from pipeline.proposal.pretraining import propose_pretraining
 
             proposal = propose_pretraining(source, console=console, **how)
         else:
-            from pipeline.jobs.proposals.finetuning import propose
+            from pipeline.proposal.finetuning import propose
 
             start = _installed_weights() if weights is None else weights
             proposal = propose(task, source, init=start, console=console, **how)

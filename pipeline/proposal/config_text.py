@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import printable, quantity, shown_duration, shown_setting
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, fields_of, flag_text
+
+if TYPE_CHECKING:
+    from bert_tf.pretraining.step_trial import TriedStep
+    from bert_tf.tasks.running.survey import MeasuredSteps
 
 _COMMENT_COLUMN = 34
 
@@ -68,9 +72,9 @@ def config_file(path: str, *, overwrite: bool) -> Path:
     return Path(path)
 
 
-def time_line(seconds: float, steps: int, *, step_seconds: float, about: str, timed: int) -> str:
+def time_line(seconds: float, steps: int, timed: MeasuredSteps | TriedStep, about: str) -> str:
     """Describes the estimated time of a run, and its basis."""
     return (
-        f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {step_seconds:.2f} s "
-        f"({about}; {quantity(timed, 'step')} timed)"
+        f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {timed.seconds:.2f} s "
+        f"({about}; {quantity(timed.count, 'step')} timed)"
     )

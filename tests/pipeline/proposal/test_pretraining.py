@@ -13,8 +13,8 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from pipeline.beam.files import FileInfo
 from pipeline.cli.tools import init
-from pipeline.jobs.proposals.corpus_facts import look_at_corpus
-from pipeline.jobs.proposals.pretraining import propose_pretraining
+from pipeline.proposal.corpus_facts import look_at_corpus
+from pipeline.proposal.pretraining import propose_pretraining
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgkl" for b in "aeiou" for c in ("m", "n", "r", "st")]
 
@@ -32,7 +32,7 @@ def write_corpus(path, documents, *, copies=0, sentences=4, seed=1):
 def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path / "news.txt.gz", 300, copies=3)
-    monkeypatch.setattr("pipeline.jobs.proposals.pretraining._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.proposal.pretraining._MEASURED_SECONDS", 0.0)
     shown = io.StringIO()
     proposal = propose_pretraining(
         "news.txt.gz",
@@ -72,7 +72,7 @@ def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_amounts_of_a_sample_are_scaled_to_the_corpus(tmp_path, monkeypatch):
     """Files that are not read count by their sizes, compressed as well as those that are."""
-    monkeypatch.setattr("pipeline.jobs.proposals.corpus_facts._SAMPLE_BYTES", 100_000)
+    monkeypatch.setattr("pipeline.proposal.corpus_facts._SAMPLE_BYTES", 100_000)
     files = []
     for number in range(4):
         path = tmp_path / f"{number}.txt.gz"

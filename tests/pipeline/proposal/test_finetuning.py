@@ -11,7 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.resolve import Variants
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.registry import TASKS
-from pipeline.jobs.proposals.finetuning import propose
+from pipeline.proposal.finetuning import propose
 
 WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -78,7 +78,7 @@ def test_a_config_is_one_that_finetune_takes(task, model, tmp_path, monkeypatch)
     name, content = FILES[task]
     (tmp_path / name).write_text(content)
     shown = io.StringIO()
-    monkeypatch.setattr("pipeline.jobs.proposals.finetuning._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.proposal.finetuning._MEASURED_SECONDS", 0.0)
     proposal = propose(task, name, init=model, console=Console(shown))
     assert proposal["next"] == f"bert-pipeline finetune --config {proposal['config']}"
     config = FINETUNE.resolve(config_file=proposal["config"], flags={})
@@ -103,7 +103,7 @@ def test_what_is_given_stays_latin_1_is_guessed_and_labels_are_doubted(
     rows = rows.replace("gut", "Gut", 10)
     (tmp_path / "rows.csv").write_bytes(("a,b\n" + rows).encode("latin-1"))
     shown = io.StringIO()
-    monkeypatch.setattr("pipeline.jobs.proposals.finetuning._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.proposal.finetuning._MEASURED_SECONDS", 0.0)
     proposal = propose(
         "classification",
         "rows.csv",

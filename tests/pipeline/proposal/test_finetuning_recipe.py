@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.bert import SIZES, sized_config
-from pipeline.proposal.recipe import choose_length, choose_recipe
+from pipeline.proposal.finetuning import choose_length, choose_recipe
 
 
 @given(st.lists(st.integers(2, 600), min_size=1))

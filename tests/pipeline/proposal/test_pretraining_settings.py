@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.jobs.proposals.corpus_facts import CorpusFacts
-from pipeline.jobs.proposals.pretraining import (
+from pipeline.proposal.corpus_facts import CorpusFacts
+from pipeline.proposal.pretraining import (
     given_settings,
     propose_settings,
     setting_reasons,

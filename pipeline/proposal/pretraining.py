@@ -22,19 +22,21 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.text_files import file_encoding
 from pipeline.beam.files import FileInfo, match_files
-from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
-from pipeline.proposal.pretraining_recipe import (
+from pipeline.proposal.corpus_facts import (
     EPOCHS,
     LENGTH,
     MOST_STEPS,
     TOKENS_PER_WEIGHT,
     VOCAB_SIZES,
+    CorpusFacts,
     PretrainingRecipe,
     choose_length,
     choose_recipe,
     choose_size,
+    facts_lines,
     largest_batch,
+    look_at_corpus,
     passes_over,
     shape_line,
 )
@@ -328,7 +330,4 @@ def _estimate(
     if train.max_minutes:
         seconds = min(seconds, 60 * train.max_minutes)
     precision = way.precision.policy.removeprefix("mixed_")
-    time = time_line(
-        seconds, train.steps, step_seconds=whole.seconds, about=precision, timed=whole.count
-    )
-    return seconds, whole, time
+    return seconds, whole, time_line(seconds, train.steps, whole, precision)

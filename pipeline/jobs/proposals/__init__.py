@@ -1,1 +1,0 @@
-"""`init`: from data to a commented config that the next commands take."""

@@ -1,0 +1,321 @@
+"""`init` of a task: from a file of labeled rows to a commented config for `finetune`."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.wording import quantity
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.resolve import resolve
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.tables.dialect import TableDialect, name_without_compression, table_format_by_name
+from bert_tf.data.tables.rejects import describe_rejects
+from bert_tf.data.tables.sketches import ColumnSketch, TableSketch, sketch_columns
+from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
+from bert_tf.data.tables.text_files import file_encoding
+from bert_tf.tasks.registry import TASKS, likely_columns
+from pipeline.proposal.config_text import commented_yaml, config_file, time_line
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey
+
+
+_FIRST_ROWS = 4096
+_WIDEST_EXAMPLE = 50
+# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
+_RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
+_COVERED = 0.99  # of the rows are read to their end
+_LENGTH_MULTIPLE = 16
+_LEAST_LENGTH = 32
+_FEW_ROWS = 4000  # smaller sets are trained in smaller batches
+_LONG = 256  # tokens from which the smaller batch saves memory
+_SMALL_BATCH, _BATCH = 16, 32
+_ENOUGH_STEPS = 300
+_EPOCHS, _MOST_EPOCHS = 3, 20
+
+
+def column_lines(table: TableSketch) -> Iterator[str]:
+    width = max(len("column"), *(len(each.name) for each in table.columns))
+    yield f"  {'column':{width}}  {'kind':6}  {'filled':>6}  {'different':>9}  example"
+    for each in table.columns:
+        example = each.example
+        if len(example) > _WIDEST_EXAMPLE:
+            example = example[: _WIDEST_EXAMPLE - 1] + "…"
+        filled = each.filled / max(each.rows, 1)
+        yield (
+            f"  {each.name:{width}}  {each.kind:6}  {filled:>6.0%}  {each.distinct:>9,}  {example}"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Draft:
+    """Values and comments by key, in the order of writing; the user has set the keys in `given`."""
+
+    options: type[FinetuneConfig]
+    values: dict[str, Any]
+    given: frozenset[str]
+    reasons: dict[str, str]
+
+    def config(self, **changes: Any) -> FinetuneConfig:
+        """The section, with changes to keys that the user has not set."""
+        free = {key: value for key, value in changes.items() if key not in self.given}
+        return build_section(self.options, {**self.values, **free})
+
+
+def draft_config(
+    task: str, source: str, *, init: str, run: str, assignments: tuple[str, ...], console: Console
+) -> Draft:
+    """Finds encoding and columns of a file of labeled rows, and shows them on the console.
+
+    Raises InputError or UsageError if the file cannot be read, or lacks a column.
+    """
+    options = TASKS[task].options
+    required = {"task": task, "train": source, "init": init, "output": run}
+    base = resolve(options, assignments=assignments, flags=required)
+    keys = [text.partition("=")[0].partition(".")[2] for text in assignments]
+    given = {key: value for key, value in base.as_dict().items() if key in keys}
+    draft = Draft(options=options, values={**required, **given}, given=frozenset(given), reasons={})
+    encoding = str(given.get("encoding") or file_encoding(source) or "utf-8")
+    if encoding not in ("utf-8", given.get("encoding")):
+        console.info(
+            f"  encoding: not UTF-8, read as {encoding}; check that the examples are right"
+        )
+        draft.values["encoding"] = encoding
+        draft.reasons["encoding"] = "a guess: the file is not UTF-8"
+    if table_format_by_name(source) is not None and not fixed_columns(source):
+        dialect = TableDialect.of(draft.config())
+        rows = {"block_rows": _FIRST_ROWS, "max_rows": _FIRST_ROWS}
+        block = next(
+            each for each in read_table_blocks(source, dialect=dialect, **rows) if each.rows
+        )
+        columns = sketch_columns(block.columns, block.rows)
+        table = TableSketch(path=source, columns=columns, given=given)
+        console.info(*column_lines(table))
+        found = likely_columns(task, table)
+        draft.values.update({key: found[key] for key in found if key not in given})
+        draft.reasons.update(_column_reasons(found, table.columns))
+    return draft
+
+
+def _column_reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[str, str]:
+    sketches = {each.name: each for each in columns}
+    return {
+        key: f"{each.distinct:,} different values"
+        if each.words < 2
+        else f"{each.words:.0f} words on average"
+        for key, name in found.items()
+        if isinstance(name, str) and (each := sketches.get(name)) is not None
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    max_seq_length: int
+    batch_size: int
+    learning_rate: float
+    epochs: int
+    sequences: int
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of the config, by key."""
+        names = ("max_seq_length", "batch_size", "learning_rate", "epochs")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def steps(self) -> int:
+        return self.steps_of(batch_size=self.batch_size, epochs=self.epochs)
+
+    def steps_of(self, *, batch_size: int, epochs: float) -> int:
+        return max(1, round(math.ceil(self.sequences / batch_size) * epochs))
+
+
+def choose_length(
+    lengths: np.ndarray, *, in_windows: bool, default: int, longest_of_model: int
+) -> int:
+    """Returns the tokens of a sequence that 99% of the rows fit in.
+
+    `lengths`, int [n], include [CLS] and [SEP]. Texts split into windows get the task's `default`.
+    """
+    if in_windows:
+        return min(default, longest_of_model)
+    needed = int(np.quantile(lengths, _COVERED, method="higher"))
+    rounded = -(-needed // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
+    return min(max(_LEAST_LENGTH, rounded), longest_of_model)
+
+
+def choose_recipe(
+    model: BertConfig, *, max_seq_length: int, rows: float, sequences_per_row: float
+) -> Recipe:
+    """Chooses batch size, learning rate and epochs.
+
+    Few rows get small batches and more epochs (Mosbach et al. 2021), for about 300 steps.
+    """
+    is_small = rows < _FEW_ROWS or max_seq_length > _LONG
+    batch_size = _SMALL_BATCH if is_small else _BATCH
+    sequences = max(1, round(rows * sequences_per_row))
+    steps_per_epoch = math.ceil(sequences / batch_size)
+    epochs = min(max(_EPOCHS, math.ceil(_ENOUGH_STEPS / steps_per_epoch)), _MOST_EPOCHS)
+    return Recipe(
+        max_seq_length=max_seq_length,
+        batch_size=batch_size,
+        learning_rate=next(rate for width, rate in _RATES if model.hidden_size <= width),
+        epochs=epochs,
+        sequences=sequences,
+    )
+
+
+_MEASURED_SECONDS = 2.0
+_QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
+_EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
+_HINTS = (
+    "eval: dev.csv         rows to evaluate on, instead of a tenth of these",
+    "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
+    "All keys: bert-pipeline finetune --help-all",
+)
+
+
+def propose(
+    task: str,
+    source: str,
+    *,
+    init: str,
+    output: str | None = None,
+    assignments: tuple[str, ...] = (),
+    overwrite: bool = False,
+    console: Console,
+) -> dict[str, Any]:
+    """Inspects labeled rows and writes a config to fine-tune on them.
+
+    Names the file after source and task by default; keeps the `finetune.key=value` assignments.
+
+    Returns:
+        Path and settings of the config, and what they follow from: `duplicates` are rows with the
+        texts of an earlier row, `tokens` quantiles of the lengths of sequences, `seconds` estimated
+        for the start, all steps and evaluations; `next` is the command line to run.
+
+    Raises:
+        UsageError: no such file or model; no fitting column; the file to write exists.
+        InputError: the rows cannot be used.
+    """
+    stem = name_without_compression(Path(source).name).rpartition(".")[0] or Path(source).name
+    target = config_file(output or f"{stem}-{task}.yaml", overwrite=overwrite)
+    console.info(f"{source}: looking at the first rows")
+    run = str(target.with_suffix(""))
+    draft = draft_config(task, source, init=init, run=run, assignments=assignments, console=console)
+    console.info(f"  reading all rows, with the tokenizer of {init}")
+    # Takes seconds to import, during which there is something to read already.
+    from bert_tf.tasks.running.survey import Surveyor
+    from bert_tf.weights.model_directory import read_model_directory
+
+    model = read_model_directory(init)
+    widest = draft.config(max_seq_length=model.config.max_position_embeddings)
+    surveyor = Surveyor(widest, model, Console(io.StringIO()))
+    survey = surveyor.look(widest, console)
+    console.info(*_seen(source, survey))
+    held_out = 0.0 if widest.eval is not None else widest.eval_fraction
+    recipe = _recipe(model.config, survey, draft.options.default_sequence_length, held_out)
+    config = draft.config(**recipe.settings)
+    chosen = {key: value for key, value in recipe.settings.items() if key not in draft.given}
+    measured = surveyor.measure(config, _MEASURED_SECONDS)
+    steps = recipe.steps_of(batch_size=config.batch_size, epochs=config.epochs)
+    work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
+    facts: dict[str, Any] = {
+        "config": str(target),
+        "settings": {**draft.values, **chosen},
+        "rows": survey.rows,
+        "rejected": len(survey.rejects),
+        "duplicates": survey.duplicates,
+        "tokens": _quantiles(survey.lengths),
+        "steps": steps,
+        "seconds_per_step": measured.seconds,
+        "seconds": measured.start_seconds + work * measured.seconds,
+    }
+    reasons = {**draft.reasons, **_reasons(recipe, survey, model.config)}
+    reasons = {key: reason for key, reason in reasons.items() if key not in draft.given}
+    return _write(source, facts, measured, reasons, _shape(model.config), console)
+
+
+def _write(
+    source: str,
+    facts: dict[str, Any],
+    measured: MeasuredSteps,
+    reasons: Mapping[str, str],
+    shape: str,
+    console: Console,
+) -> dict[str, Any]:
+    """Writes the config and adds `next` to the facts."""
+    times = (facts["seconds"], facts["steps"], measured)
+    console.info(f"  time here   {time_line(*times, f'{measured.precision}, {shape}')}")
+    command = shlex.join(["bert-pipeline", "finetune", "--config", facts["config"]])
+    rows = quantity(facts["rows"], "row")
+    heading = (command, f"For {rows} of {source}: {time_line(*times, measured.precision)}.")
+    text = commented_yaml(
+        "finetune", facts["settings"], reasons=reasons, heading=heading, hints=_HINTS
+    )
+    write_text_atomically(facts["config"], text)
+    console.info(f"wrote {facts['config']}; next: {command}")
+    return {**facts, "next": command}
+
+
+def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out: float) -> Recipe:
+    length = choose_length(
+        survey.lengths,
+        in_windows=survey.in_windows,
+        default=default_length,
+        longest_of_model=model.max_position_embeddings,
+    )
+    return choose_recipe(
+        model,
+        max_seq_length=length,
+        rows=survey.rows * (1 - held_out),
+        sequences_per_row=survey.sequences_per_row,
+    )
+
+
+def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
+    yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
+    yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
+    if survey.duplicates:
+        conflicts = (
+            f"; {quantity(survey.conflicting, 'text')} with several labels"
+            if survey.conflicting
+            else ""
+        )
+        repeated = quantity(survey.duplicates, "row")
+        yield f"  duplicates  {repeated} with the texts of an earlier row{conflicts}"
+    quantiles = ", ".join(f"{name} {n:,}" for name, n in _quantiles(survey.lengths).items())
+    cut = f"; {survey.cut}" if survey.cut else ""
+    yield f"  tokens      {quantiles}{' (of windows)' if survey.in_windows else ''}{cut}"
+    yield from survey.details
+
+
+def _quantiles(lengths: np.ndarray) -> dict[str, int]:
+    return {name: int(np.ceil(np.quantile(lengths, q))) for name, q in _QUANTILES.items()}
+
+
+def _shape(model: BertConfig) -> str:
+    return f"{quantity(model.num_hidden_layers, 'layer')}, {model.hidden_size} wide"
+
+
+def _reasons(recipe: Recipe, survey: RowSurvey, model: BertConfig) -> dict[str, str]:
+    fitting = float((survey.lengths <= recipe.max_seq_length).mean())
+    fit = "all" if fitting == 1.0 else f"{fitting:.1%} of the"
+    return {
+        "init": _shape(model),
+        "max_seq_length": f"{fit} sequences fit whole",
+        "batch_size": "32 for many short rows, else 16",
+        "learning_rate": f"for models {model.hidden_size} wide",
+        "epochs": f"{quantity(recipe.steps, 'step')}",
+    }
