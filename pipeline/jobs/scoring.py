@@ -3,26 +3,83 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from bert_tf.base.console import Console
 from bert_tf.base.processor import vector_extensions
 from bert_tf.base.wording import quantity
+from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
-from bert_tf.engines.choice import ChosenEngine
+from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions
-from pipeline.outputs.place import check_place, exported_model
-from pipeline.scoring.blocks import check_tables
-from pipeline.scoring.engine_choice import (
-    choose_engine,
-    describe_candidates,
-    engine_candidates,
-    saved_config,
-)
+from pipeline.outputs.manifest import read_manifest
+from pipeline.outputs.place import check_place, exported_model, read_marker
+from pipeline.scoring.blocks import check_tables, first_texts
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.parts import Fact
 from pipeline.scoring.plan import ScoringPlan, make_plan
-from pipeline.scoring.running import TableJob, preview
+from pipeline.scoring.running import TableJob, preview, threads_per_worker
+
+_TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has ended
+
+
+def engine_candidates(
+    config: ScoreConfig, saved: Mapping[str, Any], runner: RunnerConfig
+) -> list[ChosenEngine]:
+    """Returns the engines for a trial on the first block, or the only one.
+
+    For remote runners a local trial is meaningless, so only an engine known to be installed there
+    is chosen. Prefers the engine of `saved` if the config still allows it.
+    """
+    is_elsewhere = runner.runner != "local"
+    possible = possible_engines(
+        config.engine, config.precision, config.model, is_elsewhere=is_elsewhere
+    )
+    before = (saved.get("engine"), saved.get("precision", FLOAT32))
+    for chosen in possible:
+        if (chosen.entry.name, chosen.precision) == before:
+            return [chosen]
+    if is_elsewhere:
+        return possible[:1]
+    rows = min(config.block_rows, config.limit or config.block_rows)
+    candidates = trial_candidates(possible)
+    return candidates if rows >= _TRIAL_ROWS else candidates[:1]
+
+
+def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
+    first, *others = (chosen.name for chosen in candidates)
+    if not others:
+        return first
+    return (
+        f"{first}, or the fastest of {', '.join((first, *others))} in a trial if the first block "
+        f"has {_TRIAL_ROWS:,} rows"
+    )
+
+
+def choose_engine(
+    candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
+) -> ChosenEngine:
+    """Returns the first candidate, or the fastest on the first block if that is large."""
+    if len(candidates) == 1:
+        return candidates[0]
+    texts = first_texts(plan.tables[0], plan)
+    if len(next(iter(texts.values()))) < _TRIAL_ROWS:
+        return candidates[0]
+    speeds = measured_speeds(
+        candidates,
+        plan.model,
+        texts,
+        batch_tokens=plan.batch_tokens,
+        threads=threads_per_worker(runner),
+    )
+    figures = (
+        f"{chosen.name} {speed:,.1f} rows/s"
+        for chosen, speed in zip(candidates, speeds, strict=True)
+    )
+    console.info(f"engines tried: {', '.join(figures)}")
+    return candidates[speeds.index(max(speeds))]
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -47,9 +104,15 @@ class Scoring(TableJob):
 
     label: ClassVar[str] = "scoring"
 
-    def saved(self) -> dict[str, Any]:
-        is_new = self.options.overwrite
-        return {} if is_new else dict(saved_config(self.config, is_folder=self.plan.is_folder))
+    def saved(self) -> Mapping[str, Any]:
+        """The config of the job that made or began the output; empty for a new one."""
+        if self.options.overwrite:
+            return {}
+        name = self.config.section_name
+        marker = read_marker(self.spec.place.marker, name) or {}
+        made = (read_manifest(self.config.output) or {}).get("config", {})
+        saved = marker.get(name) or made.get(name)
+        return saved if isinstance(saved, Mapping) else made
 
     def with_engine(self) -> Scoring:
         """Returns the job with the engine of the run to resume, or the fastest in a trial."""

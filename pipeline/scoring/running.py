@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import remove
+from bert_tf.base.processor import usable_cores
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, ScoreConfig, SummarizeConfig
 from bert_tf.data.tables.dialect import compression_of
@@ -24,7 +25,6 @@ from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejects import report_rejects, warn_of_rejects
 from pipeline.scoring.blocks import read_first_block
-from pipeline.scoring.engine_choice import threads_per_worker
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import Fact, WritePart, write_part
 from pipeline.scoring.plan import ScoringPlan
@@ -69,6 +69,13 @@ class RowsLine:
             parts.append(f"{shown_duration((total - rows) / speed)} left")
         text = f"{self._label}: {', '.join(parts)}"
         return Advance(text, rows / total if is_counted else None, says_time_left=True)
+
+
+def threads_per_worker(runner: RunnerConfig) -> int | None:
+    """Threads of a local worker process; None on remote runners."""
+    if runner.runner != "local":
+        return None
+    return max(1, usable_cores() // max(1, runner.workers))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

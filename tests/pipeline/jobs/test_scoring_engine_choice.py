@@ -16,8 +16,11 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines import registry
-from pipeline.scoring import engine_choice
-from pipeline.scoring.engine_choice import choose_engine, describe_candidates, engine_candidates
+from pipeline.jobs import scoring
+from pipeline.jobs.scoring import choose_engine, describe_candidates, engine_candidates
+from pipeline.scoring.columns import ScoringColumns
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import list_tables
 
 LOCAL = RunnerConfig()
 ROWS = 64
@@ -43,7 +46,7 @@ def config(monkeypatch, tmp_path) -> ScoreConfig:
         "constant": fast,
     }
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
-    monkeypatch.setattr(engine_choice, "_TRIAL_ROWS", ROWS)
+    monkeypatch.setattr(scoring, "_TRIAL_ROWS", ROWS)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "constant.txt").write_text("fine 0.75")
     write_sums(tmp_path / "model", ["constant.txt"])
@@ -51,12 +54,23 @@ def config(monkeypatch, tmp_path) -> ScoreConfig:
 
 
 @pytest.fixture
-def choose(config, make_plan, tmp_path):
+def choose(config, tmp_path):
     """Chooses among candidates for a table of so many rows; the name, and what was shown."""
 
     def run(candidates, rows):
         (tmp_path / "a.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(rows)))
-        plan = make_plan("a.csv", output="b.csv", block_rows=config.block_rows)
+        tables, _ = list_tables((str(tmp_path / "a.csv"),), str(tmp_path / "b.csv"))
+        plan = ScoringPlan(
+            model="model",
+            engine=CONSTANT,
+            columns=ScoringColumns(sources={"text": "text"}, fields=()),
+            tables=tuple(tables),
+            is_folder=False,
+            parts=tmp_path / "parts",
+            block_rows=config.block_rows,
+            limit=0,
+            batch_tokens=64,
+        )
         log = io.StringIO()
         plan = dataclasses.replace(plan, model=config.model)
         return choose_engine(candidates, plan, LOCAL, Console(log)).name, log.getvalue()
