@@ -43,43 +43,33 @@ from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
 COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
-ENDINGS = (".jsonl", ".csv")
+_ENDINGS = (".jsonl", ".csv")
 _SCORE_DIGITS = 6
-
-
-def check_output(path: str) -> None:
-    """Raises UsageError for an output of another format."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise UsageError(f"--output {path}: the name must end in {' or '.join(ENDINGS)}")
 
 
 def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
     """Writes a row for each neighbor, the nearest first; returns the number of rows."""
-    number = 0
+    rows = _rows(found, queries, corpus)
     with (
         replacing_file(path_of(path)) as aside,
         aside.open("w", encoding="utf-8", newline="") as stream,
     ):
-        table = csv.writer(stream, lineterminator="\n") if path.lower().endswith(".csv") else None
-        if table is not None:
-            table.writerow(COLUMNS)
-        for row in _rows(found, queries, corpus):
-            if table is not None:
-                table.writerow(row)
-            else:
-                named = dict(zip(COLUMNS, row, strict=True))
-                stream.write(f"{json.dumps(named, ensure_ascii=False)}\n")
-            number += 1
-    return number
+        if path.lower().endswith(".csv"):
+            table = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+            table.writeheader()
+            table.writerows(rows)
+        else:
+            stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    return int((found.rows != NONE).sum())
 
 
-def _rows(found: Neighbors, queries: TextVectors, corpus: TextVectors) -> Iterator[tuple[Any, ...]]:
+def _rows(found: Neighbors, queries: TextVectors, corpus: TextVectors) -> Iterator[dict[str, Any]]:
     for query, (rows, scores) in enumerate(zip(found.rows, found.scores, strict=True)):
         text = _text(queries.texts, query)
         for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), 1):
             if row != NONE:
-                rounded = round(score, _SCORE_DIGITS)
-                yield query, text, rank, row, rounded, _text(corpus.texts, row)
+                cells = (query, text, rank, row, round(score, _SCORE_DIGITS))
+                yield dict(zip(COLUMNS, (*cells, _text(corpus.texts, row)), strict=True))
 
 
 def _text(texts: pa.ChunkedArray | None, row: int) -> str | None:
@@ -92,7 +82,9 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     Vectors of tables stay in a folder beside the output if the run is interrupted.
     """
     use_storage_options(runner.options, runner.runner)
-    check_output(config.output)
+    if Path(config.output).suffix.lower() not in _ENDINGS:
+        endings = " or ".join(_ENDINGS)
+        raise UsageError(f"--output {config.output}: the name must end in {endings}")
     tables = [path for path in (config.queries, config.corpus) if not holds_vectors(path)]
     source: VectorSource | None = None
     if tables:

@@ -60,6 +60,10 @@ class PretrainingRecipe:
     steps: int
     eval_every: int
 
+    def passes_over(self, tokens: float) -> float:
+        """How often a run reads its text, with all positions filled (Devlin et al. 2019, A.2)."""
+        return self.steps * self.batch_size * self.max_seq_length / max(tokens, 1)
+
 
 def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
     """Returns the largest vocabulary most of whose entries occur often enough to be learned.
@@ -120,11 +124,6 @@ def choose_recipe(
         steps=steps,
         eval_every=_rounded(steps / _EVALUATIONS),
     )
-
-
-def passes_over(tokens: float, *, steps: int, batch_size: int, max_seq_length: int) -> float:
-    """How often a run reads its text, with all positions filled (Devlin et al. 2019, A.2)."""
-    return steps * batch_size * max_seq_length / max(tokens, 1.0)
 
 
 def shape_line(model: BertConfig) -> str:

@@ -37,7 +37,6 @@ from pipeline.proposal.corpus_facts import (
     facts_lines,
     largest_batch,
     look_at_corpus,
-    passes_over,
     shape_line,
 )
 
@@ -172,12 +171,7 @@ def _train_reasons(
     model = sized_config(recipe.size, vocab_size)
     rule = f"{TOKENS_PER_WEIGHT} tokens for each in {EPOCHS} epochs"
     is_enough = TOKENS_PER_WEIGHT * model.encoder_parameters <= EPOCHS * facts.tokens
-    epochs = passes_over(
-        facts.tokens,
-        steps=recipe.steps,
-        batch_size=recipe.batch_size,
-        max_seq_length=recipe.max_seq_length,
-    )
+    epochs = recipe.passes_over(facts.tokens)
     read = f"reads the text about {epochs:,.0f} times, BERT {EPOCHS} times"
     width = f"for models {SIZES[recipe.size]['hidden_size']} wide"
     return {

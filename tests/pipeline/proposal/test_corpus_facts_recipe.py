@@ -11,7 +11,6 @@ from pipeline.proposal.corpus_facts import (
     choose_recipe,
     choose_size,
     choose_vocab_size,
-    passes_over,
 )
 
 
@@ -22,8 +21,7 @@ def test_bert_itself_is_what_its_corpus_gets():
     base = choose_recipe("base", tokens=words, max_seq_length=512)
     assert (base.batch_size, base.learning_rate, base.max_predictions_per_seq) == (256, 1e-4, 77)
     assert base.steps == pytest.approx(1e6, rel=0.01)
-    epochs = passes_over(words, steps=1_000_000, batch_size=256, max_seq_length=512)
-    assert epochs == pytest.approx(40, abs=0.5)
+    assert base.passes_over(words) == pytest.approx(40, abs=0.5)
 
 
 @given(st.floats(1, 1e12), st.floats(1, 1e12))
@@ -41,10 +39,7 @@ def test_recipes_are_possible_runs(size, tokens, length):
     assert recipe.max_predictions_per_seq <= length - 3
     if recipe.batch_size > 16:
         assert recipe.steps >= 9_900
-    passes = passes_over(
-        tokens, steps=recipe.steps, batch_size=recipe.batch_size, max_seq_length=length
-    )
-    assert passes <= 44 or recipe.steps < 10
+    assert recipe.passes_over(tokens) <= 44 or recipe.steps < 10
 
 
 def test_what_is_decided_already_decides_the_rest():
