@@ -13,11 +13,11 @@ import traceback
 import click
 
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
-from bert_tf.base.wording import printable
+from bert_tf.base.wording import did_you_mean, printable
 from bert_tf.engines.registry import declare_frozen_weights
 from pipeline.beam.workers import failure_in, system_error
 from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals, share_gpus
-from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
+from pipeline.cli.usage import HELP_FLAGS, explain_usage
 from pipeline.outputs.job_log import LogNote
 
 _CURES = {
@@ -87,7 +87,8 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(no_such_command(args[0], COMMANDS), ctx)
+            cure = did_you_mean(args[0], COMMANDS, otherwise=f"known: {', '.join(COMMANDS)}")
+            raise click.UsageError(f"no command {args[0]!r}; {cure}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +115,6 @@ def explain_usage(error: click.ClickException) -> str:
         message = message[0].lower() + message[1:]
     context = getattr(error, "ctx", None)
     return f"{message} (see {context.command_path} --help)" if context else message
-
-
-def no_such_command(name: str, commands: Iterable[str]) -> str:
-    """The error for an unknown command: names the nearest known one, or all."""
-    known = list(commands)
-    cure = did_you_mean(name, known, otherwise=f"known: {', '.join(known)}")
-    return f"no command {name!r}; {cure}"
 
 
 def _spelling(parameter: click.Parameter) -> str:

@@ -19,11 +19,7 @@ from bert_tf.base.files import remove, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import DOCUMENT, QUERY
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
-from bert_tf.config.sections.scoring import (
-    SIMILARITIES,
-    TextVectorsSection,
-    check_index_installed,
-)
+from bert_tf.config.sections.scoring import SIMILARITIES, TextVectorsSection, check_index_installed
 from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of

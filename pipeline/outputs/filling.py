@@ -66,13 +66,10 @@ def filling_folder(
             remove(path)
     elif content:
         _check_same_inputs(folder, inputs)
+        found = "an unfinished run with the same config; resuming it"
         if spec.is_extended(_saved_values(marked, config)):
-            options.console.info(
-                f"{folder}: found a run with fewer {spec.extendable_key}; extending it"
-            )
-        else:
-            message = "found an unfinished run with the same config; resuming it"
-            options.console.info(f"{folder}: {message}")
+            found = f"a run with fewer {spec.extendable_key}; extending it"
+        options.console.info(f"{folder}: found {found}")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     make_folders(folder)

@@ -168,10 +168,6 @@ class JobRecord:
     next_command: list[str] | None = None
     timings: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    def input_sha256(self, key: str) -> str:
-        (found,) = (item for item in self.identity["inputs"] if item["key"] == key)
-        return str(found["sha256"])
-
     def warn(self, warnings: list[str]) -> None:
         """Logs warnings and stores them in the manifest."""
         self.console.warn(*warnings)

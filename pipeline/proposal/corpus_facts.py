@@ -18,11 +18,7 @@ from pipeline.beam.files import FileInfo
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.report.corpus.sample import CorpusSample, read_sample, text_scale
-from pipeline.report.corpus.survey import (
-    lengths_of,
-    letters_by_script,
-    similar_documents,
-)
+from pipeline.report.corpus.survey import lengths_of, letters_by_script, similar_documents
 from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
 from pipeline.vocabulary.word_counter import WordCounter
 

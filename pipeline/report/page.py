@@ -26,12 +26,7 @@ from pipeline.report.artifact import (
     setting_facts,
 )
 from pipeline.report.document import html_document, section_html, sentence_case, table_of
-from pipeline.report.records import (
-    ShownExample,
-    ShownToken,
-    SplitSummary,
-    summarize_records,
-)
+from pipeline.report.records import ShownExample, ShownToken, SplitSummary, summarize_records
 from pipeline.report.runs import plots_html, plots_style, read_runs
 
 if TYPE_CHECKING:

@@ -134,12 +134,13 @@ def _sha256_of_part(files: BlockFiles) -> list[str]:
     return [file_sha256(path) for path in (files.part, files.rejects)]
 
 
-_TYPES = {
-    "boolean": pa.bool_(),
-    "integer": pa.int64(),
-    "long": pa.int64(),
-    "number": pa.float64(),
-    "text": pa.string(),
+_TYPES = {  # of columns, by their kinds; others become text
+    ("boolean",): pa.bool_(),
+    ("integer",): pa.int64(),
+    ("integer", "long"): pa.int64(),
+    ("long",): pa.int64(),
+    ("integer", "number"): pa.float64(),
+    ("number",): pa.float64(),
 }
 _LARGEST_EXACT = 1 << 53  # of a float64
 _LARGEST_INTEGER = 1 << 63
@@ -166,7 +167,7 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
     for part in parts:
         for key, found in part.items():
             kinds.setdefault(key, set()).update(found)
-    return {key: _type_of(found) for key, found in kinds.items()}
+    return {key: _TYPES.get(tuple(sorted(each)), pa.string()) for key, each in kinds.items()}
 
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:
@@ -191,11 +192,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, float):
         return "number"
     return "text" if isinstance(value, str) else "other"
-
-
-def _type_of(kinds: set[str]) -> pa.DataType:
-    if kinds == {"integer", "number"}:
-        return pa.float64()
-    if kinds == {"integer", "long"}:
-        return pa.int64()
-    return _TYPES.get(next(iter(kinds)), pa.string()) if len(kinds) == 1 else pa.string()

@@ -129,7 +129,8 @@ class TableJob:
 
     def _make(self, record: JobRecord) -> None:
         console, rejects = record.console, rejects_path(self.config.output)
-        plan = self.plan.of_model(record.input_sha256("model"))
+        (model,) = (each for each in record.identity["inputs"] if each["key"] == "model")
+        plan = self.plan.of_model(model["sha256"])
         if self.options.overwrite:
             remove(plan.parts)
         is_resumed = plan.parts.is_dir()

@@ -22,15 +22,6 @@ MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's 
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShownInput:
-    """An input of a model: its name, its columns in training, and whether it is a list."""
-
-    name: str
-    column: str
-    is_list: bool
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Tried:
     """A row and its predictions, as `score` writes them in JSON lines.
 
@@ -48,23 +39,15 @@ class TriedModel:
     name: str
     predictor: Predictor
 
-    @property
-    def inputs(self) -> list[ShownInput]:
-        return [
-            ShownInput(
-                name=name,
-                column=column if isinstance(column, str) else ", ".join(column),
-                is_list=not isinstance(column, str),
-            )
-            for name, column in self.predictor.columns.items()
-        ]
-
     def predict(self, texts: Mapping[str, str]) -> Tried:
         """Predicts a row of texts by input name; a list is typed as a text per line.
 
         Raises UsageError for inputs that it cannot predict, InputError for non-finite scores.
         """
-        values = {each.name: _value(each, texts) for each in self.inputs}
+        values = {
+            name: _value(name, texts.get(name, ""), is_list=not isinstance(column, str))
+            for name, column in self.predictor.columns.items()
+        }
         declared = self.predictor.declared
         fault = declared.row_fault and declared.row_fault(values)
         if fault:
@@ -128,9 +111,8 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
         yield TriedModel(name=path, predictor=load(place))
 
 
-def _value(shown: ShownInput, texts: Mapping[str, str]) -> str | list[str]:
-    text = texts.get(shown.name, "")
-    name = shown.name.replace("_", " ")
+def _value(name: str, text: str, *, is_list: bool) -> str | list[str]:
+    name = name.replace("_", " ")
     if not text.strip():
         raise UsageError(f"{name} is empty; type a text")
     if len(text) > MOST_CHARACTERS:
@@ -138,6 +120,6 @@ def _value(shown: ShownInput, texts: Mapping[str, str]) -> str | list[str]:
             f"{name} has {len(text):,} characters, more than the limit of {MOST_CHARACTERS:,}; "
             "bert-pipeline score takes longer ones in files"
         )
-    if not shown.is_list:
+    if not is_list:
         return text
     return [line.strip() for line in text.splitlines() if line.strip()]

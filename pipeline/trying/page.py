@@ -14,7 +14,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.base.report_sections import CellKind, TableSection
 from pipeline.report.document import folded, html_document, section_html, sentence_case
-from pipeline.trying.model import ShownInput, Tried, TriedModel
+from pipeline.trying.model import Tried, TriedModel
 
 MOST_ROWS = 100
 _SMALLEST_FIXED = 1e-4  # below, four decimals say nothing
@@ -60,10 +60,11 @@ class TryPage:
 
     def _page(self, texts: Mapping[str, str], result: str) -> str:
         predictor = self._model.predictor
-        typed = {each: texts.get(each.name, "") for each in self._model.inputs}
-        first_to_type = min(typed, key=lambda each: bool(typed[each].strip()))
+        typed = {name: texts.get(name, "") for name in predictor.columns}
+        first_to_type = min(typed, key=lambda name: bool(typed[name].strip()))
         areas = "".join(
-            _area(each, text, has_focus=each == first_to_type) for each, text in typed.items()
+            _area(name, column, typed[name], has_focus=name == first_to_type)
+            for name, column in predictor.columns.items()
         )
         return html_document(
             self._model.name,
@@ -77,11 +78,12 @@ class TryPage:
         )
 
 
-def _area(shown: ShownInput, text: str, *, has_focus: bool) -> str:
-    facts = [f"column {shown.column}"] if shown.column != shown.name else []
-    facts += ["one per line"] if shown.is_list else []
+def _area(name: str, column: str | list[str], text: str, *, has_focus: bool) -> str:
+    columns = [column] if isinstance(column, str) else column
+    facts = [f"column {', '.join(columns)}"] if columns != [name] else []
+    facts += [] if isinstance(column, str) else ["one per line"]
     more = f" <span>({escape(', '.join(facts))})</span>" if facts else ""
-    name = escape(shown.name)
+    name = escape(name)
     focus = " autofocus" if has_focus else ""
     # A browser leaves out the line end right after the tag, and no other.
     return (

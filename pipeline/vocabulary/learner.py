@@ -36,7 +36,6 @@ class LearnedVocabulary:
     pieces: list[str]
     alphabet: str  # characters kept
     alphabet_left_out: int  # characters seen but not kept
-    merges: int  # pieces that came from merges
 
 
 def learn_vocabulary(
@@ -91,7 +90,6 @@ def learn_vocabulary(
         pieces=pieces,
         alphabet=alphabet,
         alphabet_left_out=int(np.count_nonzero(frequencies)) - len(kept),
-        merges=len(pieces) - num_fixed,
     )
 
 

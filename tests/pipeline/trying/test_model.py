@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from pipeline.trying.model import MOST_CHARACTERS, ShownInput, opened_model
+from pipeline.trying.model import MOST_CHARACTERS, opened_model
 
 TOPICS = {
     "task": "classification",
@@ -28,7 +28,7 @@ MASKS = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 16,
 
 def test_labels_come_with_their_probabilities_the_likeliest_first(tried_model):
     model = tried_model(TOPICS, TOPIC)
-    assert model.inputs == [ShownInput(name="text", column="body", is_list=False)]
+    assert model.predictor.columns == {"text": "body"}
     tried = model.predict({"text": " a text\nof two lines", "other": "x"})
     assert model.predictor.engine.given == [{"text": [" a text\nof two lines"]}]
     assert tried.predictions == {"predicted_label": "news", "predicted_score": 0.5}
@@ -49,7 +49,7 @@ def test_choices_are_lines_and_their_probabilities_have_their_texts(tried_model)
         "probabilities": [0.25, 0.75, 0.0],  # of rows with fewer choices, zeros at the end
     }
     model = tried_model(CHOICES, outputs)
-    assert [each.is_list for each in model.inputs] == [False, True]
+    assert [isinstance(each, list) for each in model.predictor.columns.values()] == [False, True]
     tried = model.predict({"context": "s", "choices": "x\n\n y z \n"})
     assert model.predictor.engine.given == [{"context": ["s"], "choices": [["x", "y z"]]}]
     assert tried.ranking == [("y z", 0.75), ("x", 0.25)]
