@@ -8,7 +8,7 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import check_index_installed
 from bert_tf.tasks.similarity.metrics import normalized
-from pipeline.embedding.neighbors import (
+from pipeline.jobs.searching import (
     build_index,
     exact_neighbors,
     recall,

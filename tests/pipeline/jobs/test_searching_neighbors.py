@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as arrays
 from sklearn.neighbors import NearestNeighbors
 
 from bert_tf.tasks.similarity.metrics import normalized
-from pipeline.embedding import neighbors
-from pipeline.embedding.neighbors import Neighbors, exact_neighbors, recall
+from pipeline.jobs import searching
+from pipeline.jobs.searching import Neighbors, exact_neighbors, recall
 
 # Small whole numbers: dot products are exact, and many are equal.
 VECTORS = st.integers(1, 3).flatmap(
@@ -31,8 +31,8 @@ def test_neighbors_are_the_greatest_dot_products_and_of_equal_ones_the_first(vec
     queries, corpus = vectors
     k = min(k, len(corpus))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbors, "_VECTORS_PER_BLOCK", block)
-        patch.setattr(neighbors, "_QUERIES_PER_BLOCK", 2)
+        patch.setattr(searching, "_VECTORS_PER_BLOCK", block)
+        patch.setattr(searching, "_QUERIES_PER_BLOCK", 2)
         found = exact_neighbors(queries, corpus, k)
     scores = queries @ corpus.T
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
