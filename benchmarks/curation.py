@@ -13,6 +13,7 @@ killed (SIGKILL) several times and started again; with `--options`, also of anot
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import os
 import random
@@ -35,7 +36,7 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.beam.files import match_files
 from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.documents import DocumentRules, clean_raw, make_block
-from pipeline.corpus.readers.formats import look_at_text, make_reader
+from pipeline.corpus.readers.formats import look_at_text, read_file
 from pipeline.corpus.report import facts_of_block
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
@@ -83,10 +84,10 @@ def time_rules(inputs: list[str], vocab: str, folder: Path) -> Iterator[tuple[st
     lines = [clean_raw(raw, rules) for raw in sample.raw]
     megabytes = sum(len(each.clean.data) for each in lines) / 1e6
     for rule in rules_of(config):
-        rule.measure(lines[0].measured()[0])  # compiles
+        rule.measure(lines[0].measured[0])  # compiles
         seconds = 0.0
         for each in lines:
-            text, _ = each.measured()
+            text, _ = dataclasses.replace(each).measured  # anew
             begin = time.process_time()
             rule.measure(text)
             seconds += time.process_time() - begin
@@ -101,11 +102,9 @@ def time_reading(inputs: list[str], vocab: str, folder: Path, **values: Any) -> 
     layouts = look_at_text(config, files).layouts
     size, begin = 0, time.process_time()
     for file in files:
-        reader = make_reader(file.path, config, layouts).resolved(file.path)
-        for split in reader.splits(file.path, _BLOCK_BYTES):
-            for raw in reader.read_split(file.path, split, _BLOCK_BYTES):
-                facts_of_block(make_block(raw, rules))
-                size += int((raw.texts.stops - raw.texts.starts).sum())
+        for raw in read_file(file.path, config, layouts, _BLOCK_BYTES):
+            facts_of_block(make_block(raw, rules))
+            size += int((raw.texts.stops - raw.texts.starts).sum())
     return time.process_time() - begin, size / 1e6
 
 

@@ -54,7 +54,7 @@ from pipeline.corpus.duplicates.near_duplicates import (
     pair_candidates,
     signatures_of,
 )
-from pipeline.corpus.duplicates.occurrences import OCCURRENCE, Occurrences
+from pipeline.corpus.duplicates.occurrences import OCCURRENCE, NamedRows
 
 THRESHOLD = 0.8
 BANDS = choose_bands(THRESHOLD)[0]
@@ -99,7 +99,7 @@ def find_ours(texts: list[str]) -> set[Pair]:
     numbers = np.arange(len(texts) + 1)
     block = DocumentBlock(
         source="", index=0, sentences=pa.array(texts), document_offsets=numbers,
-        line_offsets=numbers, document_lines=numbers[1:], rejects=[], dropped={},
+        line_offsets=numbers, document_lines=numbers[1:],
     )  # fmt: skip
     folded = fold_block(block)
     minima, sketches = signatures_of(folded.words, folded.document_offsets, numbers[:-1])
@@ -207,7 +207,7 @@ def partition_of_records(store: BlobStore, documents: int) -> dict[str, list[Blo
             stored["signatures"].append(writer.add([signatures.tobytes()]))
             occurrences = np.zeros(len(own), OCCURRENCE)
             occurrences["key"], occurrences["identity"] = own, own[::-1]
-            part = b"".join(pack(Occurrences([("file", number)], occurrences)))
+            part = b"".join(pack(NamedRows([("file", number)], occurrences)))
             stored["occurrences"].append(writer.add([part]))
     return stored
 

@@ -88,8 +88,7 @@ class UncompressedFile:
         unpack: Callable[[BinaryIO, str], BinaryIO] = uncompressed,
     ):
         self._path = path
-        stream = open_stored(path)
-        self._file = stream
+        self._file = stream = open_stored(path)
         self._stream = unpack(stream, path)
         try:
             self._pending = self._read_stored(SAMPLE_BYTES)
@@ -140,15 +139,16 @@ class UncompressedFile:
             try:
                 part = self._stream.read(size)
             except OSError as error:
-                raise InputError(
-                    f"{self._path}: cannot be read to its end ({innermost_message(error)}); "
-                    "make or download it again"
-                ) from None
+                raise damaged(self._path, innermost_message(error)) from None
             if not part:
                 break
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+
+def damaged(path: str, what: str) -> InputError:
+    return InputError(f"{path}: cannot be read to its end ({what}); make or download it again")
 
 
 def check_shared(folder: str) -> None:

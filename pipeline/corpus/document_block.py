@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -34,12 +33,7 @@ class DocumentBlock:
     line_offsets: np.ndarray
     # int64 [documents], the line of the file where each document begins, from 1.
     document_lines: np.ndarray
-    rejects: list[Reject]  # what could not be read, with the line in the uncompressed file
-    dropped: dict[str, int]  # number of documents left out on purpose, by reason
-    # Number of lines left out on purpose, of any document, by reason.
-    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
-    replaced: dict[str, int] = dataclasses.field(default_factory=dict)  # values of personal data
 
     @property
     def num_documents(self) -> int:
@@ -57,10 +51,8 @@ class DocumentBlock:
     def drop_lines(self, goes: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
         """Drops some lines, bool [lines], and documents without others for `empty_reason`."""
         is_empty = np.diff(offsets_of(~goes)[self.lines_of_documents]) == 0
-        return dataclasses.replace(
-            self._noting(is_empty, empty_reason)._with_lines(~goes),
-            dropped_lines=add_reason(self.dropped_lines, reason, int(goes.sum())),
-        )
+        block = self.adding(Evidence(dropped_lines={reason: int(goes.sum())}))
+        return block._noting(is_empty, empty_reason)._with_lines(~goes)
 
     def drop_documents(
         self, goes: np.ndarray, reason: str, values: np.ndarray | None = None
@@ -79,11 +71,10 @@ class DocumentBlock:
     ) -> DocumentBlock:
         lines = self.document_lines[goes]
         values = None if values is None else values[goes]
-        return dataclasses.replace(
-            self,
-            dropped=add_reason(self.dropped, reason, len(lines)),
-            evidence=self.evidence.with_dropped(self.source, lines, reason, values),
-        )
+        return self.adding(Evidence.of_dropped(self.source, lines, reason, values))
+
+    def adding(self, evidence: Evidence) -> DocumentBlock:
+        return dataclasses.replace(self, evidence=self.evidence + evidence)
 
     def _with_lines(self, kept: np.ndarray) -> DocumentBlock:
         """Keeps some lines, bool [lines], and the documents of these."""
@@ -126,23 +117,8 @@ def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
         document_offsets=joined(lambda block: block.document_offsets),
         line_offsets=joined(lambda block: block.line_offsets),
         document_lines=np.concatenate([block.document_lines for block in blocks]),
-        rejects=[reject for block in blocks for reject in block.rejects],
-        dropped=sum_counts(block.dropped for block in blocks),
-        dropped_lines=sum_counts(block.dropped_lines for block in blocks),
         evidence=join_evidence(block.evidence for block in blocks),
-        replaced=sum_counts(block.replaced for block in blocks),
     )
-
-
-def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return total
-
-
-def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
-    return {**counts, reason: counts.get(reason, 0) + amount} if amount else counts
 
 
 def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +141,9 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
 
 
 def block_identity(block: DocumentBlock) -> str:
-    digest = hashlib.sha256(f"{block.source}\0{block.index}\0{len(block.rejects)}\0".encode())
+    digest = hashlib.sha256(
+        f"{block.source}\0{block.index}\0{len(block.evidence.rejects)}\0".encode()
+    )
     digest.update(document_hashes(block).tobytes())
     return digest.hexdigest()[:32]
 

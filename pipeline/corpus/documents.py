@@ -14,10 +14,11 @@ from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode
 from pipeline.corpus.curation.exclusion import Exclusion
+from pipeline.corpus.curation.measures import DocumentLines
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.curation.registry import rules_of
-from pipeline.corpus.curation.rule import DocumentLines, Rule, curate
-from pipeline.corpus.document_block import DocumentBlock, add_reason, offsets_and_data
+from pipeline.corpus.curation.rule import Rule, curate
+from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence
 from pipeline.corpus.lines import (
     CleanLines,
@@ -36,7 +37,7 @@ from pipeline.corpus.raw_block import (
     gather,
     split_lines,
 )
-from pipeline.corpus.sentences import SentenceSplitter, make_splitter
+from pipeline.corpus.sentences import SentenceSplitter, make_splitter, split_sentences
 from pipeline.corpus.web_pages import BOILERPLATE_LINE, MARKUP_LINE, find_boilerplate, strip_markup
 
 EMPTY_DOCUMENT = "empty document"
@@ -59,9 +60,7 @@ class DocumentRules:
 
     cleaning: tuple[str, ...] = DEFAULT_CLEANING  # enabled steps (see `CorpusSection.cleaning`)
     # Finds the sentences of a paragraph; None leaves lines as they are.
-    splitter: SentenceSplitter | None = dataclasses.field(
-        default_factory=lambda: make_splitter("rules", "en")
-    )
+    splitter: SentenceSplitter | None = split_sentences
     # The smallest documents that are kept, by the reason to drop others.
     limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
     curation: tuple[Rule, ...] = ()  # in the order of the registry
@@ -92,8 +91,8 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     lines = clean_raw(raw, rules)
     is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
     read = len(raw.texts.starts if is_cut else lines.document_lines)
-    evidence = Evidence(tallies={**raw.tallies, DOCUMENTS_READ: read})
-    lines = dataclasses.replace(lines, dropped=raw.dropped, evidence=evidence)
+    evidence = lines.evidence + Evidence(tallies={DOCUMENTS_READ: read})
+    lines = dataclasses.replace(lines, evidence=evidence)
     if rules.curation:
         lines = curate(raw.source, lines, rules.curation, rules.personal_data)
     block = _split(raw, lines, None if raw.layout == SENTENCE_LINES else rules.splitter, rules)
@@ -112,9 +111,8 @@ def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
         lines = _clean_documents(raw, rules)
     if "boilerplate" in rules.cleaning:
         found = find_boilerplate(lines.clean)
-        dropped_lines = add_reason(lines.dropped_lines, BOILERPLATE_LINE, int(found.sum()))
-        clean = lines.clean.without(found)
-        lines = dataclasses.replace(lines, clean=clean, dropped_lines=dropped_lines)
+        evidence = lines.evidence + Evidence(dropped_lines={BOILERPLATE_LINE: int(found.sum())})
+        lines = dataclasses.replace(lines, clean=lines.clean.without(found), evidence=evidence)
     if rules.curation and rules.splitter is not None and raw.layout != SENTENCE_LINES:
         return _with_joined_lines(lines)
     return lines
@@ -137,8 +135,7 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
-    texts, dropped_lines = raw.texts, {}
-    is_border = None
+    texts, is_border = raw.texts, None
     if "html" in rules.cleaning:
         is_border = find_blank_lines(texts.data, texts.starts, texts.stops)
         texts = strip_markup(texts, paragraph_end=b" ")
@@ -147,8 +144,7 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLi
     is_blank = (clean.lengths == 0) & ~is_faulty
     if is_border is None:
         is_border = is_blank
-    else:
-        dropped_lines = add_reason({}, MARKUP_LINE, int((is_blank & ~is_border).sum()))
+    markup = Evidence(dropped_lines={MARKUP_LINE: int((is_blank & ~is_border).sum())})
     is_inside = ~is_border & ~is_faulty
     # Groups of lines between borders that hold a line are the documents.
     groups = np.cumsum(is_border)
@@ -157,28 +153,27 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLi
         clean=clean.select(np.flatnonzero(is_inside)),
         line_documents=np.searchsorted(numbers, groups[is_inside]),
         document_lines=texts.lines[is_inside][first_lines],
-        rejects=[*raw.rejects, *_utf8_rejects(raw, texts, clean)],
-        dropped_lines=dropped_lines,
+        evidence=_with_faults(raw, texts, clean) + markup,
     )
 
 
 def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     texts = raw.texts
     clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning)
-    rejects = [*raw.rejects, *_utf8_rejects(raw, texts, clean)]
+    evidence = _with_faults(raw, texts, clean)
     first_line = texts.lines[:1] if len(texts.lines) else np.ones(1, np.int64)
     if "html" in rules.cleaning:  # markup continues over line ends
         sound = np.flatnonzero(clean.fault_positions < 0)
         ranges = zip(texts.starts[sound], texts.stops[sound], strict=True)
         joined = b"\n".join(texts.data[start:stop].tobytes() for start, stop in ranges)
         whole = Texts.of_rows([joined], first_line.tolist())
-        lines = _clean_documents(dataclasses.replace(raw, texts=whole, rejects=[]), rules)
-        return dataclasses.replace(lines, rejects=rejects)
+        lines = _clean_documents(dataclasses.replace(raw, texts=whole), rules)
+        return dataclasses.replace(lines, evidence=evidence)
     return DocumentLines(
         clean=clean,
         line_documents=np.zeros(len(texts.starts), np.int64),
         document_lines=first_line,
-        rejects=rejects,
+        evidence=evidence,
     )
 
 
@@ -189,18 +184,14 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     starts, stops, text_of_line = split_lines(texts.data, texts.starts, texts.stops)
     clean = clean_lines(texts.data, starts, stops, rules.cleaning)
     is_faulty = clean.fault_positions >= 0
-    rejects = raw.rejects
+    evidence = raw.evidence
     document_lines = texts.lines
     if is_faulty.any():
         faulty_lines = np.flatnonzero(is_faulty)
         faulty, first_faults = np.unique(text_of_line[faulty_lines], return_index=True)
         first_lines = faulty_lines[first_faults]
         positions = clean.fault_positions[first_lines] + starts[first_lines] - texts.starts[faulty]
-        found = [
-            _utf8_reject(raw, line, position)
-            for line, position in zip(texts.lines[faulty].tolist(), positions.tolist(), strict=True)
-        ]
-        rejects = sorted(rejects + found, key=lambda reject: reject.line)
+        evidence = _with_rejects(raw, texts.lines[faulty], positions)
         is_sound = np.ones(len(texts.starts), np.bool_)
         is_sound[faulty] = False
         kept = np.flatnonzero(is_sound[text_of_line])
@@ -208,7 +199,7 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
         text_of_line = (np.cumsum(is_sound) - 1)[text_of_line[kept]]
         document_lines = texts.lines[is_sound]
     return DocumentLines(
-        clean=clean, line_documents=text_of_line, document_lines=document_lines, rejects=rejects
+        clean=clean, line_documents=text_of_line, document_lines=document_lines, evidence=evidence
     )
 
 
@@ -227,7 +218,7 @@ def _split(
     data, starts, stops, replaced = rules.personal_data.replace(clean.data, starts, stops)
     counts = np.ones(len(starts), np.int64)
     if splitter is not None:
-        starts, stops, counts = splitter.split(data, starts, stops)
+        starts, stops, counts = splitter(data, starts, stops)
     numbers, first_paragraphs = np.unique(documents, return_index=True)
     sentence_counts = np.add.reduceat(counts, first_paragraphs) if len(numbers) else counts
     sentences = gather(data, starts, stops)
@@ -241,51 +232,40 @@ def _split(
         document_offsets=offsets_of(sentence_counts),
         line_offsets=offsets_of(counts),
         document_lines=lines.document_lines[numbers],
-        rejects=lines.rejects,
-        dropped=add_reason(lines.dropped, EMPTY_DOCUMENT, len(empty)),
-        dropped_lines=lines.dropped_lines,
-        evidence=lines.evidence.with_dropped(raw.source, empty, EMPTY_DOCUMENT),
-        replaced=replaced,
+        evidence=lines.evidence
+        + Evidence.of_dropped(raw.source, empty, EMPTY_DOCUMENT)
+        + Evidence(replaced=replaced),
     )
 
 
-def _utf8_rejects(raw: RawBlock, lines: Texts, clean: CleanLines) -> list[Reject]:
-    return [
-        _utf8_reject(raw, int(lines.lines[line]), int(clean.fault_positions[line]))
-        for line in np.flatnonzero(clean.fault_positions >= 0)
-    ]
+def _with_faults(raw: RawBlock, lines: Texts, clean: CleanLines) -> Evidence:
+    is_faulty = clean.fault_positions >= 0
+    return _with_rejects(raw, lines.lines[is_faulty], clean.fault_positions[is_faulty])
 
 
-def _utf8_reject(raw: RawBlock, line: int, position: int) -> Reject:
-    return Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}")
+def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Evidence:
+    """Adds texts that are not UTF-8 from a position on, int64 [texts] each."""
+    rejects = [*raw.evidence.rejects]
+    for line, position in zip(lines.tolist(), positions.tolist(), strict=True):
+        rejects.append(Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}"))
+    rejects.sort(key=lambda reject: reject.line)
+    return dataclasses.replace(raw.evidence, rejects=rejects)
 
 
 def _keep_fit_documents(block: DocumentBlock, limits: Mapping[str, float]) -> DocumentBlock:
     """Drops documents outside the limits, each for the first reason that holds."""
     for reason, least in limits.items():
-        sizes = measure_documents(block).by_reason()[reason]
+        sizes = measure_documents(block)[reason]
         block = block.drop_documents(sizes < least, reason, sizes)
     return block
 
 
-@dataclasses.dataclass(frozen=True)
-class DocumentSizes:
-    """int64 [documents] each; `visible` characters are not white space."""
-
-    characters: np.ndarray
-    words: np.ndarray
-    letters: np.ndarray
-    visible: np.ndarray
-
-    def by_reason(self) -> dict[str, np.ndarray]:
-        """What limits are of."""
-        letters = self.letters / np.maximum(self.visible, 1)
-        return dict(zip(LIMIT_KEYS, (self.characters, self.words, letters), strict=True))
-
-
-def measure_documents(block: DocumentBlock) -> DocumentSizes:
+def measure_documents(block: DocumentBlock) -> dict[str, np.ndarray]:
+    """The sizes that limits are of, [documents], by their reasons."""
     offsets, data = offsets_and_data(block.sentences)
-    return DocumentSizes(*_measure(data, offsets, block.document_offsets, _letter_table()))
+    sizes = _measure(data, offsets, block.document_offsets, _letter_table())
+    characters, words, letters, visible = sizes  # the latter are not white space
+    return dict(zip(LIMIT_KEYS, (characters, words, letters / np.maximum(visible, 1)), strict=True))
 
 
 @functools.cache

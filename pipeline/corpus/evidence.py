@@ -1,5 +1,5 @@
-"""Evidence on a corpus: documents that were dropped, samples of what each rule drops, and tallies
-of documents by language, domain and license.
+"""Evidence on a corpus: what was rejected, dropped and replaced, samples of what each rule drops,
+and tallies of documents by language, domain and license.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.rejects import json_line
+from bert_tf.data.tables.rejects import Reject, json_line
 
 MOST_SAMPLES = 20  # of a rule
 SAMPLE_CHARACTERS = 200
@@ -75,33 +75,51 @@ Samples = Mapping[str, Sequence[Sample]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    dropped: Sequence[Dropped] = ()  # all but copies, which have their own list
+    rejects: Sequence[Reject] = ()  # what could not be read, with the line in the uncompressed file
+    # Numbers of documents, and of lines of any document, left out on purpose, by reason.
+    dropped: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    dropped_lines: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    replaced: Mapping[str, int] = dataclasses.field(default_factory=dict)  # personal data, by kind
+    documents: Sequence[Dropped] = ()  # all dropped ones but copies, which have their own list
     samples: Samples = dataclasses.field(default_factory=dict)
     shared: Sequence[Shared] = ()  # with files to exclude
     # Numbers of documents by kind and name: `language/en`, `domain/example.com`.
     tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
-    def with_dropped(
-        self, source: str, lines: np.ndarray, rule: str, values: np.ndarray | None = None
+    @classmethod
+    def of_dropped(
+        cls, source: str, lines: np.ndarray, rule: str, values: np.ndarray | None = None
     ) -> Evidence:
-        """Adds documents by the lines where they begin, int64 [documents]."""
+        """Of documents by the lines where they begin, int64 [documents]."""
         numbers = [None] * len(lines) if values is None else values.tolist()
         rows = zip(lines.tolist(), numbers, strict=True)
         found = [Dropped(source, line, rule, value) for line, value in rows]
-        return dataclasses.replace(self, dropped=[*self.dropped, *found])
+        return cls(dropped={rule: len(found)}, documents=found)
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return join_evidence([self, other])
 
 
 def join_evidence(parts: Iterable[Evidence]) -> Evidence:
     parts = list(parts)
-    tallies: Counter[str] = Counter()
-    for part in parts:
-        tallies.update(part.tallies)
+    counts = {
+        name: +sum_counts(getattr(part, name) for part in parts)  # without those of 0
+        for name in ("dropped", "dropped_lines", "replaced", "tallies")
+    }
     return Evidence(
-        dropped=[each for part in parts for each in part.dropped],
+        rejects=[each for part in parts for each in part.rejects],
+        documents=[each for part in parts for each in part.documents],
         samples=merge_samples(part.samples for part in parts),
         shared=[each for part in parts for each in part.shared],
-        tallies=tallies,
+        **counts,
     )
+
+
+def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
 
 
 def merge_samples(parts: Iterable[Samples]) -> dict[str, list[Sample]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numba
 import numpy as np
@@ -13,7 +12,7 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import InputError
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import INVALID_UTF8
-from bert_tf.data.tables.rejects import Reject
+from pipeline.corpus.evidence import Evidence
 
 # What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,
 # lines of one document, or a document each.
@@ -67,11 +66,7 @@ class RawBlock:
     index: int  # number of the block in its file, ascending
     texts: Texts  # any bytes
     layout: str = DOCUMENTS  # SENTENCE_LINES, PARAGRAPH_LINES, ONE_DOCUMENT or DOCUMENTS
-    # rejects, dropped: of the reader (see `DocumentBlock`).
-    rejects: list[Reject] = dataclasses.field(default_factory=list)
-    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
-    # Of the documents, by `tally_columns`, for formats of rows.
-    tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
     # The reason to reject texts that are not UTF-8; it names the encoding.
     invalid_text: str = INVALID_UTF8
     size: float = 0.0  # what was read for it, in the unit of `Reader.whole_size`
@@ -79,8 +74,10 @@ class RawBlock:
     def renamed(self, source: str) -> RawBlock:
         if source == self.source:
             return self
-        rejects = [dataclasses.replace(reject, source=source) for reject in self.rejects]
-        return dataclasses.replace(self, source=source, rejects=rejects)
+        of_path = self.evidence.rejects
+        rejects = [dataclasses.replace(reject, source=source) for reject in of_path]
+        evidence = dataclasses.replace(self.evidence, rejects=rejects)
+        return dataclasses.replace(self, source=source, evidence=evidence)
 
 
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:

@@ -23,7 +23,7 @@ from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import read_shared_files, write_shared_file, write_shared_json
 from pipeline.beam.packing import unpack
 from pipeline.beam.stored_path import path_of
-from pipeline.corpus.document_block import DocumentBlock, document_hashes, sum_counts
+from pipeline.corpus.document_block import DocumentBlock, document_hashes
 from pipeline.corpus.evidence import (
     Dropped,
     Sample,
@@ -31,6 +31,7 @@ from pipeline.corpus.evidence import (
     Shared,
     merge_samples,
     most_frequent,
+    sum_counts,
 )
 from pipeline.outputs.manifest import dropped_path, duplicates_path, excluded_path, rejects_path
 
@@ -84,27 +85,27 @@ class BlockFacts:
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
-    shared = block.evidence.shared
-    sharing = {(each.source, each.line, each.identity, each.exclude) for each in shared}
+    evidence = block.evidence
+    sharing = {(each.source, each.line, each.identity, each.exclude) for each in evidence.shared}
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
         bytes=block.num_bytes,
-        dropped=Counter(block.dropped),
-        dropped_lines=Counter(block.dropped_lines),
-        replaced=Counter(block.replaced),
-        rejected=Counter(reject.reason for reject in block.rejects),
+        dropped=Counter(evidence.dropped),
+        dropped_lines=Counter(evidence.dropped_lines),
+        replaced=Counter(evidence.replaced),
+        rejected=Counter(reject.reason for reject in evidence.rejects),
         excluded=Counter(file for *_, file in sharing),
     )
     return BlockFacts(
         report,
         [
-            *_list_parts(REJECTS, block.rejects),
-            *_list_parts(DROPPED, block.evidence.dropped),
-            *_list_parts(SHARED, shared),
+            *_list_parts(REJECTS, evidence.rejects),
+            *_list_parts(DROPPED, evidence.documents),
+            *_list_parts(SHARED, evidence.shared),
         ],
-        block.evidence.samples,
-        block.evidence.tallies,
+        evidence.samples,
+        evidence.tallies,
         document_hashes(block),
     )
 
@@ -202,14 +203,25 @@ def _read_shares(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def write_lists(folder: str, output: Path) -> dict[str, int]:
-    """Writes the lists of workers beside an output, but for empty ones; returns their lengths."""
+    """Writes the lists of workers beside an output; removes empty ones; returns their lengths."""
     return {name: _write_list(folder, name, place(output)) for name, place in _LISTS.items()}
+
+
+def list_meanings(output: Path, *, duplicates: str, rejects: str) -> list[tuple[Path, str]]:
+    """The lists that there may be beside an output, with what they are to the user."""
+    return [
+        (duplicates_path(output), duplicates),
+        (dropped_path(output), "dropped documents, with the rule of each"),
+        (excluded_path(output), "what documents share with --exclude"),
+        (rejects_path(output), rejects),
+    ]
 
 
 def _write_list(folder: str, name: str, path: Path) -> int:
     """By source and line, a part at a time."""
     parts = list(path_of(folder).glob(f"{name}-*.jsonl"))
     if not parts:
+        path.unlink(missing_ok=True)  # of an older output
         return 0
     parts.sort(key=operator.attrgetter("name") if name == DUPLICATES else _source_and_name)
     number = 0

@@ -6,13 +6,12 @@ bytes, since corpora have lines of megabytes. Text without marks (Thai, Lao, Tib
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -49,6 +48,14 @@ _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), 
 
 _LISTS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
 WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
+
+
+# Finds the sentences of paragraphs `data[starts[p] : stops[p]]` of clean UTF-8: their starts and
+# stops in `data`, int64 [sentences] each, without white space at their ends; and how many each
+# paragraph has, int64 [paragraphs]. It is sent to the workers.
+SentenceSplitter = Callable[
+    [np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]
+]
 
 
 class WordLists(NamedTuple):
@@ -312,20 +319,6 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
     return True
 
 
-class SentenceSplitter(Protocol):
-    """Finds sentences; small and picklable, it is sent to the workers."""
-
-    def split(
-        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Splits the paragraphs `data[starts[p] : stops[p]]` of clean UTF-8.
-
-        Returns:
-            Starts and stops of the sentences in `data`, int64 [sentences] each, without white space
-            at their ends; and how many each paragraph has, int64 [paragraphs].
-        """
-
-
 def make_splitter(name: str, language: str) -> SentenceSplitter | None:
     """Creates a splitter of `CorpusSection.sentence_splitter`; None for `none`.
 
@@ -334,57 +327,47 @@ def make_splitter(name: str, language: str) -> SentenceSplitter | None:
     if name == "none":
         return None
     if name == "rules":
-        return RulesSplitter()
+        return split_sentences
     check_splitter_installed(name)
     if not _LANGUAGE_CODE.fullmatch(language):
         raise UsageError(
             f"sentence_language {language!r}: expected a language code such as en, de or zh"
         )
-    return SentencexSplitter(language.lower())
+    return functools.partial(_split_by_sentencex, language.lower())
 
 
-@dataclasses.dataclass(frozen=True)
-class RulesSplitter:
-    split = staticmethod(split_sentences)
+def _split_by_sentencex(
+    language: str, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By Wikimedia's library; unknown languages fall back on a related one or on English."""
+    from sentencex import segment
 
-
-@dataclasses.dataclass(frozen=True)
-class SentencexSplitter:
-    """Wikimedia's `sentencex`; unknown languages fall back on a related one or on English."""
-
-    language: str
-
-    def split(
-        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        from sentencex import segment
-
-        sentence_starts: list[int] = []
-        sentence_stops: list[int] = []
-        counts = np.zeros(len(starts), np.int64)
-        for first in range(0, len(starts), _BATCH_PARAGRAPHS):
-            begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
-            ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
-            text = _BETWEEN_PARAGRAPHS.join(
-                data[begin:end].tobytes().decode("utf-8")
-                for begin, end in zip(begins, ends, strict=True)
-            )
-            paragraph, position = 0, begins[0]
-            # Joined again, the segments are the text; but of the breaks between paragraphs, also
-            # segments, one every 10,000 characters is missing (seen in 1.0.32).
-            for part in segment(self.language, text):
-                if part == _BETWEEN_PARAGRAPHS:
-                    continue
-                if position == ends[paragraph]:
-                    paragraph += 1
-                    position = begins[paragraph]
-                raw = part.encode("utf-8")
-                sentence = part.strip().encode("utf-8")
-                if sentence:
-                    start = position + raw.index(sentence)
-                    sentence_starts.append(start)
-                    sentence_stops.append(start + len(sentence))
-                    counts[first + paragraph] += 1
-                position += len(raw)
-            assert position == ends[-1], "sentencex changed the text"
-        return np.array(sentence_starts, np.int64), np.array(sentence_stops, np.int64), counts
+    sentence_starts: list[int] = []
+    sentence_stops: list[int] = []
+    counts = np.zeros(len(starts), np.int64)
+    for first in range(0, len(starts), _BATCH_PARAGRAPHS):
+        begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
+        ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
+        text = _BETWEEN_PARAGRAPHS.join(
+            data[begin:end].tobytes().decode("utf-8")
+            for begin, end in zip(begins, ends, strict=True)
+        )
+        paragraph, position = 0, begins[0]
+        # Joined again, the segments are the text; but of the breaks between paragraphs, also
+        # segments, one every 10,000 characters is missing (seen in 1.0.32).
+        for part in segment(language, text):
+            if part == _BETWEEN_PARAGRAPHS:
+                continue
+            if position == ends[paragraph]:
+                paragraph += 1
+                position = begins[paragraph]
+            raw = part.encode("utf-8")
+            sentence = part.strip().encode("utf-8")
+            if sentence:
+                start = position + raw.index(sentence)
+                sentence_starts.append(start)
+                sentence_stops.append(start + len(sentence))
+                counts[first + paragraph] += 1
+            position += len(raw)
+        assert position == ends[-1], "sentencex changed the text"
+    return np.array(sentence_starts, np.int64), np.array(sentence_stops, np.int64), counts

@@ -59,7 +59,7 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
         documents = line_documents[has_text]
     else:
         starts, stops, documents = paragraph_bounds(clean.data, offsets, line_documents)
-        starts, stops, counts = splitter.split(clean.data, starts, stops)
+        starts, stops, counts = splitter(clean.data, starts, stops)
         documents = np.repeat(documents, counts)
     first = clean.characters[np.searchsorted(clean.byte_starts, starts)]
     last = clean.characters[np.searchsorted(clean.byte_starts, stops) - 1]

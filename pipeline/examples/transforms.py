@@ -16,7 +16,8 @@ from pipeline.beam.blobs import BlobReference
 from pipeline.beam.files import read_shared_files, write_shared_json
 from pipeline.beam.progress import Progress, ProgressLine, text_line
 from pipeline.beam.stored_path import path_of
-from pipeline.corpus.document_block import DocumentBlock, sum_counts
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.evidence import sum_counts
 from pipeline.corpus.read import FinishedBlock
 from pipeline.corpus.report import BlockFacts
 from pipeline.examples import steps

@@ -38,6 +38,7 @@ from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
+    list_meanings,
     read_report,
     read_samples,
     read_tallies,
@@ -58,9 +59,6 @@ from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import (
     JOB_FILES,
     check_files,
-    dropped_path,
-    duplicates_path,
-    excluded_path,
     package_versions,
     rejects_path,
 )
@@ -375,10 +373,9 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         for path, meaning in (
             (output / "vocab.txt", "vocabulary of the records"),
             (output / TOKEN_COUNTS_FILE, "token frequencies in the corpus"),
-            (duplicates_path(output), "dropped duplicates"),
-            (dropped_path(output), "dropped documents, with the rule of each"),
-            (excluded_path(output), "what documents share with --exclude"),
-            (rejects_path(output), f"{rejected}, with reasons"),
+            *list_meanings(
+                output, duplicates="dropped duplicates", rejects=f"{rejected}, with reasons"
+            ),
             (output / DATA_CARD, "sources, rules and counts, for the Hub"),
         )
         if path.exists()

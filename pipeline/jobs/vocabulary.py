@@ -30,6 +30,7 @@ from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
     facts_of_block,
+    list_meanings,
     list_reasons,
     read_report,
     report_corpus_lines,
@@ -37,13 +38,7 @@ from pipeline.corpus.report import (
 )
 from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import (
-    check_files,
-    dropped_path,
-    duplicates_path,
-    excluded_path,
-    rejects_path,
-)
+from pipeline.outputs.manifest import check_files, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.proposal.config_text import option_words
 from pipeline.report.corpus.language import understand_corpus
@@ -139,23 +134,18 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
     record.metrics.update(health.figures)
     record.console.info(health.line)
     record.warn(health.warnings)
-    output = config.output
-    left_out = quantity(duplicates, "duplicate document") + " left out"
-    for list_path, meaning in (
-        (duplicates_path, left_out),
-        (dropped_path, "dropped documents, with the rule of each"),
-        (rejects_path, f"rejected: {list_reasons(report.rejected)}"),
-        (excluded_path, "what documents share with --exclude"),
-    ):
-        made, target = list_path(work), list_path(output)
-        if made.exists():
-            made.replace(target)
-            record.made.append((str(target), meaning))
-        else:
-            target.unlink(missing_ok=True)  # of an older vocabulary
-    write_text_atomically(path_of(output), "".join(f"{piece}\n" for piece in learned.pieces))
-    meaning = f"{quantity(len(learned.pieces), 'entry')}, one per line"
-    record.made.insert(0, (output, meaning))
+    output = path_of(config.output)
+    write_lists(str(work), output)
+    write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
+    lists = list_meanings(
+        output,
+        duplicates=quantity(duplicates, "duplicate document") + " left out",
+        rejects=f"rejected: {list_reasons(report.rejected)}",
+    )
+    record.made = [
+        (config.output, f"{quantity(len(learned.pieces), 'entry')}, one per line"),
+        *((str(path), meaning) for path, meaning in lists if path.exists()),
+    ]
     record.counts["entries"] = len(learned.pieces)
     if config.extend is not None:
         record.counts["entries_kept"] = len(base)

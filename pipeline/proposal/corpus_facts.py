@@ -211,7 +211,7 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
     yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"
     guess = "" if encoding == "utf-8" else ", a guess: check that the vocabulary is right"
     yield f"  encoding    {encoding}{guess}"
-    rejected = sum(len(block.rejects) for block in facts.sample.blocks)
+    rejected = sum(len(block.evidence.rejects) for block in facts.sample.blocks)
     faulty = f"; {quantity(rejected, 'line')} cannot be read" if rejected else ""
     yield (
         f"  text        {facts.about}{quantity(facts.documents, 'document')}, "

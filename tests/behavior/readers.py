@@ -74,8 +74,8 @@ def read_corpus(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> Re
     for block in blocks:
         sentences, bounds = block.sentences.to_pylist(), block.document_offsets.tolist()
         documents += [sentences[bounds[n] : bounds[n + 1]] for n in range(block.num_documents)]
-        rejects += [(row.line, row.reason, row.detail) for row in block.rejects]
-        dropped.update(block.dropped)
+        rejects += [(row.line, row.reason, row.detail) for row in block.evidence.rejects]
+        dropped.update(block.evidence.dropped)
     splits = [(task.split.offset, task.split.length) for task in tasks]
     return Reading(documents, rejects, dict(dropped), splits, blocks)
 

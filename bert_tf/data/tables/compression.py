@@ -40,7 +40,7 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
     """Decompress a file by its name; damage is an OSError while reading. `stream` is not closed."""
     if (compression := compression_of(path)) is None:
         return stream
-    return cast(BinaryIO, PartStream(_members(stream, *_DECOMPRESSORS[compression])))
+    return cast(BinaryIO, PartStream(part for _, part in unpack(stream, compression)))
 
 
 class PartStream(io.RawIOBase):
@@ -74,23 +74,23 @@ class PartStream(io.RawIOBase):
         return pending[:size]
 
 
-def _members(
-    stream: BinaryIO, begin: Callable[[], Any], step_bytes: int, magic: bytes
-) -> Iterator[bytes]:
-    """Yield the content of members; zeros after one are padding, as of tapes."""
+def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield where each member begins, from `place` on, and its parts; zeros are tape padding."""
+    begin, step_bytes, magic = _DECOMPRESSORS[compression]
     member: Any = None  # the one that is read; None between two
-    is_first = True
+    start, is_first = place, True
     while data := stream.read(READ_AHEAD_BYTES):
         stored = memoryview(data)
+        place += len(data)
         while stored:
             if member is None:
                 stored = memoryview(bytes(stored).lstrip(b"\0"))
                 if not stored:
                     break
-                member = begin()
+                member, start = begin(), place - len(stored)
             step = stored[:step_bytes]
             try:
-                yield from _parts(member, step)
+                yield from ((start, part) for part in _parts(member, step))
             except (OSError, zlib.error, zstandard.ZstdError) as error:
                 if "ictionary" in str(error):
                     said = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"

@@ -18,13 +18,14 @@ from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of
-from pipeline.corpus.curation.exclusion import ExcludedTexts, Exclusion, TextsOfFile
+from pipeline.corpus.curation.exclusion import ExcludedTexts, Exclusion
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.duplicates.folding import fold_texts
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.raw_block import RawBlock, Texts
-from pipeline.corpus.readers.formats import look_at_text, make_reader
+from pipeline.corpus.readers.formats import look_at_text, read_file
 
 _ENTRIES = 8192
 _BLOCK_BYTES = 16_000_000
@@ -63,22 +64,25 @@ def read_excluded(
 
     Raises InputError for a file without text, or as the readers do.
     """
-    parts: list[TextsOfFile] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     warnings = []
     for number, file in enumerate(files):
         rejects, found = RejectTally(), 0
         for block, bounds in read_texts(file, config):
-            rejects.add(block.rejects)
+            rejects.add(block.evidence.rejects)
             folded = fold_texts(block.sentences)
+            lengths = np.diff(folded.offsets[bounds])
             of_texts = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
             lines = block.document_lines[of_texts]
-            parts.append(TextsOfFile(number, lines, folded.words, folded.offsets[bounds]))
+            parts.append((folded.words, lengths, lines, np.full(len(lines), number)))
             found += len(folded.words)
         if rejects.total:
             warnings.append(f"--exclude {file.path}: not read, so not excluded: {rejects.brief()}")
         if not found:
             raise InputError(f"--exclude {file.path}: has no text; give a file of texts to exclude")
-    return ExcludedTexts.of_files([file.path for file in files], parts), warnings
+    words, lengths, lines, numbers = map(np.concatenate, zip(*parts, strict=True))
+    paths = [file.path for file in files]
+    return ExcludedTexts.of_words(words, lengths, lines, numbers, paths), warnings
 
 
 def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[DocumentBlock, np.ndarray]]:
@@ -87,20 +91,16 @@ def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[Document
         cleaning=tuple(step for step in config.cleaning if step != "boilerplate"),
         personal_data=PersonalData.from_config(config),
     )
-    if table_format_by_name(file.path) is None:
-        for block in (make_block(raw, rules) for raw in _read_text(file)):
-            yield block, block.line_offsets
-    else:
-        for block in (make_block(raw, rules) for raw in _read_table(file.path)):
-            yield block, block.document_offsets
+    is_table = table_format_by_name(file.path) is not None
+    for raw in _read_table(file.path) if is_table else _read_text(file):
+        block = make_block(raw, rules)
+        yield block, block.document_offsets if is_table else block.line_offsets
 
 
 def _read_text(file: FileInfo) -> Iterator[RawBlock]:
     config = CorpusSection(input=(file.path,))
     layouts = look_at_text(config, [file]).layouts
-    reader = make_reader(file.path, config, layouts).resolved(file.path)
-    for split in reader.splits(file.path, _BLOCK_BYTES):
-        yield from reader.read_split(file.path, split, _BLOCK_BYTES)
+    return read_file(file.path, config, layouts, _BLOCK_BYTES)
 
 
 def _read_table(path: str) -> Iterator[RawBlock]:
@@ -108,7 +108,7 @@ def _read_table(path: str) -> Iterator[RawBlock]:
         texts = [(line, text) for line, value in rows for text in _strings(value)]
         data = [text.encode("utf-8", "surrogatepass") for _, text in texts]
         found = Texts.of_rows(data, [line for line, _ in texts])
-        yield RawBlock(source=path, index=0, texts=found, rejects=rejects)
+        yield RawBlock(source=path, index=0, texts=found, evidence=Evidence(rejects=rejects))
 
 
 def _squad_rows(path: str) -> Iterator[_Rows]:

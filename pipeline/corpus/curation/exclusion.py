@@ -24,7 +24,7 @@ from pipeline.corpus.document_block import (
     offsets_and_data,
 )
 from pipeline.corpus.duplicates.folding import FoldedTexts, fold_texts
-from pipeline.corpus.evidence import Shared
+from pipeline.corpus.evidence import Evidence, Shared
 
 EXCLUDED = "excluded text"
 _GRAM = 13  # words
@@ -34,15 +34,6 @@ _ANYWHERE, _WHOLE = 8, 4
 _MOST_BYTES = 1000  # of a stretch that is listed
 _HALF = np.uint64(32)
 _NOT_FOUND = np.uint32(0xFFFFFFFF)
-
-
-class TextsOfFile(NamedTuple):
-    """Some texts of a file to exclude."""
-
-    file: int
-    lines: np.ndarray  # int64 [texts], where each begins
-    words: np.ndarray  # uint64 [words], as in `FoldedTexts`
-    offsets: np.ndarray  # int64 [texts + 1] into the words
 
 
 class Grams(NamedTuple):
@@ -75,16 +66,18 @@ class ExcludedTexts:
     files: tuple[str, ...]
 
     @classmethod
-    def of_files(cls, files: Sequence[str], parts: Sequence[TextsOfFile]) -> ExcludedTexts:
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        words = np.concatenate([part.words for part in parts])
-        return cls(
-            grams=Grams.of_words(words, offsets_of(lengths)),
-            sizes=np.unique(np.minimum(lengths[lengths >= _ANYWHERE], _GRAM))[::-1].copy(),
-            text_files=np.concatenate([np.full(len(part.lines), part.file) for part in parts]),
-            text_lines=np.concatenate([part.lines for part in parts]),
-            files=tuple(files),
-        )
+    def of_words(
+        cls,
+        words: np.ndarray,
+        lengths: np.ndarray,
+        text_lines: np.ndarray,
+        text_files: np.ndarray,
+        files: Sequence[str],
+    ) -> ExcludedTexts:
+        """Of words of texts one after the other, as in `FoldedTexts`, and of the texts' lengths."""
+        sizes = np.unique(np.minimum(lengths[lengths >= _ANYWHERE], _GRAM))[::-1].copy()
+        grams = Grams.of_words(words, offsets_of(lengths))
+        return cls(grams, sizes, text_files, text_lines, tuple(files))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,9 +88,11 @@ class Stretches:
     stops: np.ndarray  # int64 [stretches]
     texts: np.ndarray  # uint32 [stretches], of the first n-gram of each
     documents: np.ndarray  # int64 [stretches]
+    folded: FoldedTexts  # the sentences
 
 
-def find_shared(block: DocumentBlock, folded: FoldedTexts, excluded: ExcludedTexts) -> Stretches:
+def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
+    folded = fold_texts(block.sentences)
     words, sentences = folded.words, folded.offsets
     documents = sentences[block.document_offsets]
     sizes, texts = np.zeros(len(words), np.uint8), np.empty(len(words), np.uint32)
@@ -110,7 +105,7 @@ def find_shared(block: DocumentBlock, folded: FoldedTexts, excluded: ExcludedTex
     begins = np.append(True, starts[1:] >= stops[:-1])[: len(starts)]
     ends = np.append(begins[1:], True)[: len(starts)]
     firsts = starts[begins]
-    return Stretches(firsts, stops[ends], texts[firsts], _places(documents, firsts))
+    return Stretches(firsts, stops[ends], texts[firsts], _places(documents, firsts), folded)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,32 +123,22 @@ class Exclusion:
 
     def apply(self, block: DocumentBlock) -> DocumentBlock:
         excluded = _read_texts(self.store, self.texts)
-        folded = fold_texts(block.sentences)
-        found = find_shared(block, folded, excluded)
+        found = find_shared(block, excluded)
         if not len(found.starts):
             return block
-        shared = list_shared(block, folded, found, excluded)
-        evidence = dataclasses.replace(block.evidence, shared=shared)
-        block = dataclasses.replace(block, evidence=evidence)
-        if self.cuts:
-            return _cut(block, folded, found)
-        goes = np.isin(np.arange(block.num_documents), found.documents)
-        return block.drop_documents(goes, EXCLUDED)
+        block = block.adding(Evidence(shared=list_shared(block, found, excluded)))
+        if not self.cuts:
+            goes = np.isin(np.arange(block.num_documents), found.documents)
+            return block.drop_documents(goes, EXCLUDED)
+        bounds = found.folded.offsets[block.line_offsets]
+        borders = np.zeros(block.num_lines + 1, np.int64)
+        np.add.at(borders, _places(bounds, found.starts), 1)
+        np.add.at(borders, _places(bounds, found.stops - 1) + 1, -1)
+        return block.drop_lines(np.cumsum(borders[:-1]) > 0, EXCLUDED, EXCLUDED)
 
 
-def _cut(block: DocumentBlock, folded: FoldedTexts, found: Stretches) -> DocumentBlock:
-    """Removes the lines of stretches, and documents of which none is left."""
-    bounds = folded.offsets[block.line_offsets]
-    borders = np.zeros(block.num_lines + 1, np.int64)
-    np.add.at(borders, _places(bounds, found.starts), 1)
-    np.add.at(borders, _places(bounds, found.stops - 1) + 1, -1)
-    goes = np.cumsum(borders[:-1]) > 0
-    return block.drop_lines(goes, EXCLUDED, EXCLUDED)
-
-
-def list_shared(
-    block: DocumentBlock, folded: FoldedTexts, found: Stretches, excluded: ExcludedTexts
-) -> list[Shared]:
+def list_shared(block: DocumentBlock, found: Stretches, excluded: ExcludedTexts) -> list[Shared]:
+    folded = found.folded
     offsets, data = offsets_and_data(block.sentences)
     identities = document_hashes(block)
     firsts, lasts = (_places(folded.offsets, each) for each in (found.starts, found.stops - 1))

@@ -15,6 +15,7 @@ from pipeline.corpus.curation.language import Languages, identify
 from pipeline.corpus.curation.personal_data import PersonalData, find_suspects
 from pipeline.corpus.curation.words import Words, find_words
 from pipeline.corpus.document_block import hash_ranges, offsets_and_data
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.lines import CleanLines, compose
 from pipeline.corpus.raw_block import gather
 
@@ -36,28 +37,8 @@ class MeasuredText:
     documents: np.ndarray  # int64 [lines], not falling
     num_documents: int
 
-    @classmethod
-    def of_lines(
-        cls, clean: CleanLines, line_documents: np.ndarray, num_documents: int
-    ) -> tuple[MeasuredText, np.ndarray]:
-        """Leaves out blank lines; also returns the numbers of the others, int64 [lines]."""
-        lines = np.flatnonzero(clean.lengths)
-        data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1
-        if clean.may_need_composition:
-            offsets, data = offsets_and_data(compose(gather(data, starts, stops)))
-            starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-        documents = line_documents[lines]
-        feeds = np.diff(lines, prepend=0)
-        feeds[_first_lines(documents)] = 0
-        text = cls(
-            data=data,
-            starts=starts,
-            stops=stops,
-            feeds=feeds,
-            documents=documents,
-            num_documents=num_documents,
-        )
-        return text, lines
+    def __post_init__(self) -> None:
+        self.feeds[np.unique(self.documents, return_index=True)[1]] = 0
 
     def select(self, lines: np.ndarray, *, keeps_feeds: bool = False) -> MeasuredText:
         """Keeps some lines, bool [lines], and the languages of documents.
@@ -65,11 +46,12 @@ class MeasuredText:
         There is a single line feed between lines, as C4 leaves, unless `keeps_feeds`.
         """
         documents = self.documents[lines]
-        feeds = self.feeds[lines] if keeps_feeds else np.ones(len(documents), np.int64)
-        feeds[_first_lines(documents)] = 0
-        starts, stops = self.starts[lines], self.stops[lines]
         selected = dataclasses.replace(
-            self, starts=starts, stops=stops, feeds=feeds, documents=documents
+            self,
+            starts=self.starts[lines],
+            stops=self.stops[lines],
+            feeds=self.feeds[lines] if keeps_feeds else np.ones(len(documents), np.int64),
+            documents=documents,
         )
         if (languages := vars(self).get("document_languages")) is not None:  # take long to find
             vars(selected)["document_languages"] = languages
@@ -154,7 +136,7 @@ class MeasuredText:
         starts, stops = self.starts[lines], self.stops[lines]
         return identify(self.data, starts, stops, self.feeds[lines], np.arange(len(starts) + 1))
 
-    def shown(self, first: int, last: int, *, most: int, personal_data: PersonalData) -> str:
+    def shown(self, first: int, last: int, most: int, personal_data: PersonalData) -> str:
         """The beginning of the lines from the first to before the last, in characters."""
         lines = slice(first, min(last, first + _SHOWN_LINES))
         ranges = self.starts[lines], self.stops[lines]
@@ -197,5 +179,30 @@ def find_repeats(documents: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     return is_repeat
 
 
-def _first_lines(documents: np.ndarray) -> np.ndarray:
-    return np.unique(documents, return_index=True)[1]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DocumentLines:
+    """Clean lines of documents."""
+
+    clean: CleanLines  # the lines; those left out are empty
+    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
+    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
+    evidence: Evidence
+
+    @cached_property
+    def measured(self) -> tuple[MeasuredText, np.ndarray]:
+        """The text without blank lines, and the numbers of the others, int64 [lines]."""
+        clean = self.clean
+        lines = np.flatnonzero(clean.lengths)
+        data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1
+        if clean.may_need_composition:
+            offsets, data = offsets_and_data(compose(gather(data, starts, stops)))
+            starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+        text = MeasuredText(
+            data=data,
+            starts=starts,
+            stops=stops,
+            feeds=np.diff(lines, prepend=0),
+            documents=self.line_documents[lines],
+            num_documents=len(self.document_lines),
+        )
+        return text, lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from bert_tf.base.errors import UsageError
@@ -10,8 +11,7 @@ from bert_tf.config.sections.data import CorpusSection, curation_entries, listed
 from pipeline.corpus.curation.language import known_languages
 from pipeline.corpus.curation.rule import Rule
 from pipeline.corpus.curation.rules import (
-    c4_documents,
-    c4_lines,
+    c4,
     common_grams,
     fineweb_lines,
     gopher_marks,
@@ -27,28 +27,12 @@ RULES: list[Rule] = [
     *gopher_repeats.RULES,
     *common_grams.RULES,
     *repeated_grams.RULES,
-    gopher_words.MIN_WORDS,
-    gopher_words.MAX_WORDS,
-    gopher_words.MIN_LENGTH,
-    gopher_words.MAX_LENGTH,
-    gopher_marks.MAX_HASHES,
-    gopher_marks.MAX_ELLIPSES,
-    gopher_marks.MAX_BULLETS,
-    gopher_marks.MAX_ELLIPSIS_LINES,
-    gopher_words.MIN_LETTERS,
-    gopher_words.MIN_STOP_WORDS,
-    c4_lines.MAX_WORD_LENGTH,
-    c4_lines.TERMINAL,
-    c4_lines.MIN_WORDS,
-    c4_documents.PLACEHOLDER,
-    c4_lines.JAVASCRIPT,
-    c4_documents.BRACES,
-    c4_lines.POLICIES,
-    c4_documents.SENTENCES,
-    fineweb_lines.FINISHED,
-    fineweb_lines.SHORT,
-    fineweb_lines.REPEATED,
-    fineweb_lines.FEEDS,
+    *gopher_words.LENGTHS,
+    *gopher_marks.RULES,
+    gopher_words.LETTERS,
+    gopher_words.STOP_WORDS,
+    *c4.RULES,
+    *fineweb_lines.RULES,
 ]
 _OFF = "off"
 
@@ -61,17 +45,14 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
     """
     groups = {group for rule in RULES for group in rule.groups}
     names = {rule.name: rule for rule in RULES}
-    of_groups: dict[str, Rule] = {}
-    off: set[str] = set()
-    single: dict[str, Rule | None] = {}
+    found: list[tuple[int, str, Rule | None]] = []  # later ones and those of a higher rank hold
     for place, entry in curation_entries(entries):
         name, equals, value = (part.strip() for part in entry.partition("="))
         if name in names:
-            single[name] = _read(names[name], value, place) if equals else names[name]
-        elif name in groups and not equals:
-            of_groups |= {rule.name: rule for rule in RULES if name in rule.groups}
-        elif name in groups and value == _OFF:
-            off |= {rule.name for rule in RULES if name in rule.groups}
+            found.append((2, name, _read(names[name], value, place) if equals else names[name]))
+        elif name in groups and (not equals or value == _OFF):
+            rank, members = bool(equals), [rule for rule in RULES if name in rule.groups]
+            found += [(rank, rule.name, None if equals else rule) for rule in members]
         elif name in groups:
             raise UsageError(
                 f"{place}: {name} is a group of rules; drop it, or set a rule's threshold"
@@ -79,7 +60,7 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
         else:
             known = [*sorted(groups), *names]
             raise _unknown(f"{place}: no rule", name, known, "groups and rules")
-    chosen = {name: rule for name, rule in of_groups.items() if name not in off} | single
+    chosen = {name: rule for _, name, rule in sorted(found, key=operator.itemgetter(0))}
     return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
 
 
@@ -94,8 +75,7 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
         if code not in known:
             raise _unknown("languages: no language", code, known, "known")
     rules = tuple(
-        for_english(rule) if rule.name == gopher_words.MIN_STOP_WORDS.name else rule
-        for rule in rules
+        for_english(rule) if rule.name == gopher_words.STOP_WORDS.name else rule for rule in rules
     )
     return (*language_rules(languages, config.language_threshold), *rules)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.data.tables.rejects import Reject
-from pipeline.corpus.curation.measures import MeasuredText
+from pipeline.corpus.curation.measures import DocumentLines, MeasuredText
 from pipeline.corpus.curation.personal_data import PersonalData
 from pipeline.corpus.evidence import (
     LINES_READ,
@@ -20,9 +21,6 @@ from pipeline.corpus.evidence import (
     join_evidence,
     rounded,
 )
-from pipeline.corpus.lines import CleanLines
-
-_STAYS = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,124 +74,94 @@ c4 = partial(Rule, paper="Raffel et al. 2020 (arXiv:1910.10683), 2.2", groups=("
 fineweb = partial(Rule, paper="Penedo et al. 2024 (arXiv:2406.17557), 3.6", groups=("fineweb",))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DocumentLines:
-    """Clean lines of documents; `rejects`, `dropped` and `dropped_lines` as in `DocumentBlock`."""
+class Verdict(NamedTuple):
+    """What a rule drops."""
 
-    clean: CleanLines  # the lines; those left out are empty
-    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
-    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
-    rejects: list[Reject]
-    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
-    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
-    evidence: Evidence = dataclasses.field(default_factory=Evidence)
-
-    def measured(self) -> tuple[MeasuredText, np.ndarray]:
-        return MeasuredText.of_lines(self.clean, self.line_documents, len(self.document_lines))
+    rule: Rule
+    items: np.ndarray  # int64 [items], numbers of documents or lines
+    values: np.ndarray  # float64 [items]
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdicts:
-    """The number of the first rule that drops each item (int64), -1 for what stays; its values."""
-
-    rules: np.ndarray
-    values: np.ndarray  # float64
-
-    @classmethod
-    def of(cls, number: int) -> Verdicts:
-        return cls(np.full(number, _STAYS), np.full(number, np.nan))
-
-    def counts(self, rules: Sequence[Rule]) -> dict[str, int]:
-        counts = np.bincount(self.rules[self.rules != _STAYS], minlength=len(rules))
-        return {rule.name: int(count) for rule, count in zip(rules, counts, strict=True) if count}
-
-    def drop(self, items: np.ndarray, rule: int, values: np.ndarray) -> None:
-        self.rules[items], self.values[items] = rule, values
-
-
-def judge(text: MeasuredText, rules: Iterable[Rule]) -> tuple[Verdicts, Verdicts]:
-    """Judges documents and lines.
+def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
+    """Judges documents and lines by each rule in turn.
 
     Each rule sees the lines that earlier ones left. Documents without lines are not judged, and
     lines of documents that go are not dropped by themselves.
     """
-    documents, lines = Verdicts.of(text.num_documents), Verdicts.of(len(text.starts))
-    line_documents = text.documents
-    has_text = text.num_lines > 0
+    verdicts: list[Verdict] = []
+    line_documents, stays = text.documents, text.num_lines > 0
     numbers = np.arange(len(line_documents))  # of the lines that are left
-    for number, rule in enumerate(rules):
+    for rule in rules:
         values = rule.measure(text)
         is_dropped = rule.drops(values)
         if rule.of_lines:
-            lines.drop(numbers[is_dropped], number, values[is_dropped])
-            numbers = numbers[~is_dropped]
+            items, numbers = numbers[is_dropped], numbers[~is_dropped]
             text = text.select(~is_dropped, keeps_feeds=rule.keeps_feeds)
         else:
-            is_dropped &= has_text & (documents.rules == _STAYS)
-            documents.drop(is_dropped, number, values[is_dropped])
-    lines.rules[documents.rules[line_documents] != _STAYS] = _STAYS
-    return documents, lines
+            is_dropped &= stays
+            stays &= ~is_dropped
+            items = np.flatnonzero(is_dropped)
+        verdicts.append(Verdict(rule, items, values[is_dropped]))
+    for place, (rule, items, values) in enumerate(verdicts):
+        if rule.of_lines:
+            kept = stays[line_documents[items]]
+            verdicts[place] = Verdict(rule, items[kept], values[kept])
+    return verdicts
 
 
 def curate(
     source: str, lines: DocumentLines, rules: Sequence[Rule], personal_data: PersonalData
 ) -> DocumentLines:
     """Leaves out documents and lines of a file; samples are without personal data."""
-    text, numbers = lines.measured()
-    verdicts = documents, of_lines = judge(text, rules)
-    evidence = gather_evidence(text, verdicts, rules, source, lines.document_lines, personal_data)
+    text, numbers = lines.measured
     goes = np.zeros(len(lines.line_documents), np.bool_)
-    goes[numbers[of_lines.rules != _STAYS]] = True
-    stays = documents.rules == _STAYS
+    stays = np.ones(len(lines.document_lines), np.bool_)
+    evidence = [lines.evidence, Evidence(tallies={LINES_READ: len(text.starts)})]
+    for verdict in judge(text, rules):
+        if verdict.rule.of_lines:
+            goes[numbers[verdict.items]] = True
+        else:
+            stays[verdict.items] = False
+        evidence.append(_evidence_of(text, verdict, source, lines.document_lines, personal_data))
     kept = np.flatnonzero(stays[lines.line_documents])
-    return dataclasses.replace(
-        lines,
+    return DocumentLines(
         clean=lines.clean.without(goes).select(kept),
         line_documents=(np.cumsum(stays) - 1)[lines.line_documents[kept]],
         document_lines=lines.document_lines[stays],
-        dropped={**lines.dropped, **documents.counts(rules)},
-        dropped_lines={**lines.dropped_lines, **of_lines.counts(rules)},
-        evidence=join_evidence([lines.evidence, evidence]),
+        evidence=join_evidence(evidence),
     )
 
 
-def gather_evidence(
+def _evidence_of(
     text: MeasuredText,
-    verdicts: tuple[Verdicts, Verdicts],
-    rules: Sequence[Rule],
+    verdict: Verdict,
     source: str,
     document_lines: np.ndarray,
     personal_data: PersonalData,
 ) -> Evidence:
     """Lists dropped documents; samples are the texts with the smallest hashes, equal ones once."""
-    evidence = Evidence()
-    samples: dict[str, list[Sample]] = {}
-    tallies = {LINES_READ: len(text.starts)}
-    for number, rule in enumerate(rules):
-        if rule.counts_from is not None:
-            found = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
-            names, counts = (each.tolist() for each in np.unique(found, return_counts=True))
-            tallies |= {f"language/{name}": n for name, n in zip(names, counts, strict=True)}
-        judged = verdicts[rule.of_lines]
-        items = np.flatnonzero(judged.rules == number)
-        if not len(items):
-            continue
-        values = judged.values[items]
+    rule, items, values = verdict
+    tallies: Counter[str] = Counter()
+    if rule.counts_from is not None:
+        found = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
+        tallies.update(f"language/{name}" for name in found.tolist())
+    if not len(items):
+        return Evidence(tallies=tallies)
+    if rule.of_lines:
+        evidence = Evidence(dropped_lines={rule.name: len(items)})
         begins, ends = items, items + 1
-        if not rule.of_lines:
-            evidence = evidence.with_dropped(source, document_lines[items], rule.name, values)
-            begins, ends = text.document_bounds[items], text.document_bounds[items + 1]
-        hashes, firsts = np.unique(text.hashes(begins, ends), return_index=True)
-        samples[rule.name] = [
-            Sample(
-                hash_of_text,
-                source,
-                int(document_lines[text.documents[begins[place]]]),
-                rounded(values[place]),
-                text.shown(
-                    begins[place], ends[place], most=SAMPLE_CHARACTERS, personal_data=personal_data
-                ),
-            )
-            for hash_of_text, place in zip(hashes[:MOST_SAMPLES].tolist(), firsts, strict=False)
-        ]
-    return dataclasses.replace(evidence, samples=samples, tallies=tallies)
+    else:
+        evidence = Evidence.of_dropped(source, document_lines[items], rule.name, values)
+        begins, ends = text.document_bounds[items], text.document_bounds[items + 1]
+    hashes, firsts = np.unique(text.hashes(begins, ends), return_index=True)
+    samples = [
+        Sample(
+            hash_of_text,
+            source,
+            int(document_lines[text.documents[begins[place]]]),
+            rounded(values[place]),
+            text.shown(begins[place], ends[place], SAMPLE_CHARACTERS, personal_data),
+        )
+        for hash_of_text, place in zip(hashes[:MOST_SAMPLES].tolist(), firsts, strict=False)
+    ]
+    return dataclasses.replace(evidence, samples={rule.name: samples}, tallies=tallies)

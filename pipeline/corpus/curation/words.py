@@ -38,25 +38,14 @@ class Words:
 
 
 def find_words(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Words:
-    capacity = int((stops - starts).sum())
-    hashes = np.empty(capacity, np.uint64)
-    characters = np.empty(capacity, np.int64)
-    kinds = np.empty(capacity, np.uint8)
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    found = _find(
-        data, starts, stops, _table(), word_lists().never_last, hashes, characters, kinds, offsets
-    )
-    return Words(hashes[:found].copy(), characters[:found].copy(), kinds[:found].copy(), offsets)
+    return Words(*_find(data, starts, stops, _table(), word_lists().never_last))
 
 
 def spaced_words(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """int64 [lines] each: words that white space separates, characters of the longest."""
-    counts = np.zeros(len(starts), np.int64)
-    longest = np.zeros(len(starts), np.int64)
-    _measure_spaced(data, starts, stops, _table(), counts, longest)
-    return counts, longest
+    return _measure_spaced(data, starts, stops, _table())
 
 
 @functools.cache
@@ -79,7 +68,10 @@ def _table() -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(data, starts, stops, table, abbreviations, hashes, characters, kinds, offsets):
+def _find(data, starts, stops, table, abbreviations):
+    capacity = (stops - starts).sum()
+    hashes, characters = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
+    kinds, offsets = np.empty(capacity, np.uint8), np.zeros(len(starts) + 1, np.int64)
     found = 0
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]
@@ -120,7 +112,7 @@ def _find(data, starts, stops, table, abbreviations, hashes, characters, kinds, 
             found += 1
             follows_word = kind == _PART
         offsets[line + 1] = found
-    return found
+    return hashes[:found].copy(), characters[:found].copy(), kinds[:found].copy(), offsets
 
 
 @numba.njit(cache=True)
@@ -148,7 +140,8 @@ def _word_end(data, position, stop, table):
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure_spaced(data, starts, stops, table, counts, longest):
+def _measure_spaced(data, starts, stops, table):
+    counts, longest = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
     for line in range(len(starts)):
         position = starts[line]
         length = 0
@@ -163,6 +156,7 @@ def _measure_spaced(data, starts, stops, table, counts, longest):
             counts[line] += length == 0
             length += 1
             longest[line] = max(longest[line], length)
+    return counts, longest
 
 
 def new_table(bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -191,11 +185,3 @@ def gram_at(hashes, place, size):
     for word in range(place, place + size):
         value = value * GOLDEN_RATIO + hashes[word]
     return mix64(value)
-
-
-@numba.njit(cache=True, inline="always")
-def gram_characters(characters, place, size):
-    count = 0
-    for word in range(place, place + size):
-        count += characters[word]
-    return count

@@ -14,7 +14,7 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.beam.files import write_shared_file
 from pipeline.beam.packing import pack
-from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes, read_block
+from pipeline.corpus.document_block import DocumentBlock, document_hashes, read_block
 from pipeline.corpus.duplicates.find_near import find_near
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
 from pipeline.corpus.duplicates.near_duplicates import (
@@ -33,7 +33,7 @@ from pipeline.corpus.duplicates.occurrences import (
     REPEATED_LINE,
     BlockId,
     Dropped,
-    Occurrences,
+    NamedRows,
     choose_dropped,
     find_repeated,
     lines_of_block,
@@ -43,6 +43,7 @@ from pipeline.corpus.duplicates.occurrences import (
     partitions_of,
     read_rows,
 )
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.report import DUPLICATES
 
 
@@ -148,7 +149,7 @@ def _store_occurrences(
     rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
     partitions = partitions_of(rows["key"])
     for partition in np.unique(partitions):
-        part = Occurrences([(block.source, block.index)], rows[partitions == partition])
+        part = NamedRows([(block.source, block.index)], rows[partitions == partition])
         yield Output(OCCURRENCES, (int(partition), writer.add(pack(part))))
 
 
@@ -182,13 +183,13 @@ def choose_documents(
     write_shared_file(
         job.folder,
         f"{DUPLICATES}-{number:05d}.jsonl",
-        "".join(_report_lines(occurrences.blocks, dropped)).encode("utf-8"),
+        "".join(_report_lines(occurrences.names, dropped)).encode("utf-8"),
     )
     order = np.argsort(dropped.rows["block"], kind="stable")
     documents, is_near = dropped.rows["document"][order], dropped.is_near[order]
     blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
     for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
-        yield occurrences.blocks[block], (documents[begin:end], is_near[begin:end])
+        yield occurrences.names[block], (documents[begin:end], is_near[begin:end])
 
 
 def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
@@ -240,13 +241,13 @@ def drop_from_stored(
     line_goes = np.zeros(stored.num_lines, np.bool_)
     for numbers in parts["lines"]:
         line_goes[numbers] = True
-    dropped = stored.dropped
     for numbers, is_near in parts["documents"]:
         goes[numbers] = True
-        dropped = add_reason(dropped, NEAR_DUPLICATE, int(is_near.sum()))
-        dropped = add_reason(dropped, EXACT_COPY, int((~is_near).sum()))
+        near = int(is_near.sum())
+        dropped = {NEAR_DUPLICATE: near, EXACT_COPY: len(is_near) - near}
+        stored = stored.adding(Evidence(dropped=dropped))
     line_goes = line_goes[~np.repeat(goes, np.diff(stored.lines_of_documents))]
-    kept = dataclasses.replace(stored.keep_documents(~goes), dropped=dropped)
+    kept = stored.keep_documents(~goes)
     if line_goes.any():
         kept = kept.drop_lines(line_goes, REPEATED_LINE, ONLY_REPEATED_LINES)
     yield kept

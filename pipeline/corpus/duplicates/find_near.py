@@ -24,7 +24,8 @@ from pipeline.corpus.duplicates.near_duplicates import (
 from pipeline.corpus.duplicates.occurrences import (
     KEPT,
     KEY,
-    Kept,
+    NamedRows,
+    first_of_runs,
     merge_occurrences,
     partition_rows,
     read_rows,
@@ -59,11 +60,11 @@ Similar = tuple[int, Nodes, list[tuple[int, BlobReference]]]
 def find_near(
     parts: dict[str, beam.PCollection], store: BlobStore, threshold: float
 ) -> beam.PCollection:
-    """(partition of the keys, reference to `Kept`) pairs.
+    """(partition of the keys, reference to NamedRows of KEPT) pairs.
 
     Documents are compared twice by the same steps: candidates, and those to drop with those kept.
 
-        bands ───────── candidates ─┬─ similar pairs ── groups ── to drop and kept ─┬─ `Kept`
+        bands ───────── candidates ─┬─ similar pairs ── groups ── to drop and kept ─┬─ kept
         occurrences ─┬─ records ────┴───────────────────────────────────────────────┘
         signatures ──┘
     """
@@ -121,9 +122,9 @@ def select_candidates(
     if not len(keys):
         return
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
-    firsts = occurrences.rows[occurrences.is_first()]
+    firsts = occurrences.rows[first_of_runs(occurrences.rows["key"])]
     firsts = firsts[np.searchsorted(firsts["key"], keys)]
-    files, of_blocks = np.unique([name for name, _ in occurrences.blocks], return_inverse=True)
+    files, of_blocks = np.unique([name for name, _ in occurrences.names], return_inverse=True)
     rows = np.empty(len(keys), NODE)
     rows["key"], rows["number"] = keys, np.arange(len(keys))
     rows["identity"], rows["line"] = firsts["identity"], firsts["line"]
@@ -263,6 +264,6 @@ def describe_dropped(
             kept["key"], kept["similarity"] = left["key"], similarity
             kept["identity"], kept["line"] = right["identity"], right["line"]
             numbers, kept["source"] = np.unique(right["source"], return_inverse=True)
-            part = Kept(kept, [files[number] for number in numbers])
+            part = NamedRows([files[number] for number in numbers], kept)
             described.append((sender, writer.add(pack(part))))
     yield from described

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ KEPT = np.dtype(
 EXACT_COPY, NEAR_DUPLICATE = "exact copy", "near duplicate"
 # A block: its file and its number in it.
 BlockId = tuple[str, int]
-Name = TypeVar("Name", str, BlockId)
 REPEATED_LINE, ONLY_REPEATED_LINES = "repeated line", "only repeated lines"
 # The key, its document's identity and number in the block, the line's number in its document and in
 # its block, and the block's number in a list.
@@ -86,39 +85,38 @@ def read_slices(
 
 
 @dataclasses.dataclass(frozen=True)
-class Occurrences:
-    """Documents of several blocks: OCCURRENCE, whose `block` is a number in `blocks`."""
+class NamedRows:
+    """Rows, one of whose fields is a number in the names: files or `BlockId`s."""
 
-    blocks: list[BlockId]
+    names: list[Any]
     rows: np.ndarray
 
-    def is_first(self) -> np.ndarray:
-        """bool [documents], of sorted ones: whether each is the first of its key."""
-        return first_of_runs(self.rows["key"])
 
-
-def merge_occurrences(parts: Iterable[bytes]) -> Occurrences:
-    """Sorted by key, identity, file and place, independent of the parts' order."""
-    loaded: list[Occurrences] = [unpack(part, Occurrences) for part in parts]
-    numbered = [(each.blocks, each.rows) for each in loaded]
-    blocks, rows = merge_numbered(numbered, "block", OCCURRENCE)
+def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
+    """OCCURRENCE by key, identity, file and place, independent of the parts' order."""
+    found = _merge(parts, "block", OCCURRENCE)
+    rows = found.rows
     order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
-    return Occurrences(blocks, rows[order])
+    return NamedRows(found.names, rows[order])
 
 
-def merge_numbered(
-    parts: list[tuple[list[Name], np.ndarray]], field: str, kind: np.dtype
-) -> tuple[list[Name], np.ndarray]:
-    """Names, sorted, and rows of all parts, whose field is a number in the names."""
-    names = sorted({name for own, _ in parts for name in own})
+def merge_kept(parts: Iterable[bytes]) -> NamedRows:
+    """KEPT by rising key: documents that stay in place of near duplicates."""
+    found = _merge(parts, "source", KEPT)
+    return NamedRows(found.names, found.rows[np.argsort(found.rows["key"])])
+
+
+def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
+    """Sorts the names of all parts and numbers them anew."""
+    loaded: list[NamedRows] = [unpack(part, NamedRows) for part in parts]
+    names = sorted({name for part in loaded for name in part.names})
     numbers = {name: number for number, name in enumerate(names)}
     merged = [np.empty(0, kind)]
-    for own, rows in parts:
-        renumbered = np.array([numbers[name] for name in own], np.int64)
-        rows = rows.copy()
-        rows[field] = renumbered[rows[field]]
+    for part in loaded:
+        rows = part.rows.copy()
+        rows[field] = np.array([numbers[name] for name in part.names], np.int64)[rows[field]]
         merged.append(rows)
-    return names, np.concatenate(merged)
+    return NamedRows(names, np.concatenate(merged))
 
 
 def first_of_runs(values: np.ndarray) -> np.ndarray:
@@ -126,20 +124,6 @@ def first_of_runs(values: np.ndarray) -> np.ndarray:
     is_first = np.ones(len(values), np.bool_)
     is_first[1:] = values[1:] != values[:-1]
     return is_first
-
-
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """Documents kept in place of near duplicates: KEPT by rising key; `source` is in `files`."""
-
-    rows: np.ndarray
-    files: list[str]
-
-
-def merge_kept(parts: Iterable[bytes]) -> Kept:
-    loaded: list[Kept] = [unpack(part, Kept) for part in parts]
-    files, rows = merge_numbered([(each.files, each.rows) for each in loaded], "source", KEPT)
-    return Kept(rows[np.argsort(rows["key"])], files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,13 +136,13 @@ class Dropped:
     kept_files: list[str]  # a path each
 
 
-def choose_dropped(occurrences: Occurrences, kept: Kept) -> Dropped:
+def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
     """Drops all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
     rows = occurrences.rows
-    is_first = occurrences.is_first()
+    is_first = first_of_runs(rows["key"])
     firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     stays = rows[firsts]
-    files = np.array([source for source, _ in occurrences.blocks], object)
+    files = np.array([source for source, _ in occurrences.names], object)
     stand_ins = np.zeros(len(rows), KEPT)
     stand_ins["identity"], stand_ins["line"] = stays["identity"], stays["line"]
     stand_ins["similarity"] = 1.0
@@ -170,7 +154,7 @@ def choose_dropped(occurrences: Occurrences, kept: Kept) -> Dropped:
         goes_as_near = keys[places] == rows["key"]
         stand_ins[goes_as_near] = kept.rows[places[goes_as_near]]
         sources = stand_ins["source"][goes_as_near]
-        kept_files[goes_as_near] = np.array(kept.files, object)[sources]
+        kept_files[goes_as_near] = np.array(kept.names, object)[sources]
     goes = ~is_first | goes_as_near
     return Dropped(
         rows=rows[goes],

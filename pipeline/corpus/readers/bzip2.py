@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numba
 import numpy as np
 
-from bert_tf.base.errors import InputError
+from pipeline.beam.files import damaged
 
 _BLOCK_MARK = 0x314159265359
 _END_MARK = 0x177245385090
@@ -30,7 +30,7 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
     if first_bit == 0:
         stream.seek(0)
         if stream.read(3) != b"BZh":
-            raise _damage(path, "it does not begin as a bzip2 file")
+            raise damaged(path, "it does not begin as a bzip2 file")
     origin = first_bit // 8
     stream.seek(origin)
     kept = b""
@@ -44,7 +44,7 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
             data = _decompress(kept, block - 8 * origin, mark - 8 * origin)
             if data is None:
                 if failed == block:
-                    raise _damage(path, f"bad block at byte {block // 8}")
+                    raise damaged(path, f"bad block at byte {block // 8}")
                 failed = block  # the mark may be inside the block by chance: try up to the next
                 continue
             yield block, data
@@ -52,7 +52,7 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
         done = mark // 8 - origin
         kept, origin = kept[done:], origin + done
     if block is not None or not has_ended:
-        raise _damage(path, "it is cut short")
+        raise damaged(path, "it is cut short")
 
 
 class BlockStream:
@@ -86,10 +86,6 @@ class BlockStream:
         """The bit in the file, and the offset, of the block that a byte was read from."""
         place = bisect.bisect_right(self._offsets, offset) - 1
         return self._bits[place], self._offsets[place]
-
-
-def _damage(path: str, what: str) -> InputError:
-    return InputError(f"{path}: cannot be read to its end ({what}); make or download it again")
 
 
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:

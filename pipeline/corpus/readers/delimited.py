@@ -25,7 +25,7 @@ from bert_tf.data.tables.formats.delimited import (
 )
 from bert_tf.data.tables.rejects import HEADER_REPEATED, Reject
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.evidence import tallied_columns, tally_columns
+from pipeline.corpus.evidence import Evidence, tallied_columns, tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts, gather
 from pipeline.corpus.readers.splits import Chunk, ChunkReader
 
@@ -87,14 +87,16 @@ class DelimitedReader(ChunkReader):
             texts=Texts(
                 data=copied, starts=offsets[:-1], stops=offsets[1:], lines=records.lines[is_sound]
             ),
-            rejects=[
-                Reject(path, int(records.lines[record]), HEADER_REPEATED)
-                if repeats[record]
-                else row_reject(path, records, record, self.header, self.dialect)
-                for record in np.flatnonzero(is_row & ~is_sound).tolist()
-            ],
-            dropped={"blank line": blank_lines} if blank_lines else {},
-            tallies=tally_columns(tallied),
+            evidence=Evidence(
+                rejects=[
+                    Reject(path, int(records.lines[record]), HEADER_REPEATED)
+                    if repeats[record]
+                    else row_reject(path, records, record, self.header, self.dialect)
+                    for record in np.flatnonzero(is_row & ~is_sound).tolist()
+                ],
+                dropped={"blank line": blank_lines},
+                tallies=tally_columns(tallied),
+            ),
         )
 
     def _records(self, data: bytes, first_line: int) -> Records:

@@ -87,6 +87,14 @@ def make_reader(
     return reader
 
 
+def read_file(
+    path: str, config: CorpusSection, layouts: Mapping[str, str], block_bytes: int
+) -> Iterator[RawBlock]:
+    reader = make_reader(path, config, layouts).resolved(path)
+    for split in reader.splits(path, block_bytes):
+        yield from reader.read_split(path, split, block_bytes)
+
+
 def format_of(path: str, config: CorpusSection) -> str:
     """The format of a file, one of `CORPUS_FORMATS` other than auto.
 

@@ -1,4 +1,5 @@
-"""Reads `.warc.gz` files, whose records are gzip members, from any member on, and past damage."""
+"""Reads `.warc.gz` and `.warc.zst` files, whose records are gzip members or frames of Zstandard,
+from any of these on; `.warc.gz` files also past damage."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from bert_tf.data.tables.compression import READ_AHEAD_BYTES, PartStream
+from bert_tf.data.tables.compression import READ_AHEAD_BYTES, PartStream, unpack
+from pipeline.beam.files import damaged
 
 SIGNATURE = b"WARC/"
 _MAGIC = b"\x1f\x8b\x08"
@@ -58,6 +60,16 @@ def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator
             start, size, member = place, 0, zlib.decompressobj(31)
     if place > start:
         yield 8 * start, _damage(start, _TOO_EARLY, size)
+
+
+def read_frames(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields each frame's first bit, from `first_bit` on, and its parts; InputError if damaged."""
+    stream.seek(first_bit // 8)
+    try:
+        for start, part in unpack(stream, "zstd", first_bit // 8):
+            yield 8 * start, part
+    except OSError as error:
+        raise damaged(path, str(error)) from None
 
 
 def _damage(start: int, fault: str, size: int) -> bytes:

@@ -15,14 +15,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from multiprocessing import Pipe
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection, check_web_packages
 from bert_tf.data.tables.rejects import Reject
-from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers import html_process
-from pipeline.corpus.readers.splits import Chunk, ChunkReader
+from pipeline.corpus.readers.splits import Chunk, ChunkReader, collect
 
 TOO_COSTLY = "page takes too much time or memory"
 BAD_ENCODING = "page is not in its encoding"
@@ -50,7 +50,7 @@ class HtmlReader(ChunkReader):
     is_text: ClassVar[bool] = False
 
     @classmethod
-    def for_file(cls, path: str, config: CorpusSection) -> HtmlReader:
+    def for_file(cls, path: str, config: CorpusSection) -> Self:
         """Raises UsageError if a package is missing."""
         del path
         check_web_packages(config.html_extractor)
@@ -63,13 +63,8 @@ class HtmlReader(ChunkReader):
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         charset = "utf-8" if chunk.offset else ""  # after a byte-order mark
         (page,) = extract_pages(self.extractor, [(chunk.data, charset)])
-        is_read = not page.reason
-        return RawBlock(
-            source=path,
-            index=chunk.index,
-            texts=Texts.of_rows([page.text] * is_read, [1] * is_read),
-            rejects=[] if is_read else [Reject(path, 1, page.reason, page.detail)],
-        )
+        reject = Reject(path, 1, page.reason, page.detail)
+        return collect(path, chunk, [reject if page.reason else (1, page.text)])
 
 
 def extract_pages(extractor: str, pages: Sequence[Page]) -> list[Extracted]:

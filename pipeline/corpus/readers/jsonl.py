@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-import pyarrow as pa
 
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import cell_fault, check_columns
@@ -20,9 +19,9 @@ from bert_tf.data.tables.formats.json_lines import (
 )
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.evidence import TALLIED, tally_columns
-from pipeline.corpus.raw_block import RawBlock, Texts
-from pipeline.corpus.readers.splits import Chunk, ChunkReader
+from pipeline.corpus.evidence import TALLIED
+from pipeline.corpus.raw_block import RawBlock
+from pipeline.corpus.readers.splits import Chunk, ChunkReader, Found, collect
 from pipeline.corpus.readers.wikiextractor import wiki_text
 
 _PEEKED_BYTES = 1 << 22
@@ -60,39 +59,29 @@ class JsonlReader(ChunkReader):
         return data.rfind(b"\n") + 1
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        texts: list[bytes] = []
-        lines: list[int] = []
         cells: dict[str, list[str]] = {column: [] for column in TALLIED}
-        rejects: list[Reject] = []
-        blank = 0
-        for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+        return collect(path, chunk, self._documents(path, chunk, cells), cells)
+
+    def _documents(
+        self, path: str, chunk: Chunk, cells: Mapping[str, list[str]]
+    ) -> Iterator[Found]:
+        lines = chunk.data.removesuffix(b"\n").split(b"\n")
+        for number, line in enumerate(lines, chunk.first_line):
             if _is_longer(line, self.dialect.max_row_characters):
-                rejects.append(too_long(path, number, self.dialect))
+                yield too_long(path, number, self.dialect)
                 continue
             if not line.strip(JSON_BLANKS.encode()):
-                blank += 1
+                yield "blank line"
                 continue
             try:
                 row = _parse(line, self.dialect)
-                texts.append(self._text(row))
-                lines.append(number)
-                for column, found in cells.items():
-                    if isinstance(cell := row.get(column), str):
-                        found.append(cell)
+                yield number, self._text(row)
             except RowError as error:
-                rejects.append(Reject(path, number, error.reason, error.detail))
-        if chunk.data.endswith(b"\n"):
-            blank -= 1  # nothing follows the last line feed
-        return RawBlock(
-            source=path,
-            index=chunk.index,
-            texts=Texts.of_rows(texts, lines),
-            rejects=rejects,
-            dropped={"blank line": blank} if blank else {},
-            tallies=tally_columns(
-                {column: pa.array(found, pa.string()) for column, found in cells.items()}
-            ),
-        )
+                yield Reject(path, number, error.reason, error.detail)
+                continue
+            for column, found in cells.items():
+                if isinstance(cell := row.get(column), str):
+                    found.append(cell)
 
     def _text(self, row: dict[str, Any]) -> bytes:
         text = row.get(self.key)

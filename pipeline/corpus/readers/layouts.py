@@ -126,15 +126,14 @@ class Sketch:
         return "paragraph_lines" if is_large else "file"
 
     def documents(self, layout: str) -> int:
-        if layout in ("sentences", "paragraph_lines"):
-            return self.groups
-        if layout == "lines":
-            return self.lines
-        if layout == "articles":
-            return self.pieces
-        if layout == "endoftext":
-            return self.end_marks + self.marked_files
-        return self.wiki_documents if layout == "wikiextractor" else self.files
+        return {
+            "sentences": self.groups,
+            "paragraph_lines": self.groups,
+            "lines": self.lines,
+            "articles": self.pieces,
+            "endoftext": self.end_marks + self.marked_files,
+            "wikiextractor": self.wiki_documents,
+        }.get(layout, self.files)
 
     def description(self, layout: str) -> str:
         if layout == "file":

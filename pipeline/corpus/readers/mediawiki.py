@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -16,8 +15,8 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.raw_block import RawBlock, Texts
-from pipeline.corpus.readers.splits import Chunk, ChunkReader
+from pipeline.corpus.raw_block import RawBlock
+from pipeline.corpus.readers.splits import Chunk, ChunkReader, Found, collect
 from pipeline.corpus.readers.wikitext import WikitextError, plain_text
 from pipeline.corpus.readers.wikitext_rendering import thousands_of
 
@@ -35,14 +34,6 @@ _LANGUAGE = re.compile(rb'<mediawiki\s[^<>]*\bxml:lang="([^"<>]*)"')
 _HIDDEN_KEYS = (b"-2", b"6", b"14")  # media, files, categories
 _ALWAYS_HIDDEN = ("category", "file", "image", "media")
 _REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
-
-
-class _PageError(Exception):
-    """A page that cannot be read; the arguments are its line, the reason and the detail."""
-
-
-class _DroppedPage(Exception):
-    """A page that is no article; the argument is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,56 +63,42 @@ class MediaWikiReader(ChunkReader):
         return max(data.rfind(_PAGE), 0)
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        texts: list[bytes] = []
-        lines: list[int] = []
-        rejects: list[Reject] = []
-        dropped: Counter[str] = Counter()
+        return collect(path, chunk, self._pages(path, chunk))
+
+    def _pages(self, path: str, chunk: Chunk) -> Iterator[Found]:
         for number, (line, stretch) in enumerate(_stretches(chunk)):
             is_head = chunk.index == 0 and number == 0
-            try:
-                if not stretch.startswith(_PAGE):
-                    if is_head or _is_frame(stretch):
-                        continue
-                    blank = len(stretch) - len(stretch.lstrip())
-                    first_line = line + stretch.count(b"\n", 0, blank)
-                    raise _PageError(first_line, BROKEN_XML, "text outside of a page")
-                texts.append(self._article(line, stretch))
-                lines.append(line)
-            except _DroppedPage as drop:
-                dropped[drop.args[0]] += 1
-            except _PageError as error:
-                at, reason, detail = error.args
-                rejects.append(Reject(path, at, reason, detail))
-        return RawBlock(
-            source=path,
-            index=chunk.index,
-            texts=Texts.of_rows(texts, lines),
-            rejects=rejects,
-            dropped=dict(dropped),
-        )
+            if stretch.startswith(_PAGE):
+                yield self._article(path, line, stretch)
+            elif not is_head and not _is_frame(stretch):
+                blank = len(stretch) - len(stretch.lstrip())
+                first_line = line + stretch.count(b"\n", 0, blank)
+                yield Reject(path, first_line, BROKEN_XML, "text outside of a page")
 
-    def _article(self, line: int, data: bytes) -> bytes:
-        page = _parse(line, data)
+    def _article(self, path: str, line: int, data: bytes) -> Found:
+        page = _parse(path, line, data)
+        if isinstance(page, Reject):
+            return page
         namespace = page.findtext("ns")
         if namespace is None:
-            raise _PageError(line, BROKEN_PAGE, "it has no <ns>")
+            return Reject(path, line, BROKEN_PAGE, "it has no <ns>")
         if namespace.strip() != "0":
-            raise _DroppedPage(OTHER_NAMESPACE)
+            return OTHER_NAMESPACE
         if page.find("redirect") is not None:
-            raise _DroppedPage(REDIRECT)
+            return REDIRECT
         revisions = page.findall("revision")
         if not revisions:
-            raise _PageError(line, BROKEN_PAGE, "it has no <revision>")
+            return Reject(path, line, BROKEN_PAGE, "it has no <revision>")
         if revisions[-1].findtext("model", "wikitext").strip() != "wikitext":
-            raise _DroppedPage(NOT_WIKITEXT)
+            return NOT_WIKITEXT
         source = revisions[-1].findtext("text") or ""
         if _REDIRECT.match(source):
-            raise _DroppedPage(REDIRECT)
+            return REDIRECT
         try:
-            return plain_text(source, self.hidden_namespaces, self.thousands).encode("utf-8")
+            return line, plain_text(source, self.hidden_namespaces, self.thousands).encode("utf-8")
         except WikitextError as error:
             title = page.findtext("title", "")
-            raise _PageError(line, BROKEN_WIKITEXT, f"page {title!r}: {error}") from None
+            return Reject(path, line, BROKEN_WIKITEXT, f"page {title!r}: {error}")
 
 
 def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
@@ -142,7 +119,7 @@ def _is_frame(stretch: bytes) -> bool:
     return not stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"").strip()
 
 
-def _parse(line: int, data: bytes) -> ElementTree.Element:
+def _parse(path: str, line: int, data: bytes) -> ElementTree.Element | Reject:
     try:
         return ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
@@ -153,6 +130,6 @@ def _parse(line: int, data: bytes) -> ElementTree.Element:
         except UnicodeDecodeError as bad:
             position = bad.start - data.rfind(b"\n", 0, bad.start)
             bad_line = line + data.count(b"\n", 0, bad.start)
-            raise _PageError(bad_line, INVALID_UTF8, f"at byte {position}") from None
+            return Reject(path, bad_line, INVALID_UTF8, f"at byte {position}")
         what = str(error).partition(":")[0]
-        raise _PageError(place, BROKEN_XML, f"{what} at byte {column + 1}") from None
+        return Reject(path, place, BROKEN_XML, f"{what} at byte {column + 1}")

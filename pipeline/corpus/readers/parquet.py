@@ -18,7 +18,7 @@ from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.formats.parquet import is_text, open_parquet, parquet_schema, read_batches
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.evidence import tallied_columns, tally_columns
+from pipeline.corpus.evidence import Evidence, tallied_columns, tally_columns
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.splits import Split
 
@@ -113,17 +113,19 @@ class ParquetReader:
                 stops=offsets[1:][has_text],
                 lines=np.flatnonzero(has_text) + row + 1,
             ),
-            rejects=[
-                Reject(path, row + 1 + place, column_is_empty(self.column))
-                if is_null[place]
-                else too_long(path, row + 1 + place, self.dialect)
-                for place in np.flatnonzero(~has_text).tolist()
-            ],
-            tallies=tally_columns(
-                {
-                    name: cells.filter(pa.array(has_text))
-                    for name, cells in zip(self.tallied, others, strict=True)
-                }
+            evidence=Evidence(
+                rejects=[
+                    Reject(path, row + 1 + place, column_is_empty(self.column))
+                    if is_null[place]
+                    else too_long(path, row + 1 + place, self.dialect)
+                    for place in np.flatnonzero(~has_text).tolist()
+                ],
+                tallies=tally_columns(
+                    {
+                        name: cells.filter(pa.array(has_text))
+                        for name, cells in zip(self.tallied, others, strict=True)
+                    }
+                ),
             ),
             size=len(texts) * row_bytes,
         )

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.compression import READ_AHEAD_BYTES
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, compression_of
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.raw_block import RawBlock
+from pipeline.corpus.evidence import Evidence, tally_columns
+from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -50,6 +56,38 @@ class Chunk:
         return Split(
             index=self.index, offset=self.offset, length=len(self.data), first_line=self.first_line
         )
+
+
+# A document with its line, what cannot be read, or the reason to leave out a document.
+Found = tuple[int, bytes] | Reject | str
+
+
+def collect(
+    path: str,
+    chunk: Chunk,
+    found: Iterable[Found],
+    cells: Mapping[str, list[Any]] = MappingProxyType({}),
+) -> RawBlock:
+    """Makes the block of a chunk; `cells` of documents, for `tally_columns`, come meanwhile."""
+    texts: list[bytes] = []
+    lines: list[int] = []
+    rejects: list[Reject] = []
+    dropped: Counter[str] = Counter()
+    for each in found:
+        if isinstance(each, tuple):
+            lines.append(each[0])
+            texts.append(each[1])
+        elif isinstance(each, Reject):
+            rejects.append(each)
+        else:
+            dropped[each] += 1
+    columns = {name: pa.array(values, pa.binary()) for name, values in cells.items()}
+    return RawBlock(
+        source=path,
+        index=chunk.index,
+        texts=Texts.of_rows(texts, lines),
+        evidence=Evidence(rejects=rejects, dropped=dropped, tallies=tally_columns(columns)),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.lines import find_blank_lines
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
@@ -108,7 +109,7 @@ class TextReader(ChunkReader):
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         data = with_line_feeds(chunk.data) if self.has_other_line_ends else chunk.data
         lines = lines_of(data, chunk.first_line)
-        dropped: dict[str, int] = {}
+        evidence = Evidence()
         if self.layout == "paragraphs":
             lines, _ = join_paragraphs(lines)
         elif self.layout == "articles":
@@ -116,9 +117,11 @@ class TextReader(ChunkReader):
         elif self.layout == "endoftext":
             lines = _texts_between_marks(data, chunk.first_line)
         elif self.layout == "wikiextractor":
-            lines, dropped = read_wiki_documents(data, chunk.first_line)
+            lines, evidence = read_wiki_documents(data, chunk.first_line)
         layout = _RAW_LAYOUTS.get(self.layout, DOCUMENTS)
-        return RawBlock(source=path, index=chunk.index, texts=lines, layout=layout, dropped=dropped)
+        return RawBlock(
+            source=path, index=chunk.index, texts=lines, layout=layout, evidence=evidence
+        )
 
 
 def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:

@@ -10,28 +10,25 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
-
-import pyarrow as pa
+from typing import Self
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.data import CorpusSection, check_web_packages
+from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.dialect import compression_of
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.evidence import tally_columns
-from pipeline.corpus.raw_block import RawBlock, Texts
+from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.gzip_members import (
     DAMAGE,
     SIGNATURE,
+    read_frames,
     read_members,
     unpack_members,
 )
-from pipeline.corpus.readers.html_pages import Extracted, extract_pages
-from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, BlockReader, Chunk, ChunkReader
+from pipeline.corpus.readers.html_pages import Extracted, HtmlReader, extract_pages
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, BlockReader, Chunk, Found, collect
 
 NOT_HTML = "not HTML"
 NOT_OK = "HTTP status other than 200"
@@ -51,16 +48,9 @@ _HTML = ("text/html", "application/xhtml+xml")
 _BATCH_BYTES, _BATCH_PAGES = 1 << 22, 64
 
 
-class _RecordError(Exception):
-    """A record that cannot be read; the arguments are the reason and the detail."""
-
-
-class _DroppedRecord(Exception):
-    """A record without text of a page; the argument is the reason."""
-
-
 @dataclasses.dataclass(frozen=True)
 class _Page:
+    record: int  # its number in the file
     url: str
     content: bytes
     charset: str
@@ -78,24 +68,22 @@ class _Span:
 
 
 @dataclasses.dataclass(frozen=True)
-class WarcReader(ChunkReader):
-    extractor: str  # see `CorpusSection.html_extractor`
-    is_text: ClassVar[bool] = False
-
+class WarcReader(HtmlReader):
     @classmethod
-    def for_file(cls, path: str, config: CorpusSection) -> WarcReader:
+    def for_file(cls, path: str, config: CorpusSection) -> Self:
         """Raises UsageError if the file is no WARC file or a package is missing."""
-        check_web_packages(config.html_extractor)
+        reader = super().for_file(path, config)
         with _open(path) as file:
             if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(SIGNATURE):
                 raise UsageError(f"{path}: is no WARC file, which begins with WARC/")
-        return cls(config.html_extractor)
+        return reader
 
     def _open(self, path: str) -> UncompressedFile:
         return _open(path)
 
     def block_reader(self, path: str) -> BlockReader | None:
-        return read_members if compression_of(path) == "gzip" else super().block_reader(path)
+        readers: dict[str | None, BlockReader] = {"gzip": read_members, "zstd": read_frames}
+        return readers.get(compression_of(path)) or super().block_reader(path)
 
     def find_last_border(self, data: bytes) -> int:
         *_, last = (None, *_find_records(data, self.largest_document, is_end=False))
@@ -111,52 +99,40 @@ class WarcReader(ChunkReader):
         return sum(1 for _ in _find_records(data[:stop], self.largest_document, is_end=True))
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        texts: dict[int, bytes] = {}
         urls: list[bytes] = []
-        rejects: list[Reject] = []
-        dropped: Counter[str] = Counter()
-        for batch in _batches(self._pages(path, chunk, rejects, dropped)):
-            html = [page for page in batch.values() if page.is_html]
+        return collect(path, chunk, self._documents(path, chunk, urls), {"url": urls})
+
+    def _documents(self, path: str, chunk: Chunk, urls: list[bytes]) -> Iterator[Found]:
+        for batch in _batches(self._pages(path, chunk)):
+            html = [page for page in batch if isinstance(page, _Page) and page.is_html]
             contents = [(page.content, page.charset) for page in html]
             answers = iter(extract_pages(self.extractor, contents))
-            for number, page in batch.items():
+            for page in batch:
+                if not isinstance(page, _Page):
+                    yield page
+                    continue
                 answer = next(answers) if page.is_html else Extracted(page.content)
                 if answer.reason:
                     detail = "; ".join(filter(None, [answer.detail, page.url]))
-                    rejects.append(Reject(path, number, answer.reason, detail))
+                    yield Reject(path, page.record, answer.reason, detail)
                 else:
-                    texts[number] = answer.text
                     urls.append(page.url.encode("utf-8", "surrogateescape"))
-        return RawBlock(
-            source=path,
-            index=chunk.index,
-            texts=Texts.of_rows(list(texts.values()), list(texts)),
-            rejects=sorted(rejects, key=lambda reject: reject.line),
-            dropped=dict(dropped),
-            tallies=tally_columns({"url": pa.array(urls, pa.binary())}),
-        )
+                    yield page.record, answer.text
 
-    def _pages(
-        self, path: str, chunk: Chunk, rejects: list[Reject], dropped: Counter[str]
-    ) -> Iterator[tuple[int, _Page]]:
-        """Yields pages with the numbers of their records; adds to `rejects` and `dropped`."""
+    def _pages(self, path: str, chunk: Chunk) -> Iterator[_Page | Reject | str]:
         records = _find_records(chunk.data, self.largest_document, is_end=True)
         for number, span in enumerate(records, chunk.first_line):
-            try:
-                if span.fault:
-                    reason = TOO_LONG if span.fault == TOO_LONG else BROKEN_RECORD
-                    place = f"at byte {chunk.offset + span.begin:,} of the uncompressed file"
-                    damage = DAMAGE.search(chunk.data, span.begin, span.stop)
-                    detail = damage[1].decode() if damage else f"{span.fault}, {place}"
-                    raise _RecordError(reason, detail)
-                page = _page_of(chunk.data[span.begin : span.stop], self.largest_document)
-            except _DroppedRecord as drop:
-                dropped[drop.args[0]] += 1
-            except _RecordError as error:
-                rejects.append(Reject(path, number, *error.args))
-            else:
-                if page is not None:
-                    yield number, page
+            if span.fault:
+                reason = TOO_LONG if span.fault == TOO_LONG else BROKEN_RECORD
+                place = f"at byte {chunk.offset + span.begin:,} of the uncompressed file"
+                damage = DAMAGE.search(chunk.data, span.begin, span.stop)
+                detail = damage[1].decode() if damage else f"{span.fault}, {place}"
+                yield Reject(path, number, reason, detail)
+                continue
+            data = chunk.data[span.begin : span.stop]
+            page = _page_of(data, path, number, self.largest_document)
+            if page is not None:
+                yield page
 
 
 def _open(path: str) -> UncompressedFile:
@@ -164,31 +140,31 @@ def _open(path: str) -> UncompressedFile:
     return UncompressedFile(path, None, unpack_members if is_gzip else uncompressed)
 
 
-def _batches(pages: Iterator[tuple[int, _Page]]) -> Iterator[dict[int, _Page]]:
-    batch: dict[int, _Page] = {}
+def _batches(pages: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
+    batch: list[_Page | Reject | str] = []
     size = 0
-    for number, page in pages:
-        batch[number] = page
-        size += len(page.content)
+    for page in pages:
+        batch.append(page)
+        size += len(page.content) if isinstance(page, _Page) else 0
         if size >= _BATCH_BYTES or len(batch) >= _BATCH_PAGES:
             yield batch
-            batch, size = {}, 0
+            batch, size = [], 0
     yield batch
 
 
-def _page_of(data: bytes, longest: int) -> _Page | None:
+def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Reject | str | None:
     """The page of a record, decoded from what HTTP makes of it; None if there cannot be one."""
     from fastwarc.warc import WarcRecord, WarcRecordType
 
     try:
         record = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
     except (OSError, ValueError) as error:
-        raise _RecordError(BROKEN_RECORD, str(error)) from None
+        return Reject(path, number, BROKEN_RECORD, str(error))
     kind = record.record_type
     if kind in (WarcRecordType.warcinfo, WarcRecordType.request, WarcRecordType.metadata):
         return None
     if kind not in (WarcRecordType.response, WarcRecordType.resource, WarcRecordType.conversion):
-        raise _DroppedRecord(NO_CONTENT)
+        return NO_CONTENT
     headers = record.headers
     url = (headers.get("WARC-Target-URI") or record.record_id or "").strip("<>")
     media = (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
@@ -199,18 +175,18 @@ def _page_of(data: bytes, longest: int) -> _Page | None:
             if record.http_headers is None or record.http_headers.status_code is None:
                 raise OSError("no status code")
             if record.http_headers.status_code != 200:
-                raise _DroppedRecord(NOT_OK)
+                return NOT_OK
             media = (record.http_content_type or "").lower()
             charset = record.http_charset or ""
         is_text = kind == WarcRecordType.conversion and media == "text/plain"
         if media not in _HTML and not is_text:
-            raise _DroppedRecord(NOT_HTML)
+            return NOT_HTML
         content = record.reader.read(longest + 1)
     except (OSError, ValueError) as error:
-        raise _RecordError(BROKEN_HTTP, f"{error}; {url}") from None
+        return Reject(path, number, BROKEN_HTTP, f"{error}; {url}")
     if len(content) > longest:
-        raise _RecordError(TOO_LONG, url)
-    return _Page(url, content, charset, not is_text)
+        return Reject(path, number, TOO_LONG, url)
+    return _Page(number, url, content, charset, not is_text)
 
 
 def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.base.errors import BertPipelineError
 from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.raw_block import Texts
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK
 
@@ -37,7 +38,7 @@ def format_of_wiki_file(path: str) -> str | None:
     return "jsonl" if head.startswith(keys[0]) and all(key in head for key in keys) else None
 
 
-def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, int]]:
+def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
     """The texts of `<doc …>` elements without titles, and counts of stray text between them."""
     texts: list[bytes] = []
     lines: list[int] = []
@@ -61,7 +62,7 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, 
         place = begin.start()
         texts.append(_unescaped(data[start : end.start() if end else stop]))
         lines.append(line)
-    return Texts.of_rows(texts, lines), {OUTSIDE: outside} if outside else {}
+    return Texts.of_rows(texts, lines), Evidence(dropped={OUTSIDE: outside})
 
 
 def wiki_text(row: dict[str, Any], text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -15,8 +16,8 @@ from pipeline.beam.files import UncompressedFile, match_files
 from pipeline.corpus.curation.excluded_files import match_excluded, read_excluded
 from pipeline.corpus.curation.exclusion import EXCLUDED, find_shared, list_shared
 from pipeline.corpus.curation.personal_data import PersonalData
-from pipeline.corpus.curation.rule import gather_evidence, judge
-from pipeline.corpus.document_block import DocumentBlock, sum_counts
+from pipeline.corpus.curation.rule import curate
+from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import (
     LIMIT_KEYS,
     TOO_FEW_WORDS,
@@ -24,8 +25,7 @@ from pipeline.corpus.documents import (
     clean_raw,
     measure_documents,
 )
-from pipeline.corpus.duplicates.folding import fold_texts
-from pipeline.corpus.evidence import Samples, merge_samples
+from pipeline.corpus.evidence import Evidence, join_evidence
 from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import SENTENCE_LINES, RawBlock, gather, split_lines
 from pipeline.corpus.readers.formats import format_of
@@ -78,7 +78,7 @@ def left_out(
 
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     rules: dict[str, LeftOut] = {}
-    for reject in (reject for block in blocks for reject in block.rejects):
+    for reject in (reject for block in blocks for reject in block.evidence.rejects):
         rule = rules.setdefault(
             reject.reason, LeftOut(reject.reason, "always: it cannot be read", True)
         )
@@ -134,32 +134,28 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
     return rule
 
 
-def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> list[LeftOut]:
+def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Iterator[LeftOut]:
     """Of each rule by itself; examples are chosen as the samples of a job."""
     rules = DocumentRules.from_config(config)
-    found = [LeftOut(rule.name, rule.set_by, True) for rule in rules.curation]
-    samples: Samples = {}
-    for block in raw if found else ():
-        lines = clean_raw(block, rules)
-        text, _ = lines.measured()
-        for rule, left in zip(rules.curation, found, strict=True):
-            verdicts = judge(text, [rule])
-            left.number += sum(verdicts[rule.of_lines].counts([rule]).values())
-            evidence = gather_evidence(
-                text, verdicts, [rule], block.source, lines.document_lines, rules.personal_data
-            )
-            samples = merge_samples([samples, evidence.samples])
-    for rule, left in zip(rules.curation, found, strict=True):
-        what = "line" if rule.of_lines else "document"
-        left.examples = [
+    parts: list[Evidence] = []
+    for block in raw if rules.curation else ():
+        lines = dataclasses.replace(clean_raw(block, rules), evidence=Evidence())
+        for rule in rules.curation:
+            parts.append(curate(block.source, lines, [rule], rules.personal_data).evidence)
+    found = join_evidence(parts)
+    for rule in rules.curation:
+        what, counts = "document", found.dropped
+        if rule.of_lines:
+            what, counts = "line", found.dropped_lines
+        examples = [
             Example(
                 line=sample.line,
                 facts={"file": sample.source, "has": f"{sample.value:.4g}"},
                 texts={what: sample.text},
             )
-            for sample in samples.get(rule.name, ())[:most]
+            for sample in found.samples.get(rule.name, ())[:most]
         ]
-    return found
+        yield LeftOut(rule.name, rule.set_by, True, counts.get(rule.name, 0), examples)
 
 
 def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
@@ -168,15 +164,14 @@ def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int)
     excluded, _ = read_excluded(config, match_excluded(config, match_files(config.input)))
     rule = LeftOut(EXCLUDED, f"exclude, to {config.exclude_action}", True)
     for block in blocks:
-        folded = fold_texts(block.sentences)
-        found = find_shared(block, folded, excluded)
+        found = find_shared(block, excluded)
         examples = (
             Example(
                 line=each.line,
                 facts={"file": each.source, "is in": f"line {each.exclude_line} of {each.exclude}"},
                 texts={"shared": each.text},
             )
-            for each in list_shared(block, folded, found, excluded)
+            for each in list_shared(block, found, excluded)
         )
         rule.add(examples, len(np.unique(found.documents)), most)
     return [rule]
@@ -191,7 +186,7 @@ def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -
             continue
         rule = LeftOut(reason, f"{key}: {limit}", bool(given))
         for block in blocks:
-            size = measure_documents(block).by_reason()[reason]
+            size = measure_documents(block)[reason]
             found = np.flatnonzero(size < limit)
             rule.add(_documents(block, found, size), len(found), most)
         rules.append(rule)
@@ -210,12 +205,15 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    counts = sum_counts(each for block in blocks for each in (block.dropped, block.dropped_lines))
+    found = join_evidence(block.evidence for block in blocks)
+    counts = Counter(found.dropped) + Counter(found.dropped_lines)
     counts.pop(BOILERPLATE_LINE, None)  # with examples above
-    replaced = sum_counts(block.replaced for block in blocks)
     return [
         *(LeftOut(reason, "always", True, number) for reason, number in counts.items()),
-        *(LeftOut(f"{kind}, replaced", "personal_data", True, replaced[kind]) for kind in replaced),
+        *(
+            LeftOut(f"{kind}, replaced", "personal_data", True, n)
+            for kind, n in found.replaced.items()
+        ),
     ]
 
 

@@ -213,7 +213,7 @@ def _copies_section(title: str, copies: Copies, noun: str, hint: str) -> TableSe
     return TableSection(
         title=title,
         columns=((noun, "text"), ("times", "count"), ("first at", "text")),
-        rows=[[each.text, each.count, each.place] for each in copies.most],
+        rows=[list(each) for each in copies.most],
         note=f"{copies.surplus:,} of {quantity(copies.number, noun)} ({fraction:.2%}) repeat an "
         f"earlier one, ignoring case, spacing and punctuation ({hint}).",
     )

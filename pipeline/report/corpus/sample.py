@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pipeline.beam.files import FileInfo
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.raw_block import RawBlock
-from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
+from pipeline.corpus.readers.formats import look_at_text, make_reader, read_file
 
 MOST_BYTES = 32_000_000
 _MOST_FILES = 64
@@ -63,7 +63,8 @@ def read_sample(
             is_whole = False
             break
         share = left // (len(chosen) - number)
-        found, is_read = _first_blocks(make_reader(file.path, config, layouts), file.path, share)
+        size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
+        found, is_read = _first_blocks(read_file(file.path, config, layouts, size), share)
         raw += found
         left -= sum(block.texts.data.nbytes for block in found)
         is_whole &= is_read
@@ -89,18 +90,15 @@ def read_sample(
     return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note, files=sampled)
 
 
-def _first_blocks(reader: Reader, path: str, share: int) -> tuple[list[RawBlock], bool]:
+def _first_blocks(blocks: Iterator[RawBlock], share: int) -> tuple[list[RawBlock], bool]:
     """Returns at least one block, and whether these are all."""
-    reader = reader.resolved(path)
-    size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
     found: list[RawBlock] = []
     done = 0
-    for split in reader.splits(path, size):
-        for block in reader.read_split(path, split, size):
-            if found and done >= share:
-                return found, False
-            found.append(block)
-            done += block.texts.data.nbytes
+    for block in blocks:
+        if found and done >= share:
+            return found, False
+        found.append(block)
+        done += block.texts.data.nbytes
     return found, True
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
-from pipeline.corpus.documents import measure_documents
+from pipeline.corpus.documents import TOO_FEW_CHARACTERS, TOO_FEW_WORDS, measure_documents
 from pipeline.corpus.duplicates.folding import FoldedBlock
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
@@ -29,22 +29,13 @@ _LONGEST_WORD = 100
 MOST_COMPARED = 50_000
 
 
-@dataclasses.dataclass(frozen=True)
-class Repeated:
-    """A text that occurs `count` times, up to case, spacing and punctuation; first at `place`."""
-
-    text: str
-    count: int
-    place: str
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Repeated documents or lines: all, those equal to an earlier one, the most frequent."""
+    """Documents or lines: all, those like an earlier one but for case, spacing, punctuation."""
 
     number: int
     surplus: int
-    most: Sequence[Repeated]
+    most: Sequence[tuple[str, int, str]]  # most frequent texts, how often, and where first
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,8 +67,8 @@ def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
         sizes = measure_documents(block)
         spaces = pc.count_substring(block.sentences, " ").to_numpy(zero_copy_only=False)
         for name, lengths in (
-            ("words of a document", sizes.words),
-            ("characters of a document", sizes.characters),
+            ("words of a document", sizes[TOO_FEW_WORDS]),
+            ("characters of a document", sizes[TOO_FEW_CHARACTERS]),
             ("sentences of a document", np.diff(block.document_offsets)),
             ("words of a sentence", spaces.astype(np.int64) + 1),
         ):
@@ -168,7 +159,7 @@ def find_copies(
     shown = []
     for place in order.tolist():
         where, text = _place_and_text(blocks, offsets_of_blocks, int(firsts[place]))
-        shown.append(Repeated(text, int(counts[place]), where))
+        shown.append((text, int(counts[place]), where))
     return Copies(number=len(keys), surplus=len(keys) - len(counts), most=shown)
 
 

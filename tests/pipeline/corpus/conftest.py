@@ -18,8 +18,6 @@ def make_block(*documents, source="x", index=0):
         document_offsets=line_offsets[np.cumsum([0, *map(len, documents)])],
         line_offsets=line_offsets,
         document_lines=np.arange(len(documents)) + 1,
-        rejects=[],
-        dropped={},
     )
 
 

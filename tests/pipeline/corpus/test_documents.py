@@ -129,17 +129,17 @@ def test_markup_in_every_layout():
     lines = lines_of(b"<p>One.\n<br>\n\n<i>Two</i> x.\n\xff<p>\n", 1)
     block = make_block(block_of_lines(lines, SENTENCE_LINES), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One."]], [["Two x."]]]
-    assert block.dropped_lines == {"only mark-up": 1}
+    assert block.evidence.dropped_lines == {"only mark-up": 1}
     assert block.document_lines.tolist() == [1, 4]
-    assert [reject.line for reject in block.rejects] == [5]
+    assert [reject.line for reject in block.evidence.rejects] == [5]
     lines = lines_of(b"<p>One\n\xff\n<!-- a\n\n b -->Two. Three.\n", 1)
     block = make_block(block_of_lines(lines, ONE_DOCUMENT), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One"], ["Two.", "Three."]]]
-    assert [reject.line for reject in block.rejects] == [2]
+    assert [reject.line for reject in block.evidence.rejects] == [2]
     block = block_of_rows([b"<p>a\xff", "<p>b", "<hr>"], cleaning=["html"])
     assert lists_of(block) == [[["b"]]]
-    assert (block.dropped, block.document_lines.tolist()) == ({"empty document": 1}, [2])
-    assert block.rejects[0].detail == "at byte 5"
+    assert (block.evidence.dropped, block.document_lines.tolist()) == ({"empty document": 1}, [2])
+    assert block.evidence.rejects[0].detail == "at byte 5"
 
 
 def test_a_line_end_in_a_reference_ends_no_sentence_of_a_line():
@@ -215,12 +215,11 @@ def test_documents_are_measured_as_python_does(text):
         assert block.num_documents == 0
         return
     sizes = measure_documents(block)
-    assert sizes.characters.tolist() == [len(clean)]
-    assert sizes.words.tolist() == [len(clean.split())]
+    assert sizes["too few characters"].tolist() == [len(clean)]
+    assert sizes["too few words"].tolist() == [len(clean.split())]
     visible = clean.replace(" ", "")
-    assert sizes.visible.tolist() == [len(visible)]
     letters = sum(unicodedata.category(character)[0] in "LM" for character in visible)
-    assert sizes.letters.tolist() == [letters]
+    assert sizes["too few letters"].tolist() == [letters / len(visible)]
 
 
 def test_short_documents_and_those_of_few_letters_go_under_the_first_reason():
@@ -229,7 +228,11 @@ def test_short_documents_and_those_of_few_letters_go_under_the_first_reason():
         documents, min_document_characters=5, min_document_words=3, min_letter_fraction=0.5
     )
     assert lists_of(block) == [[["abc def ghi"]], [["one two three"], ["four.", "Five"]]]
-    assert block.dropped == {"too few characters": 1, "too few words": 1, "too few letters": 1}
+    assert block.evidence.dropped == {
+        "too few characters": 1,
+        "too few words": 1,
+        "too few letters": 1,
+    }
     assert block.document_lines.tolist() == [1, 5]
 
 
@@ -251,8 +254,8 @@ def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
         min_document_words=2,
         min_letter_fraction=0.4,
     )
-    dropped = sum(block.dropped.values())
-    assert len(rows) == block.num_documents + dropped + len(block.rejects)
+    dropped = sum(block.evidence.dropped.values())
+    assert len(rows) == block.num_documents + dropped + len(block.evidence.rejects)
     assert block.document_offsets[-1] == block.line_offsets[-1] == len(block.sentences)
     assert len(block.document_lines) == block.num_documents
     assert (np.diff(block.document_offsets) > 0).all() and (np.diff(block.line_offsets) > 0).all()
@@ -264,8 +267,8 @@ def test_lines_in_are_sentences_dropped_and_rejected(rows, steps):
     raw = block_of_lines(lines_of(data, 1), SENTENCE_LINES)
     block = make_block(raw, rules_for(cleaning=sorted(steps)))
     lines = sum(1 for row in rows if row.strip())
-    dropped = sum(block.dropped_lines.values())
-    assert lines == len(block.sentences) + dropped + len(block.rejects)
+    dropped = sum(block.evidence.dropped_lines.values())
+    assert lines == len(block.sentences) + dropped + len(block.evidence.rejects)
 
 
 def test_defaults_change_clean_text_in_nothing():

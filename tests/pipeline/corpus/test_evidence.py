@@ -50,7 +50,7 @@ def test_every_dropped_document_is_listed_with_its_rule_and_value():
         {"source": "a.jsonl", "line": 4, "rule": "empty document"},
         {"source": "a.jsonl", "line": 6, "rule": "too few letters", "value": 0.73913},
     ]  # fmt: skip
-    assert Counter(each.rule for each in block.evidence.dropped) == block.dropped
+    assert Counter(each.rule for each in block.evidence.documents) == block.evidence.dropped
 
 
 def test_samples_begin_with_the_text_that_was_dropped():

@@ -124,10 +124,13 @@ def test_documents_are_kept_dropped_or_rejected(folder, name, texts, block_bytes
     splits = plan_reading(task, block_bytes)
     block = join_blocks([each for split in splits for each in read_blocks(split, block_bytes)])
     facts = facts_of_block(block)
-    assert block.num_documents + sum(block.dropped.values()) + len(block.rejects) == number
+    assert (
+        block.num_documents + sum(block.evidence.dropped.values()) + len(block.evidence.rejects)
+        == number
+    )
     lists = [lines for (name, *_), (_, lines) in facts.lists if name == DROPPED]
     listed = [json.loads(line) for lines in lists for line in lines.splitlines()]
-    counts = Counter(block.dropped)
+    counts = Counter(block.evidence.dropped)
     for of_reader in ("blank line", NOT_HTML, NO_CONTENT):
         del counts[of_reader]
     assert Counter(each["rule"] for each in listed) == counts

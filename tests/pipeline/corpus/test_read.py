@@ -217,7 +217,7 @@ def test_a_worker_in_another_folder_reads_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     (planned,) = plan_reading(task, 1 << 20)
     (block,) = read_blocks(planned, 1 << 20)
-    assert block.source == block.rejects[0].source == "x.jsonl"
+    assert block.source == block.evidence.rejects[0].source == "x.jsonl"
     assert dataclasses.replace(task, path="gs://bucket/x.jsonl").location == "gs://bucket/x.jsonl"
 
 

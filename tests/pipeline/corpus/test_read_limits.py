@@ -85,7 +85,7 @@ def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path):
     path.write_text('{"text": "' + "x" * 1000 + '"}\n{"text": "ok"}\n')
     (block,) = blocks(path, max_row_characters=1000)
     assert block.sentences.to_pylist() == ["ok"]
-    assert [reject.reason for reject in block.rejects] == ["row is too long"]
+    assert [reject.reason for reject in block.evidence.rejects] == ["row is too long"]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl.gz", "a.parquet", "a.xml.bz2"])

@@ -3,10 +3,10 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.corpus.sentences import RulesSplitter
+from pipeline.corpus.sentences import split_sentences
 from pipeline.embedding.summarizer import find_sentences
 
-RULES = RulesSplitter()
+RULES = split_sentences
 
 
 def sentences_of(texts, splitter=RULES):

@@ -32,8 +32,6 @@ def block_of(documents: list[list[str]]) -> DocumentBlock:
         document_offsets=np.cumsum([0, *map(len, documents)]),
         line_offsets=np.arange(sum(map(len, documents)) + 1),
         document_lines=np.ones(len(documents), np.int64),
-        rejects=[],
-        dropped={},
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.corpus.curation.measures import MeasuredText, ratio
 from pipeline.corpus.curation.rule import gopher_repetition
-from pipeline.corpus.curation.words import find_gram, gram_at, gram_characters, new_table
+from pipeline.corpus.curation.words import find_gram, gram_at, new_table
 
 
 def most_common_gram(text: MeasuredText, *, size: int) -> np.ndarray:
@@ -38,8 +38,7 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
                     counts[slot] = 1 if is_new else counts[slot] + 1
                     most = max(most, counts[slot])
         if first >= 0:
-            spaces = size - 1
-            found[document] = most * (gram_characters(characters, first, size) + spaces)
+            found[document] = most * (characters[first : first + size].sum() + size - 1)
 
 
 RULES = [

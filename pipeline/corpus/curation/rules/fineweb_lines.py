@@ -41,7 +41,9 @@ def feeds_per_word(text: MeasuredText) -> np.ndarray:
     return ratio(text.num_feeds, text.num_words)
 
 
-FINISHED = fineweb("fineweb_min_finished_lines", finished_lines, minimum=0.12)
-SHORT = fineweb("fineweb_max_short_lines", short_lines, maximum=0.67)
-REPEATED = fineweb("fineweb_max_repeated_characters", repeated_characters, maximum=0.01)
-FEEDS = fineweb("fineweb_max_line_feeds", feeds_per_word, maximum=0.3)
+RULES = [
+    fineweb("fineweb_min_finished_lines", finished_lines, minimum=0.12),
+    fineweb("fineweb_max_short_lines", short_lines, maximum=0.67),
+    fineweb("fineweb_max_repeated_characters", repeated_characters, maximum=0.01),
+    fineweb("fineweb_max_line_feeds", feeds_per_word, maximum=0.3),
+]

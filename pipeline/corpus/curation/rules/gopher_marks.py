@@ -26,7 +26,9 @@ def ellipsis_lines(text: MeasuredText) -> np.ndarray:
     return text.total(text.end_with("...", "\u2026")) / (text.num_feeds + 1)
 
 
-MAX_HASHES = gopher_quality("gopher_max_hashes", hashes_per_word, maximum=0.1)
-MAX_ELLIPSES = gopher_quality("gopher_max_ellipses", ellipses_per_word, maximum=0.1)
-MAX_BULLETS = gopher_quality("gopher_max_bullet_lines", bullet_lines, maximum=0.9)
-MAX_ELLIPSIS_LINES = gopher_quality("gopher_max_ellipsis_lines", ellipsis_lines, maximum=0.3)
+RULES = [
+    gopher_quality("gopher_max_hashes", hashes_per_word, maximum=0.1),
+    gopher_quality("gopher_max_ellipses", ellipses_per_word, maximum=0.1),
+    gopher_quality("gopher_max_bullet_lines", bullet_lines, maximum=0.9),
+    gopher_quality("gopher_max_ellipsis_lines", ellipsis_lines, maximum=0.3),
+]

@@ -40,11 +40,11 @@ def distinct_stop_words(text: MeasuredText) -> np.ndarray:
     return found
 
 
-MIN_WORDS = gopher_quality("gopher_min_words", count_words, minimum=50, highest=_MOST)
-MAX_WORDS = gopher_quality("gopher_max_words", count_words, maximum=100_000, highest=_MOST)
-MIN_LENGTH = gopher_quality("gopher_min_word_length", mean_word_length, minimum=3, highest=1000)
-MAX_LENGTH = gopher_quality("gopher_max_word_length", mean_word_length, maximum=10, highest=1000)
-MIN_LETTERS = gopher_quality("gopher_min_letter_words", words_with_letters, minimum=0.8)
-MIN_STOP_WORDS = gopher_quality(
-    "gopher_min_stop_words", distinct_stop_words, minimum=2, highest=len(_STOP_WORDS)
-)
+LENGTHS = [
+    gopher_quality("gopher_min_words", count_words, minimum=50, highest=_MOST),
+    gopher_quality("gopher_max_words", count_words, maximum=100_000, highest=_MOST),
+    gopher_quality("gopher_min_word_length", mean_word_length, minimum=3, highest=1000),
+    gopher_quality("gopher_max_word_length", mean_word_length, maximum=10, highest=1000),
+]
+LETTERS = gopher_quality("gopher_min_letter_words", words_with_letters, minimum=0.8)
+STOP_WORDS = gopher_quality("gopher_min_stop_words", distinct_stop_words, minimum=2, highest=8)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.corpus.curation.measures import MeasuredText, ratio
 from pipeline.corpus.curation.rule import gopher_repetition
-from pipeline.corpus.curation.words import find_gram, gram_at, gram_characters, new_table
+from pipeline.corpus.curation.words import find_gram, gram_at, new_table
 
 
 def repeated_grams(text: MeasuredText, *, size: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
         while place <= last:
             _, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
             if not is_new:
-                found[document] += gram_characters(characters, place, size)
+                found[document] += characters[place : place + size].sum()
             place += 1 if is_new else size
 
 

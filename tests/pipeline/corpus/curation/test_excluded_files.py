@@ -11,7 +11,6 @@ from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import match_files
 from pipeline.corpus.curation.excluded_files import match_excluded, read_excluded
 from pipeline.corpus.curation.exclusion import find_shared
-from pipeline.corpus.duplicates.folding import fold_texts
 from tests.pipeline.corpus.conftest import make_block
 
 FIRST = "Unflinchingly bleak, and desperate"
@@ -41,7 +40,7 @@ def places_of(excluded, *texts):
     found = []
     for text in texts:
         block = make_block([[text]])
-        shared = find_shared(block, fold_texts(block.sentences), excluded)
+        shared = find_shared(block, excluded)
         lines = excluded.text_lines[shared.texts].tolist()
         found.append(lines[0] if lines else None)
     return found

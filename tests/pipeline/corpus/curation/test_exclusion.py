@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.beam.blobs import BlobStore
 from pipeline.corpus.curation import exclusion
-from pipeline.corpus.curation.exclusion import ExcludedTexts, Exclusion, TextsOfFile, find_shared
+from pipeline.corpus.curation.exclusion import ExcludedTexts, Exclusion, find_shared
 from pipeline.corpus.document_block import document_hashes, join_blocks
 from pipeline.corpus.duplicates.folding import fold_texts
 from pipeline.corpus.report import facts_of_block
@@ -26,17 +26,10 @@ TWO = "very bad"
 
 def excluded_of(*texts, files=("eval.tsv",)):
     folded = fold_texts(pa.array(texts, pa.string()))
-    cuts = np.array_split(np.arange(len(texts)), len(files))
-    parts = [
-        TextsOfFile(
-            file,
-            part + 1,
-            folded.words[folded.offsets[part[0]] : folded.offsets[part[-1] + 1]],
-            folded.offsets[part[0] : part[-1] + 2] - folded.offsets[part[0]],
-        )
-        for file, part in enumerate(cuts)
-    ]
-    return ExcludedTexts.of_files(files, parts)
+    numbers = np.arange(len(texts))
+    of_files = numbers * len(files) // len(texts)
+    lengths = np.diff(folded.offsets)
+    return ExcludedTexts.of_words(folded.words, lengths, numbers + 1, of_files, files)
 
 
 @pytest.fixture
@@ -103,9 +96,8 @@ def test_shared_words_are_those_of_a_plain_search(documents, texts):
     from tests.pipeline.corpus.conftest import make_block
 
     block = make_block(*documents)
-    folded = fold_texts(block.sentences)
-    bounds = folded.offsets[block.document_offsets]
-    found = find_shared(block, folded, excluded_of(*texts))
+    bounds = fold_texts(block.sentences).offsets[block.document_offsets]
+    found = find_shared(block, excluded_of(*texts))
     starts, stops = found.starts.tolist(), found.stops.tolist()
     assert all(before <= after for before, after in zip(stops, starts[1:], strict=False))
     words = {place for a, b in zip(starts, stops, strict=True) for place in range(a, b)}
@@ -133,8 +125,8 @@ def test_shared_words_are_those_of_a_plain_search(documents, texts):
 def test_planted_texts_are_found_whatever_case_punctuation_and_lines(exclude, planted):
     clean = [["Nothing of it is here."], ["It was a bright cold day in April."], ["Very bad."]]
     block = exclude([clean, planted, clean], LONG, EIGHT, FOUR, TWO)
-    assert block.dropped == {"excluded text": 1}
-    assert [each.line for each in block.evidence.dropped] == [2]
+    assert block.evidence.dropped == {"excluded text": 1}
+    assert [each.line for each in block.evidence.documents] == [2]
     assert facts_of_block(block).report.excluded == {"eval.tsv": 1}
     assert block.document_lines.tolist() == [1, 3]
     assert block.sentences.to_pylist() == [sentence for line in 2 * clean for sentence in line]
@@ -157,10 +149,10 @@ def test_cutting_keeps_the_other_paragraphs(exclude):
     ]
     block = exclude(documents, LONG, FOUR, cuts=True)
     assert block.sentences.to_pylist() == ["Kept.", "Kept too.", "Only this.", "Untouched."]
-    assert block.dropped_lines == {"excluded text": 4}
-    assert block.dropped == {"excluded text": 1}
+    assert block.evidence.dropped_lines == {"excluded text": 4}
+    assert block.evidence.dropped == {"excluded text": 1}
     assert block.document_lines.tolist() == [1, 2, 4]
-    assert [each.line for each in block.evidence.dropped] == [3]
+    assert [each.line for each in block.evidence.documents] == [3]
 
 
 def test_what_is_shared_is_listed_with_both_places(exclude, block_of):
@@ -190,7 +182,7 @@ def test_keys_are_found_among_many(block_of):
     assert len(excluded.grams.keys) > 30_000
     assert (np.diff(excluded.grams.keys.astype(object)) > 0).all()
     block = block_of(*([[text]] for text in texts))
-    found = find_shared(block, fold_texts(block.sentences), excluded)
+    found = find_shared(block, excluded)
     sizes = [len(re.findall(r"\d+", text)) for text in texts]
     assert (found.stops - found.starts).tolist() == sizes
     assert found.texts.tolist() == [*range(3000)]

@@ -51,7 +51,7 @@ def raw_of(texts):
 
 
 def measured(texts) -> MeasuredText:
-    return clean_raw(raw_of(texts), DocumentRules()).measured()[0]
+    return clean_raw(raw_of(texts), DocumentRules()).measured[0]
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +88,20 @@ def test_documents_and_long_lines_of_other_languages_go():
     long = " ".join([GERMAN] * 5)
     texts = [ENGLISH, GERMAN, "\n".join([*MORE_ENGLISH, long, GERMAN]), "12 34"]
     block = block_of(texts, "en")
-    assert block.dropped == {"other_language": 1, "unknown_language": 1}
-    assert block.dropped_lines == {"other_language_line": 1}
+    assert block.evidence.dropped == {"other_language": 1, "unknown_language": 1}
+    assert block.evidence.dropped_lines == {"other_language_line": 1}
     assert block.sentences.to_pylist() == [ENGLISH, *MORE_ENGLISH, GERMAN]
-    assert block_of(texts, "en,de").dropped == {"unknown_language": 1}
-    assert block_of(texts, "en", "unknown").dropped == {"other_language": 1}
+    assert block_of(texts, "en,de").evidence.dropped == {"unknown_language": 1}
+    assert block_of(texts, "en", "unknown").evidence.dropped == {"other_language": 1}
     assert block_of(texts, "en,de", language_threshold=1.0).num_documents == 0
 
 
 @pytest.mark.slow  # loads the model
 def test_stop_words_are_asked_for_in_english_only():
     rules = {"curation": ("gopher_min_stop_words=8",)}
-    assert block_of([ENGLISH, GERMAN], "en,de", **rules).dropped == {"gopher_min_stop_words": 1}
+    assert block_of([ENGLISH, GERMAN], "en,de", **rules).evidence.dropped == {
+        "gopher_min_stop_words": 1
+    }
     assert block_of([GERMAN], "de", **rules).num_documents == 1
 
 
@@ -109,7 +111,7 @@ def test_rules_see_the_paragraphs_that_they_see_without_languages():
     texts = ["\n\n".join([ENGLISH] * 3), "\n\n".join(MORE_ENGLISH)]
     for languages in ((), ("en",)):
         block = block_of(texts, *languages, **rules)
-        assert block.dropped == {"gopher_max_repeated_paragraphs": 1}
+        assert block.evidence.dropped == {"gopher_max_repeated_paragraphs": 1}
 
 
 @pytest.mark.slow  # loads the model

@@ -209,7 +209,7 @@ def test_rules_judge_the_text_as_it_was():
     block = block_of(
         "One ada@example.com", personal_data=("all",), curation=("c4_min_line_words=3",)
     )
-    assert (block.num_documents, block.replaced) == (0, {})
+    assert (block.num_documents, block.evidence.replaced) == (0, {})
 
 
 def test_nothing_is_replaced_by_default():

@@ -13,8 +13,6 @@ from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.curation import registry
 from pipeline.corpus.curation.rule import Rule, judge
-from pipeline.corpus.curation.rules.c4_documents import BRACES
-from pipeline.corpus.curation.rules.c4_lines import JAVASCRIPT, MIN_WORDS
 from pipeline.corpus.documents import DocumentRules, clean_raw, make_block
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.report.corpus.left_out import left_out
@@ -43,7 +41,7 @@ def test_a_new_rule_is_one_file_and_one_entry(monkeypatch):
     block = block_of(["One\ntwo", "One\nTwo", "", "one"], "toy")
     assert documents_of(block) == [["One", "Two"]]
     assert block.document_lines.tolist() == [2]
-    assert block.dropped == {"empty document": 1, "toy_capitals": 2}
+    assert block.evidence.dropped == {"empty document": 1, "toy_capitals": 2}
     assert documents_of(block_of(["One\ntwo", "one"], "toy", "toy_capitals=1")) == [["One", "two"]]
 
 
@@ -54,8 +52,8 @@ def test_lines_go_and_are_counted_in_documents_that_stay():
         "c4_min_line_words", "c4_max_javascript", "c4_max_braces",
     )  # fmt: skip
     assert documents_of(block) == [["Three words here", "More words of it"]]
-    assert block.dropped == {"c4_max_braces": 1, "empty document": 1}
-    assert block.dropped_lines == {"c4_min_line_words": 1, "c4_max_javascript": 1}
+    assert block.evidence.dropped == {"c4_max_braces": 1, "empty document": 1}
+    assert block.evidence.dropped_lines == {"c4_min_line_words": 1, "c4_max_javascript": 1}
 
 
 def test_hard_wrapped_lines_are_judged_as_paragraphs():
@@ -70,10 +68,10 @@ def test_hard_wrapped_lines_are_judged_as_paragraphs():
     config = PreprocessConfig(input=("x",), curation=("c4_min_line_words", "fineweb"))
     raw = RawBlock(source="x", index=0, texts=Texts.of_rows([wrapped.encode()], [1]))
     block = make_block(raw, DocumentRules.from_config(config))
-    assert block.dropped_lines == {}
+    assert block.evidence.dropped_lines == {}
     assert documents_of(block) == [paragraphs]
     config = PreprocessConfig(input=("x",), curation=("c4_max_word_length=4",))
-    assert make_block(raw, DocumentRules.from_config(config)).dropped_lines == {
+    assert make_block(raw, DocumentRules.from_config(config)).evidence.dropped_lines == {
         "c4_max_word_length": 3
     }
 
@@ -89,20 +87,20 @@ def test_a_rule_sees_what_earlier_ones_leave():
 def test_what_cannot_be_judged_stays():
     rule = Rule("nothing", lambda text: np.array([np.nan, 0.0, 0.0]), paper="none", minimum=1)
     text, _ = lines_of(["a", "b", ""])
-    assert judge(text, [rule])[0].rules.tolist() == [-1, 0, -1]
+    assert judge(text, [rule])[0].items.tolist() == [1]
 
 
 def lines_of(documents):
     texts = Texts.of_rows([each.encode() for each in documents], [*range(1, len(documents) + 1)])
     raw = RawBlock(source="x", index=0, texts=texts)
-    return clean_raw(raw, DocumentRules.from_config(PreprocessConfig(input=("x",)))).measured()
+    return clean_raw(raw, DocumentRules.from_config(PreprocessConfig(input=("x",)))).measured
 
 
 @given(st.lists(st.text(alphabet="ab .{\n\u0301e…中J", max_size=40), max_size=8))
 def test_documents_are_kept_dropped_or_empty(documents):
     every = [rule.name for rule in registry.RULES]
     block = block_of(documents, *every, "gopher_min_words=1", "gopher_min_stop_words=0")
-    assert block.num_documents + sum(block.dropped.values()) == len(documents)
+    assert block.num_documents + sum(block.evidence.dropped.values()) == len(documents)
     alone = [block_of([each], "c4,fineweb").num_documents for each in documents]
     assert block_of(documents, "c4,fineweb").num_documents == sum(alone)
 
@@ -128,8 +126,12 @@ def test_the_page_shows_each_rule_by_itself(tmp_path):
 def test_a_line_may_be_of_two_rules():
     """It is counted under the first in the order of the registry."""
     text, _ = lines_of(["no javascript"])
-    assert judge(text, [MIN_WORDS, JAVASCRIPT, BRACES])[1].rules.tolist() == [0]
-    assert judge(text, [JAVASCRIPT, MIN_WORDS])[1].rules.tolist() == [0]
+    names = ("c4_min_line_words", "c4_max_javascript", "c4_max_braces")
+    words, javascript, braces = (rule for rule in registry.RULES if rule.name in names)
+    for rules in ([words, javascript, braces], [javascript, words]):
+        first, *others = judge(text, rules)
+        assert first.items.tolist() == [0]
+        assert not any(len(verdict.items) for verdict in others)
 
 
 @pytest.mark.parametrize("layout", ["documents", "one document"])
@@ -138,4 +140,4 @@ def test_off_leaves_blocks_as_they_are(layout):
     raw = RawBlock(source="x", index=0, texts=texts, layout=layout)
     config = PreprocessConfig(input=("x",))
     assert config.curation == ()
-    assert make_block(raw, DocumentRules.from_config(config)).dropped == {}
+    assert make_block(raw, DocumentRules.from_config(config)).evidence.dropped == {}

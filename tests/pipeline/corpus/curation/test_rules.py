@@ -16,7 +16,7 @@ GRAMS = "a b c d e a b c d e a b c d e f"  # 31 characters
 def measured(*documents):
     texts = Texts.of_rows([each.encode() for each in documents], [*range(1, len(documents) + 1)])
     raw = RawBlock(source="x", index=0, texts=texts)
-    return clean_raw(raw, DocumentRules.from_config(PreprocessConfig(input=("x",)))).measured()[0]
+    return clean_raw(raw, DocumentRules.from_config(PreprocessConfig(input=("x",)))).measured[0]
 
 
 CASES = [

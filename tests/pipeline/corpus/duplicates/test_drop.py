@@ -25,8 +25,7 @@ from pipeline.corpus.duplicates.near_duplicates import GRAM_WORDS
 from pipeline.corpus.duplicates.occurrences import (
     KEPT,
     OCCURRENCE,
-    Kept,
-    Occurrences,
+    NamedRows,
     choose_dropped,
     find_repeated,
     lines_of_block,
@@ -83,8 +82,8 @@ def drop(block_of, tmp_path):
 def _write_block(block, folder):
     content = {
         "documents": texts_of(block),
-        "dropped": block.dropped,
-        "dropped_lines": block.dropped_lines,
+        "dropped": block.evidence.dropped,
+        "dropped_lines": block.evidence.dropped_lines,
     }
     name = f"block-{block.source}-{block.index}"
     write_shared_file(folder, name, json.dumps(content).encode())
@@ -249,10 +248,10 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         rows["key"] = fold_block(block).document_keys
         rows["identity"] = document_hashes(block)
         rows["document"] = np.arange(len(rows))
-        parts.append(b"".join(pack(Occurrences([(block.source, block.index)], rows))))
+        parts.append(b"".join(pack(NamedRows([(block.source, block.index)], rows))))
     source.shuffle(parts)
     occurrences = merge_occurrences(parts)
-    dropped = choose_dropped(occurrences, Kept(np.empty(0, KEPT), []))
+    dropped = choose_dropped(occurrences, NamedRows([], np.empty(0, KEPT)))
     assert not dropped.is_near.any()
     assert len(occurrences.rows) == len(texts)
     keys = set(occurrences.rows["key"].tolist())

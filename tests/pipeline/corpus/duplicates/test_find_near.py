@@ -134,7 +134,7 @@ def find_dropped(store, rows, pairs, source):
     source.shuffle(described)
     kept = merge_kept(store.read(part) for _, part in described)
     return [
-        (*row[["key", "identity", "line", "similarity"]].tolist(), kept.files[row["source"]])
+        (*row[["key", "identity", "line", "similarity"]].tolist(), kept.names[row["source"]])
         for row in kept.rows
     ]
 

@@ -6,6 +6,7 @@ import random
 import zlib
 
 import pytest
+import zstandard
 from behavior.readers import check_reader, raw_texts, read_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +97,21 @@ def test_workers_share_a_file_of_gzip_members(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"".join(map(gzip.decompress, packed(range(60))))))
     monkeypatch.setattr("pipeline.corpus.readers.splits._MOST_SKIPPED_BYTES", 10_000)
     assert len(read_corpus(path, 50).splits) == 1  # a long member is read by one worker
+
+
+def test_workers_share_a_file_of_zstandard_frames(tmp_path):
+    path = tmp_path / "a.warc.zst"
+    frames = [zstandard.compress(gzip.decompress(member)) for member in packed(range(60))]
+    path.write_bytes((b"\0" * 3).join(frames))
+    whole, cut = read_corpus(path), read_corpus(path, 3000)
+    assert len(whole.splits) == 1 and len(cut.splits) > 5
+    assert len(cut.documents) == 60 and cut.documents == whole.documents
+    lines = [line for block in cut.blocks for line in block.document_lines.tolist()]
+    assert lines == [*range(1, 61)]
+    path.write_bytes(b"".join([*frames[:30], frames[30][:-9], *frames[31:]]))
+    for block_bytes in (1_000_000, 3000):
+        with pytest.raises(InputError, match=r"a\.warc\.zst: cannot be read to its end"):
+            read_corpus(path, block_bytes)
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

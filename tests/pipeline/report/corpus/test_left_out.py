@@ -49,12 +49,12 @@ def test_numbers_are_those_of_the_rule_by_itself(corpus, keys):
     rules = {rule.rule: rule for rule in left_out(config, sample.raw, sample.blocks, most=2)}
     (raw,) = sample.raw
     block = make_block(raw, DocumentRules.from_config(config))
-    applied = {**block.dropped, **block.dropped_lines}
+    applied = {**block.evidence.dropped, **block.evidence.dropped_lines}
     assert applied
     for reason, number in applied.items():
         assert rules[reason].number == number
         assert rules[reason].is_on
-    (reject,) = block.rejects
+    (reject,) = block.evidence.rejects
     (example,) = rules[reject.reason].examples
     assert (example.line, example.texts) == (5, {"line": "{broken"})
 

@@ -53,14 +53,14 @@ def test_copies_are_found_whatever_their_case(blocks, documents):
     offsets = [block.document_offsets for block in blocks]
     copies = survey.find_copies(blocks, keys, offsets, most=5)
     assert (copies.number, copies.surplus) == (44, 2)
-    (most,) = copies.most
-    assert (most.count, most.text) == (3, " ".join(documents[7]))
+    ((text, count, _),) = copies.most
+    assert (count, text) == (3, " ".join(documents[7]))
     keys = [each.line_keys for each in folded]
     offsets = [block.line_offsets for block in blocks]
     lines = survey.find_copies(blocks, keys, offsets, most=3)
     counts = Counter(line.lower() for lines in documents for line in lines)
     assert lines.surplus == sum(counts.values()) - len(counts)
-    assert [each.count for each in lines.most] == [count for _, count in counts.most_common(3)]
+    assert [count for _, count, _ in lines.most] == [count for _, count in counts.most_common(3)]
 
 
 def test_near_copies_are_pairs_of_distinct_documents(blocks):
