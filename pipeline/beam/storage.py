@@ -6,8 +6,9 @@ import functools
 import importlib.util
 import re
 from collections.abc import Sequence
+from io import BufferedReader
 from types import SimpleNamespace
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
 from apache_beam.io.filesystems import FileSystems
@@ -100,7 +101,7 @@ def list_stored(pattern: str) -> dict[str, int]:
     return {item.path: item.size_in_bytes for item in found}
 
 
-def open_stored(path: str) -> BinaryIO:
+def open_stored(path: str) -> BufferedReader:
     """Opens a file, seekable, to read its bytes as stored.
 
     Raises UsageError if it cannot be opened, InputError if it is a Git LFS pointer.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey
 
 
-_FIRST_ROWS = 4096
+_ROWS = 4096  # that tell what the columns hold
 _WIDEST_EXAMPLE = 50
 # By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
 _RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
@@ -95,10 +95,8 @@ def draft_config(
         draft.reasons["encoding"] = "a guess: the file is not UTF-8"
     if table_format_by_name(source) is not None and not fixed_columns(source):
         dialect = TableDialect.of(draft.config())
-        rows = {"block_rows": _FIRST_ROWS, "max_rows": _FIRST_ROWS}
-        block = next(
-            each for each in read_table_blocks(source, dialect=dialect, **rows) if each.rows
-        )
+        blocks = read_table_blocks(source, dialect=dialect, block_rows=_ROWS, max_rows=_ROWS)
+        block = next(block for block in blocks if block.rows)
         columns = sketch_columns(block.columns, block.rows)
         table = TableSketch(path=source, columns=columns, given=given)
         console.info(*column_lines(table))
