@@ -38,7 +38,7 @@ from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_
 from bert_tf.serving.signatures import IDS_INPUTS
 from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss, TaskData
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.running.batches import FinetuningInputs, ForwardPass
+from bert_tf.tasks.running.batches import Batching, FinetuningInputs, ForwardPass
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
@@ -269,11 +269,8 @@ def epoch_shapes(lengths: np.ndarray, *, max_seq_length: int) -> dict[str, set[t
     forward = ForwardPass(
         lambda batch: batch["input_mask"],
         data,
+        Batching(max_seq_length=max_seq_length, pad_id=0, batch_tokens=4096, is_compiled=True),
         rows=len(lengths),
-        max_seq_length=max_seq_length,
-        pad_id=0,
-        batch_tokens=4096,
-        is_compiled=True,
         console=Console(quiet=True),
         action="audit",
     )

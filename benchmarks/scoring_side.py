@@ -47,7 +47,7 @@ def keras_hub_side(folder: str) -> Score:
     import keras_hub
     import tensorflow as tf
 
-    from bert_tf.data.rows.text_rows import encode_texts
+    from bert_tf.data.rows.host_rows import pack_host_texts
     from bert_tf.export.loading import load_trained_model
     from bert_tf.weights.model_directory import read_model_directory
 
@@ -66,7 +66,8 @@ def keras_hub_side(folder: str) -> Score:
         return tf.nn.softmax(tf.matmul(pooled, kernel.value) + bias.value)
 
     def score(texts: list[str]) -> np.ndarray:
-        rows = encode_texts(trained.tokenizer, texts, None, max_seq_length=max_length)
+        tokens = trained.tokenizer.tokenize_texts(texts)
+        rows = pack_host_texts(tokens, max_seq_length=max_length, tokenizer=trained.tokenizer)
         found = np.zeros((len(rows), kernel.shape[-1]), np.float32)
         for chosen in budgeted_batches(rows.lengths, budget=DEFAULT_BATCH_TOKENS, multiple=8):
             batch = rows.padded(

@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.section import Bounds, option
-from bert_tf.config.sections.finetuning import best_metric_option
 from bert_tf.tasks.base.declaration import PredictionField, TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.table_task import TableTask
 from bert_tf.tasks.base.task import ROW_WEIGHTS
@@ -21,7 +20,6 @@ class RegressionConfig(TableTaskConfig):
     default_sequence_length: ClassVar[int] = 32
 
     target_scale: Annotated[float, Bounds(above=0.0)] = option("what targets are divided by", 1.0)
-    best_metric: str | None = best_metric_option("r2")
 
 
 REGRESSION = TaskDeclaration(

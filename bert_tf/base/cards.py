@@ -38,8 +38,7 @@ def size_category(number: int) -> str:
     place = sum(number >= 1000 * 10**i for i in range(len(bounds)))
     if place == 0:
         return f"n<{bounds[0]}"
-    last = len(bounds)
-    return f"{bounds[place - 1]}<n<{bounds[place]}" if place < last else f"n>{bounds[-1]}"
+    return f"{bounds[place - 1]}<n<{bounds[place]}" if place < len(bounds) else f"n>{bounds[-1]}"
 
 
 def card_section(title: str, lines: Iterable[str]) -> str:

@@ -38,9 +38,6 @@ class Closing:
     next_command: str | None  # what to run next; None for nothing
 
 
-_NO_TERMINALS = ("dumb", "unknown")
-
-
 class Console:
     """Prints lines and shows progress: a bar on a terminal, a line every `log_seconds` in a log.
 
@@ -59,7 +56,7 @@ class Console:
         self._quiet = quiet
         self._log_seconds = log_seconds
         self._journal = journal
-        is_terminal = self._stream.isatty() and os.environ.get("TERM") not in _NO_TERMINALS
+        is_terminal = self._stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
         self._is_live = is_terminal and not quiet
         self._terminal: Terminal | None = None
         self._first_words = ""
@@ -144,13 +141,13 @@ class Console:
             yield
 
     def close(self, closing: Closing) -> None:
-        for path, meaning in closing.made:
-            self._note(f"  {path}  {meaning}")
+        made = [f"  {path}  {meaning}" for path, meaning in closing.made]
         if self._is_live:
+            for line in made:
+                self._note(line)
             self._live().close(closing)
-        elif not self._quiet:
-            for path, meaning in closing.made:
-                self._print(f"  {path}  {meaning}")
+        else:
+            self.info(*made)
         if closing.next_command:
             self.info(f"next: {closing.next_command}")
 

@@ -17,6 +17,9 @@ class BertPipelineError(Exception):
     exit_code = 1
 
 
+Fault = tuple[str, str]  # why a row cannot be used: the reason, and the value found, if any
+
+
 class InputError(BertPipelineError):
     """The content of an input is unusable: empty, damaged, of the wrong format (exit code 1)."""
 

@@ -9,10 +9,11 @@ import re
 import secrets
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PosixPath
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from bert_tf.base.errors import BertPipelineError, InputError
 
@@ -54,6 +55,11 @@ class RemotePath(PosixPath):
 
 def as_path(path: str | Path) -> Path:
     return path if isinstance(path, Path) else Path(path)
+
+
+def toml_beside(module: str, name: str) -> dict[str, Any]:
+    """Read the TOML file next to a module, which is named by its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -49,12 +48,10 @@ def nvidia_gpus(root: Path = Path("/"), query: Callable[[], str] | None = None) 
 
 @functools.cache  # it takes up to a second, and several parts of a command ask
 def _nvidia_smi() -> str:
-    program = shutil.which("nvidia-smi")
-    with suppress(OSError, subprocess.TimeoutExpired):
-        if program is not None:
-            command = [program, _QUERY, "--format=csv,noheader,nounits"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_QUERY_SECONDS)
-            return "" if done.returncode else done.stdout
+    command = ["nvidia-smi", _QUERY, "--format=csv,noheader,nounits"]
+    with suppress(OSError, subprocess.TimeoutExpired):  # where there is none, too
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_QUERY_SECONDS)
+        return "" if done.returncode else done.stdout
     return ""
 
 

@@ -17,6 +17,7 @@ from rich.progress import (
     SpinnerColumn,
     Task,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
 )
 from rich.table import Column, Table
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 
 _FRAMES_PER_SECOND = 4
 _LEAST_SECONDS = 2.0  # of work, before an estimate says more than chance
-
-
-class _PercentColumn(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text("" if task.total is None else f"{task.percentage:3.0f}%")
 
 
 class _TimeColumn(ProgressColumn):
@@ -128,7 +124,7 @@ class Terminal:
         return Progress(
             SpinnerColumn(),
             BarColumn(bar_width=20),
-            _PercentColumn(),
+            TaskProgressColumn("{task.percentage:3.0f}%", style="none", markup=False),
             TextColumn(
                 "{task.description}",
                 markup=False,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import toml_beside
 from bert_tf.base.json_files import read_json_object
 from bert_tf.base.wording import shortened
 from bert_tf.config.bert import BertConfig
@@ -41,8 +41,9 @@ _ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
 
 @functools.cache
 def _known_keys() -> dict[str, set[str]]:
-    text = Path(__file__).with_name("bert_keys.toml").read_text(encoding="utf-8")
-    return {kind: set(keys.split()) for kind, keys in tomllib.loads(text).items()}
+    return {
+        kind: set(keys.split()) for kind, keys in toml_beside(__file__, "bert_keys.toml").items()
+    }
 
 
 def model_folder(path: str | Path) -> Path:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import yaml
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import as_path
+from bert_tf.base.files import as_path, toml_beside
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
 _DEEPEST, _TOO_DEEP = 100, "it is nested too deeply"  # lists and mappings in brackets
@@ -154,8 +153,7 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     if problem is None:
         return "characters that YAML does not allow, or bytes that are not UTF-8"
     begun = getattr(error, "context_mark", None)
-    text = Path(__file__).with_name("yaml_faults.toml").read_text(encoding="utf-8")
-    for known in tomllib.loads(text)["corrections"]:
+    for known in toml_beside(__file__, "yaml_faults.toml")["corrections"]:
         if found := re.search(known["pattern"], problem):
             line = begun.line + 1 if begun else 1
             return str(known["words"].format(*found.groups(), line=line))

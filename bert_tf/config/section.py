@@ -300,19 +300,15 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     if choices and text not in choices:
         raise ValueError(not_a_choice(raw, choices))
     is_path = field.metadata["reads"] or field.name == "output"
-    return _in_home(text) if is_path else text
+    # No shell expands it in a file or after `=`.
+    if is_path and text.partition("/")[0] == "~" and not Path("~").exists():
+        return os.path.expanduser(text)  # noqa: PTH111  a path would lose the last slash
+    return text
 
 
 def not_a_choice(raw: Any, choices: Collection[str]) -> str:
     hint = did_you_mean(str(raw), choices, "; did you mean {!r}?", cutoff=0.6)
     return f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}"
-
-
-def _in_home(path: str) -> str:
-    """Expands `~`, which no shell does in a file or after `=`."""
-    if path.partition("/")[0] == "~" and not Path("~").exists():
-        return os.path.expanduser(path)  # noqa: PTH111  a path would lose the last slash
-    return path
 
 
 def _convert_boolean(raw: Any) -> bool:

@@ -30,7 +30,7 @@ from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, E
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
-from bert_tf.training.arithmetic import has_accelerator
+from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _SPECIALS = 2  # [CLS] and [SEP]
@@ -93,12 +93,11 @@ class Embedder:
         self.input_names: tuple[str, ...] = ("text",)
         self.tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
         self._encoder = BertEncoder(directory.config, has_pooler=False, dtype="float32")
-        self._encoder.build_weights()
         load_all_weights(self._encoder, directory)
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
         self._is_compiled = has_accelerator()
         self._multiple: Lengths = COMPILED_LENGTHS if self._is_compiled else LENGTH_MULTIPLE
-        tf.config.experimental.enable_tensor_float_32_execution(False)  # which keeps 10 bits
+        keep_float32_exact()
         jit = self._is_compiled or None
         self._forward = tf.function(self._vectors, specs, autograph=False, jit_compile=jit)
 

@@ -16,6 +16,7 @@ from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.tasks.base.task import ServedTask
 from bert_tf.tasks.registry import served_task_from_settings
+from bert_tf.training.arithmetic import keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_float16"}
@@ -31,12 +32,11 @@ class CudaEngine(TokenIdsEngine):
 
 def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
     """Load a model from its weights; runs on any device, but is made for GPUs."""
-    if precision == FLOAT32:  # else its products keep 10 bits of the fraction
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+    if precision == FLOAT32:
+        keep_float32_exact()
     directory = read_model_directory(folder)
     task = served_task_from_settings(directory.task, str(folder))
     model = task.build_model(directory.config, policy=_POLICIES[precision])
-    model.build_weights()
     load_all_weights(model, directory)
 
     forward = compiled_forward(task, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
@@ -25,6 +25,10 @@ from bert_tf.weights.onnx_graph import onnx_model
 class GraphFormat(HuggingFaceFormat):
     """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them."""
 
+    library: ClassVar[str]  # runs the graph
+    runner: ClassVar[str]  # in Python, what runs it
+    call: ClassVar[str]  # of the `model` that runs it, on `inputs`
+
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         graph = trained_graph(trained)
         notes = super().write(trained, output, console)
@@ -34,8 +38,31 @@ class GraphFormat(HuggingFaceFormat):
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         raise NotImplementedError
 
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        return [
+            f"Token ids in, scores out, with {self.library} and a tokenizer of HuggingFace's:",
+            "```python",
+            f"import {self.library}",
+            "from transformers import AutoTokenizer",
+            f"model = {self.runner}",
+            'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
+            'tokens = tokenizer(["some text"], return_tensors="np")',
+            "inputs = {",
+            f'    "{WORD_IDS}": tokens["input_ids"],',
+            f'    "{MASK}": tokens["attention_mask"],',
+            f'    "{TYPE_IDS}": tokens["token_type_ids"],',
+            "}",
+            f"print({self.call})",
+            "```",
+            *super().loading(card, config, lowercase=lowercase),
+        ]
+
 
 class OnnxFormat(GraphFormat):
+    library = "onnxruntime"
+    runner = f'onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")'
+    call = "model.run(None, inputs)"
+
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         with replacing_file(folder / ONNX_FILE) as aside:
             aside.write_bytes(graph.SerializeToString(deterministic=True))
@@ -44,15 +71,12 @@ class OnnxFormat(GraphFormat):
         with replacing_file(folder / ONNX_INT8_FILE) as aside:
             write_quantized_onnx(folder / ONNX_FILE, aside, batches)
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        model = f'onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")'
-        return [
-            *_loading_graph("onnxruntime", model, "model.run(None, inputs)"),
-            *super().loading(card, config, lowercase=lowercase),
-        ]
-
 
 class OpenVinoFormat(GraphFormat):
+    library = "openvino"
+    runner = f'openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")'
+    call = "model(inputs)"
+
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         import openvino
 
@@ -64,13 +88,6 @@ class OpenVinoFormat(GraphFormat):
 
         model = openvino.Core().read_model(folder / OPENVINO_FILE)
         _save_openvino(quantized_openvino(model, batches), folder / OPENVINO_INT8_FILE)
-
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
-        model = f'openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")'
-        return [
-            *_loading_graph("openvino", model, "model(inputs)"),
-            *super().loading(card, config, lowercase=lowercase),
-        ]
 
 
 def _save_openvino(model: Any, file: Path) -> None:
@@ -107,22 +124,3 @@ def graph_notes(trained: TrainedModel) -> list[str]:
             "(`sentence_bert_config.json`) before tokenizing."
         )
     return notes
-
-
-def _loading_graph(library: str, model: str, call: str) -> list[str]:
-    return [
-        f"Token ids in, scores out, with {library} and a tokenizer of HuggingFace's:",
-        "```python",
-        f"import {library}",
-        "from transformers import AutoTokenizer",
-        f"model = {model}",
-        'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
-        'tokens = tokenizer(["some text"], return_tensors="np")',
-        "inputs = {",
-        f'    "{WORD_IDS}": tokens["input_ids"],',
-        f'    "{MASK}": tokens["attention_mask"],',
-        f'    "{TYPE_IDS}": tokens["token_type_ids"],',
-        "}",
-        f"print({call})",
-        "```",
-    ]

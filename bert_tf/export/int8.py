@@ -16,9 +16,10 @@ import numpy as np
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, UsageError, check_packages
 from bert_tf.config.registries import INT8
+from bert_tf.data.tables.tables import FileRows
 from bert_tf.engines.registry import ENGINES, EngineEntry
 from bert_tf.export.registry import FormatEntry
-from bert_tf.tasks.base.task import LabeledRows, Task
+from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import host_task_from_settings, task_from_settings
 from bert_tf.training.best_model import rank
 from bert_tf.weights.model_directory import ModelDirectory
@@ -80,7 +81,7 @@ def add_int8_graph(
     entry: FormatEntry,
     folder: Path,
     task: Task,
-    rows: LabeledRows,
+    rows: FileRows,
     *,
     metric: str | None,
     console: Console,

@@ -77,7 +77,6 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
     else:
         task = served_task_from_settings(directory.task, str(directory.path))
         model = task.build_model(directory.config, policy="float32")
-    model.build_weights()
     load_all_weights(model, directory)
     return TrainedModel(
         directory=directory,

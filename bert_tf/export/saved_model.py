@@ -21,7 +21,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
 from bert_tf.config.registries import FOLDER, IDS, SERVING, TEXT
-from bert_tf.data.rows.text_rows import encode_texts
+from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.engines.registry import SERVING_VERSION
@@ -131,9 +131,11 @@ def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, 
     if recipe is not None:
         longest = recipe.max_seq_length
         texts = prepared_texts(texts, prompt=recipe.prompt(), lowercase=recipe.lowercase_texts)
-    rows = encode_texts(trained.tokenizer, texts, None, max_seq_length=longest)
-    batch = single_batch(rows, trained.tokenizer.pad_id)
-    module = TextEmbedder(trained.encoder, trained.tokenizer, max_seq_length=longest, recipe=recipe)
+    tokenizer = trained.tokenizer
+    tokens = tokenizer.tokenize_texts(texts)
+    rows = pack_host_texts(tokens, max_seq_length=longest, tokenizer=tokenizer)
+    batch = single_batch(rows, tokenizer.pad_id)
+    module = TextEmbedder(trained.encoder, tokenizer, max_seq_length=longest, recipe=recipe)
     outputs = module.head_outputs(batch)
     return {name: np.asarray(value) for name, value in outputs.items() if name != "sequence_output"}
 

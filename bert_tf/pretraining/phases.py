@@ -54,9 +54,7 @@ class PretrainingPhase:
     @property
     def batch_rows(self) -> BatchRows:
         """Fewer rows than sequences where these share rows, but a whole multiple."""
-        return BatchRows(
-            batch=self.batch_size, micro_batches=self.accumulation_steps, is_filled_up=False
-        )
+        return BatchRows(batch=self.batch_size, micro_batches=self.accumulation_steps)
 
     def open_inputs(
         self, config: TrainConfig, strategy: tf.distribute.Strategy, *, shards: int

@@ -27,20 +27,12 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
-from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu.cores import divide_cores_among_parts
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, row_flops
-from bert_tf.training.arithmetic import (
-    Arithmetic,
-    BatchRows,
-    PrecisionPolicy,
-    StepTrial,
-    choose_precision,
-    may_use_cpu_kernels,
-)
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy, StepTrial
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.memory import is_out_of_memory, peak_bytes
 from bert_tf.training.optimizers import make_optimizer
@@ -124,21 +116,6 @@ def measure_ways(
             continue
         seconds |= {way: step.seconds for way, step in zip(these, tried, strict=True) if step}
     return [seconds[way] for way in ways]
-
-
-def expected_way(config: LoopSection, rows: BatchRows) -> Arithmetic:
-    """Returns the arithmetic expected to be the fastest, without starting TensorFlow."""
-    cpu_kernels = may_use_cpu_kernels(config, Console(quiet=True))
-    precision = choose_precision(
-        config.precision,
-        config.xla,
-        strategy=tf.distribute.get_strategy(),
-        console=Console(quiet=True),
-        cpu_kernels=cpu_kernels,
-    )
-    is_divided = cpu_kernels and config.strategy == "default" and not precision.use_xla
-    shards = rows.shards() if is_divided else 1
-    return Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
 
 
 def try_steps(

@@ -23,6 +23,7 @@ ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"
 ONNX_INT8_FILE, OPENVINO_INT8_FILE = "model_int8.onnx", "openvino_model_int8.xml"
 # Outputs of models that give vectors.
 EMBEDDING, PAIR_EMBEDDING = "embedding", "text_pair_embedding"
+PROBABILITY_DIGITS = 6  # decimals
 # Logit of padding, and of a choice that a row does not have.
 FAR_BELOW = -1e9
 # Null odds of a context without a token, where there is no span to compare with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -88,7 +88,7 @@ def choose_precision(
     precision: str,
     xla: str,
     *,
-    strategy: tf.distribute.Strategy,
+    strategy: tf.distribute.Strategy | None = None,
     console: Console,
     cpu_kernels: bool = True,
 ) -> PrecisionPolicy:
@@ -117,7 +117,12 @@ def has_accelerator() -> bool:
     return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
 
 
-def _device(strategy: tf.distribute.Strategy) -> tuple[str, str]:
+def keep_float32_exact() -> None:
+    """Switch TensorFloat-32 off, whose products on GPUs keep 10 bits of the fraction."""
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def _device(strategy: tf.distribute.Strategy | None) -> tuple[str, str]:
     """Kind of device, and its fastest precision; does not start TensorFlow."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if is_tpu or tf.config.list_physical_devices("TPU"):
@@ -136,8 +141,8 @@ class BatchRows:
     """Rows of a batch, in micro-batches; `is_filled_up`: with rows of weight 0, if need be."""
 
     batch: int
-    micro_batches: int
-    is_filled_up: bool
+    micro_batches: int = 1
+    is_filled_up: bool = False
 
     def shards(self) -> int:
         """Parts of each micro-batch; 1 if the rows cannot be divided."""
@@ -152,7 +157,7 @@ StepTrial = Callable[[Sequence[Arithmetic]], list[float]]
 
 def settle_arithmetic(
     config: LoopSection,
-    rows: Iterable[BatchRows],
+    rows: Sequence[BatchRows],
     *,
     strategy: tf.distribute.Strategy,
     console: Console,
@@ -171,8 +176,8 @@ def settle_arithmetic(
         make_deterministic()
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
-    cpu_kernels = may_use_cpu_kernels(config, console)
     if kept is not None:
+        cpu_kernels = may_use_cpu_kernels(config, console)
         arithmetic = Arithmetic(
             precision=PrecisionPolicy(
                 kept["policy"], kept["use_xla"], cpu_kernels and kept.get("use_kernels", False)
@@ -182,24 +187,37 @@ def settle_arithmetic(
         )
         console.info(f"keeping the arithmetic of this run: {arithmetic}")
     else:
-        precision = choose_precision(
-            config.precision,
-            config.xla,
-            strategy=strategy,
-            console=console,
-            cpu_kernels=cpu_kernels,
-        )
-        divided = min((phase.shards() for phase in rows), default=1) if cpu_kernels else 1
-        shards = divided if is_kept and not precision.use_xla else 1
-        arithmetic = Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
+        arithmetic = expected_arithmetic(config, rows, strategy=strategy, console=console)
         is_open = config.precision == config.xla == "auto"
         if trial is not None and is_kept and is_open and not has_accelerator():
-            arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
+            shards = _common_shards(rows) if arithmetic.cpu_kernels else 1
+            arithmetic = _fastest(arithmetic, trial, shards=shards, console=console)
     if arithmetic.shards > 1:
         divide_cores_among_parts()
     return dataclasses.replace(
         arithmetic, deterministic=config.deterministic, gradient_sum=config.gradient_sum
     )
+
+
+def expected_arithmetic(
+    config: LoopSection,
+    rows: Sequence[BatchRows],
+    *,
+    strategy: tf.distribute.Strategy | None = None,
+    console: Console,
+) -> Arithmetic:
+    """Decides by the config and the device's instructions, without starting TensorFlow."""
+    cpu_kernels = may_use_cpu_kernels(config, console)
+    precision = choose_precision(
+        config.precision, config.xla, strategy=strategy, console=console, cpu_kernels=cpu_kernels
+    )
+    is_divided = cpu_kernels and config.strategy == "default" and not precision.use_xla
+    shards = _common_shards(rows) if is_divided else 1
+    return Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
+
+
+def _common_shards(rows: Sequence[BatchRows]) -> int:
+    return min((phase.shards() for phase in rows), default=1)
 
 
 def make_deterministic() -> None:

@@ -164,7 +164,8 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:
-    """Load all weights of a built model; raise UsageError if one is missing."""
+    """Build a model and load all its weights; raise UsageError if one is missing."""
+    model.build_weights()
     missing = load_weights(model, directory)
     if missing:
         raise UsageError(

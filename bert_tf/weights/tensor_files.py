@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import safetensors
 import safetensors.numpy
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.files import check_lfs_pointer, replacing_file
+from bert_tf.base.files import check_lfs_pointer, replacing_file, toml_beside
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.weights.pytorch_file import PyTorchFile
@@ -234,8 +233,7 @@ def describe_folder(folder: Path) -> str:
         listed = ", ".join(str(folder / name) for name in models[:_FOLDERS_NAMED])
         return f"not a model directory, but holds some: give {one_of}{listed}{more}"
     files = sorted(path.name for path in folder.iterdir())
-    others = Path(__file__).with_name("other_files.toml").read_text(encoding="utf-8")
-    for other in tomllib.loads(others)["files"]:
+    for other in toml_beside(__file__, "other_files.toml")["files"]:
         for name in files:
             if name == other["name"] or (other["name"][0] == "." and name.endswith(other["name"])):
                 return f"holds {name}, {other['kind']}; {other['step']}"

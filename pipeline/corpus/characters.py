@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-import tomllib
 import unicodedata
 from collections.abc import Callable
-from pathlib import Path
 
 import numba
 import numpy as np
+
+from bert_tf.base.files import toml_beside
 
 NUM_CODE_POINTS = sys.maxunicode + 1
 # Beyond these code points Unicode has private use only, and a few format characters and variation
@@ -31,7 +31,7 @@ _KINDS = {
     "Pd": DASH,
     "Po": PUNCTUATION,
 }
-_RANGES = tomllib.loads(Path(__file__).with_name("characters.toml").read_text(encoding="utf-8"))
+_RANGES = toml_beside(__file__, "characters.toml")
 WITHOUT_SPACES: list[tuple[int, int]] = _RANGES["without_spaces"]
 _TERMINATORS = ".!?\u2026"
 # Ethiopic words may have U+1361 between them instead of spaces, so its full stops are wide.

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import toml_beside
 from bert_tf.base.kernels import fnv1a
 from bert_tf.config.sections.data import check_splitter_installed
 from pipeline.corpus.characters import (
@@ -46,7 +45,7 @@ _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
 
 
-_LISTS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
+_LISTS = toml_beside(__file__, "abbreviations.toml")
 WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
 
 

@@ -11,19 +11,18 @@ from __future__ import annotations
 import functools
 import html
 import re
-import tomllib
 from html.entities import html5
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bert_tf.base.files import toml_beside
 from pipeline.corpus.lines import CleanLines, clean_lines
 from pipeline.corpus.raw_block import Texts, gather
 
 MARKUP_LINE = "only mark-up"
-_LISTS = tomllib.loads(Path(__file__).with_name("web_pages.toml").read_text(encoding="utf-8"))
+_LISTS = toml_beside(__file__, "web_pages.toml")
 # Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
 _ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (

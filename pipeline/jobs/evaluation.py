@@ -19,7 +19,7 @@ from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
 from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
-from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task
+from bert_tf.tasks.base.task import FileRows, RowsCheck, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING
 from bert_tf.tasks.running.evaluation import evaluate
@@ -109,7 +109,7 @@ def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
 
 
 def _with_comparison(
-    record: JobRecord, config: EvaluateConfig, task: Task, source: LabeledRows, results: TaskResults
+    record: JobRecord, config: EvaluateConfig, task: Task, source: FileRows, results: TaskResults
 ) -> TaskResults:
     """Adds the results of the same engine in float32."""
     assert results.predicted is not None
@@ -141,7 +141,7 @@ def _with_comparison(
 
 def _evaluate_exported(
     config: EvaluateConfig, chosen: ChosenEngine, console: Console, check: RowsCheck
-) -> tuple[Task, LabeledRows, TaskResults]:
+) -> tuple[Task, FileRows, TaskResults]:
     """Evaluates with an engine, so without a loss."""
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
@@ -152,7 +152,7 @@ def _evaluate_exported(
 
 
 def _predicted(
-    config: EvaluateConfig, chosen: ChosenEngine, task: Task, source: LabeledRows, console: Console
+    config: EvaluateConfig, chosen: ChosenEngine, task: Task, source: FileRows, console: Console
 ) -> dict[str, np.ndarray]:
     engine = chosen.load(config.model, is_checked=True)
     texts = task.texts(source)

@@ -252,7 +252,7 @@ def _check_sample(
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
     tokenizer = HostTokenizer(vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents))
-    ids = tokenizer.tokenize(texts.slice(0, _SAMPLE_SENTENCES).to_pylist()).ids
+    ids = tokenizer.tokenize_texts(texts.slice(0, _SAMPLE_SENTENCES).to_pylist()).ids
     unknown = int((ids == tokenizer.unk_id).sum())
     limit = MOST_UNKNOWN if is_whole else _MOST_UNKNOWN_OF_SAMPLE
     refuse_unknown(unknown, len(ids), config, limit=limit)

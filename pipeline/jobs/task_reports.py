@@ -14,7 +14,7 @@ from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.bert_file import model_folder
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import LabeledRows, Task
+from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
@@ -72,7 +72,7 @@ def best_model_of(path: str) -> BestModel | None:
     return BestModel.of_manifest(read_manifest(of_run) or {})
 
 
-def row_counts(source: LabeledRows) -> dict[str, int]:
+def row_counts(source: FileRows) -> dict[str, int]:
     """Rows of a file: read, usable, rejected."""
     rows, rejected = len(source), len(source.rejects)
     return {"rows_in": rows + rejected, "rows_out": rows, "rows_rejected": rejected}
@@ -89,7 +89,7 @@ class RejectsCheck:
     rejects_file: Path | None
     console: Console
 
-    def __call__(self, sources: Sequence[LabeledRows]) -> None:
+    def __call__(self, sources: Sequence[FileRows]) -> None:
         if self.rejects_file is not None:
             rejects = [reject for source in sources for reject in source.rejects]
             write_rejects(self.rejects_file, rejects)
@@ -113,7 +113,7 @@ class RejectsCheck:
 def write_evaluation(
     record: JobRecord,
     folder: Path,
-    evaluated: tuple[Task, LabeledRows, TaskResults],
+    evaluated: tuple[Task, FileRows, TaskResults],
     *,
     model: str,
     best: BestModel | None,

@@ -254,7 +254,7 @@ def _vocabulary(
     tokens_by_size: dict[int, int] = {}
     for size in VOCAB_SIZES:  # each is the beginning of the largest, which was not pruned
         pieces = learned.pieces[:size]
-        tokens = HostTokenizer(pieces, lowercase=lowercase).tokenize(texts)
+        tokens = HostTokenizer(pieces, lowercase=lowercase).tokenize_texts(texts)
         weights = np.repeat(counts, np.diff(tokens.offsets)).astype(np.float64)
         found = np.bincount(tokens.ids, weights, minlength=len(pieces))
         frequencies.append((size, scale * found[is_merged[: len(pieces)]]))

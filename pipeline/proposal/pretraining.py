@@ -303,8 +303,8 @@ def _estimate(
     preprocess = build_section(PreprocessConfig, settings["preprocess"])
     console.info("  timing training steps")
     # Takes seconds to import, during which there is something to read already.
-    from bert_tf.pretraining.step_trial import StepShape, expected_way, try_steps
-    from bert_tf.training.arithmetic import BatchRows
+    from bert_tf.pretraining.step_trial import StepShape, try_steps
+    from bert_tf.training.arithmetic import BatchRows, expected_arithmetic
 
     shape = StepShape(
         rows=train.batch_size,
@@ -313,7 +313,7 @@ def _estimate(
     )
     model = train.with_dropout(sized_config(str(train.size), settings["vocab"]["vocab_size"]))
     part = shape.part(model, _TRIAL_FLOPS)
-    way = expected_way(train, BatchRows(batch=part.rows, micro_batches=1, is_filled_up=False))
+    way = expected_arithmetic(train, [BatchRows(batch=part.rows)], console=Console(quiet=True))
     (tried,) = try_steps([way], model, part, seconds=_MEASURED_SECONDS)
     if tried is None:
         raise RunnerFailed(

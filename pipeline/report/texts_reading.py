@@ -117,7 +117,6 @@ class TextReader:
             self._encoder = self._trained.encoder
         elif _MASKED_LM_HEAD in self._directory.tensors:
             self._masked_lm = BertMaskedLM(self._directory.config, dtype="float32")
-            self._masked_lm.build(None)
             load_all_weights(self._masked_lm, self._directory)
             self._encoder = self._masked_lm.encoder
         else:
@@ -180,7 +179,7 @@ class TextReader:
     def _ids(self, text: str, flag: str) -> np.ndarray:
         ids: list[int] = []
         parts = text.split(_MASK)
-        tokens = self._tokenizer.tokenize(parts)
+        tokens = self._tokenizer.tokenize_texts(parts)
         for place, (begin, end) in enumerate(
             zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
         ):

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, given_columns
 from bert_tf.tasks import PRETRAINED_TASKS
-from bert_tf.tasks.base.declaration import Fault, FieldKind, PredictionField, WordsDeclaration
+from bert_tf.tasks.base.declaration import FieldKind, PredictionField, WordsDeclaration
 from bert_tf.tasks.base.prediction_rows import RowProbabilities
 from bert_tf.tasks.registry import declared_task
 from pipeline.scoring.tables import CONLL

@@ -21,7 +21,7 @@ from bert_tf.engines.engine import encoded_lists, encoded_texts
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import TASKS, task_from_settings
-from bert_tf.tasks.running.batches import Evaluator
+from bert_tf.tasks.running.batches import Batching, Evaluator
 from pipeline.report.page import evaluation_page
 from pipeline.report.runs import FOREIGN
 
@@ -67,16 +67,13 @@ def check_task(
     model.build_weights()
     _check_gradients(task, model, data, tokenizer)
     one, many = (
-        Evaluator(
-            task,
-            model,
-            data,
-            pad_id=tokenizer.pad_id,
-            batch_tokens=tokens,
-            max_rows=None,
-            console=Console(io.StringIO()),
-        ).run()
-        for tokens in (1 << 20, 2 * task.max_seq_length)
+        Evaluator(task, model, data, batching, Console(io.StringIO())).run()
+        for batching in (
+            Batching(
+                max_seq_length=task.max_seq_length, pad_id=tokenizer.pad_id, batch_tokens=tokens
+            )
+            for tokens in (1 << 20, 2 * task.max_seq_length)
+        )
     )
     assert len(one.predictions) == len(many.predictions) == len(source)
     declared = task.declaration

@@ -79,19 +79,14 @@ def parse_grid(text: str) -> list[dict[str, str]]:
     ]
 
 
-def sequence_length_option(default: int | None = None) -> Any:
-    shown = "set by the task" if default is None else f"{default} for this task"
-    return option(f"maximum tokens per sequence, including [CLS] and [SEP] (default: {shown})", 0)
+def _length_option(default: str) -> Any:
+    return option(f"maximum tokens per sequence, including [CLS] and [SEP] (default: {default})", 0)
 
 
-def best_metric_option(*metrics: str) -> Any:
-    """The key `best_metric`, whose help names a task's metrics, the default first."""
-    if metrics:
-        choices = f"{', '.join(metrics)} or loss (default: {metrics[0]} for this task)"
-    else:
-        choices = "a metric of the task, or loss (default: set by the task)"
+def _best_metric_option(metrics: str, default: str) -> Any:
     return optional(
-        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}"
+        "metric on the evaluation rows that selects the epoch saved in best/: "
+        f"{metrics} or loss (default: {default})"
     )
 
 
@@ -111,12 +106,23 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     """Fine-tunes a model for a task on labeled rows.
 
     A task's section declares its metrics (the first chooses the best epoch), those that are logged
-    (by default the first three), and the default length of its sequences.
+    (by default the first three), and the default length of its sequences; the help of
+    `max_seq_length` and `best_metric` follows from these.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ()
     headline_metrics: ClassVar[tuple[str, ...]] = ()
     default_sequence_length: ClassVar[int] = 128
+
+    def __init_subclass__(cls, section_name: str = "") -> None:
+        if "metrics" in vars(cls):
+            length = _length_option(f"{cls.default_sequence_length} for this task")
+            best = _best_metric_option(", ".join(cls.metrics), f"{cls.metrics[0]} for this task")
+            keys = {"max_seq_length": (NonNegativeInt, length), "best_metric": (str | None, best)}
+            for name in keys.keys() - vars(cls).keys():
+                cls.__annotations__[name], described = keys[name]
+                setattr(cls, name, described)
+        super().__init_subclass__(section_name)
 
     task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV, JSONL or Parquet", reads="table")
@@ -130,7 +136,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         "model directory, run directory or HuggingFace folder to start from", reads="model"
     )
     max_train_rows: NonNegativeInt = advanced("number of first rows to train on (0: all)", 0)
-    max_seq_length: NonNegativeInt = sequence_length_option()
+    max_seq_length: NonNegativeInt = _length_option("set by the task")
     epochs: Annotated[float, Bounds(maximum=1_000_000.0, above=0.0)] = option(
         "passes over the training rows", 3.0
     )
@@ -138,7 +144,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     eval_batch_size: BatchSize = option(
         "maximum rows per evaluation batch", 64, affects_output=False
     )
-    best_metric: str | None = best_metric_option()
+    best_metric: str | None = _best_metric_option("a metric of the task,", "set by the task")
     learning_rate: PositiveFraction = option("peak learning rate", 5e-5)
     seeds: Annotated[int, Bounds(1, 1000)] = option(
         "number of runs with consecutive seeds, starting at `seed`; the best model is kept", 1

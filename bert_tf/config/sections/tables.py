@@ -77,13 +77,11 @@ class RowSection(Section):
     @property
     def needed_columns(self) -> dict[str, str]:
         """Columns that the options require of every table, and the key of each."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         found: dict[str, str] = {}
-        for key, default in defaults.items():
-            columns = getattr(self, key)
-            if not key.endswith(COLUMN) or columns is None:
-                continue
-            if key in self.always_needed or columns != default:
+        for field in dataclasses.fields(self):
+            key, columns = field.name, getattr(self, field.name)
+            is_named = key in self.always_needed or columns not in (None, field.default)
+            if key.endswith(COLUMN) and columns is not None and is_named:
                 names = (columns,) if isinstance(columns, str) else columns
                 found.update(dict.fromkeys(names, key))
         return found

@@ -17,8 +17,8 @@ _TAG_1 = 0x0A  # Example.features, Features.feature, a map entry's key, the valu
 _TAG_2 = 0x12  # a map entry's value, Feature.float_list
 _TAG_3 = 0x1A  # Feature.int64_list
 
-_FRAME_HEAD = 12  # length uint64, checksum of the length uint32
-_FRAME_TAIL = 4  # checksum of the record uint32
+FRAME_HEAD = 12  # length uint64, checksum of the length uint32
+FRAME_TAIL = 4  # checksum of the record uint32
 _CRC_MASK_DELTA = np.uint32(0xA282EAD8)
 
 
@@ -39,9 +39,9 @@ def frame_examples(
     nested = {name: _nested_lengths(name, features[name], counts[name]) for name in names}
     entries = np.stack([lengths[:, 0] for lengths in nested.values()])
     messages = _field_sizes(entries).sum(axis=0)
-    offsets = offsets_of(_FRAME_HEAD + _field_sizes(messages) + _FRAME_TAIL)
+    offsets = offsets_of(FRAME_HEAD + _field_sizes(messages) + FRAME_TAIL)
     frames = np.empty(offsets[-1], np.uint8)
-    at = _write_field_heads(frames, offsets[:-1] + _FRAME_HEAD, messages)
+    at = _write_field_heads(frames, offsets[:-1] + FRAME_HEAD, messages)
     for name in names:
         values = np.ascontiguousarray(features[name])
         is_float = values.dtype == np.float32
@@ -93,20 +93,20 @@ def _field_sizes(lengths: np.ndarray) -> np.ndarray:
 
 def _seal_frames(frames: np.ndarray, offsets: np.ndarray) -> None:
     """Write the length and the checksums of each frame."""
-    starts, stops = offsets[:-1] + _FRAME_HEAD, offsets[1:] - _FRAME_TAIL
+    starts, stops = offsets[:-1] + FRAME_HEAD, offsets[1:] - FRAME_TAIL
     lengths, numbers = np.unique((stops - starts).astype("<u8"), return_inverse=True)
     content = frames.tobytes()
     records = (content[start:stop] for start, stop in zip(starts, stops, strict=True))
     for places, values in (
         (offsets[:-1], lengths[numbers]),
-        (starts - 4, _masked_crcs(length.tobytes() for length in lengths)[numbers]),
-        (stops, _masked_crcs(records)),
+        (starts - 4, masked_crcs(length.tobytes() for length in lengths)[numbers]),
+        (stops, masked_crcs(records)),
     ):
         written = values[:, None].view(np.uint8)
         frames[places[:, None] + np.arange(written.shape[1])] = written
 
 
-def _masked_crcs(contents: Iterable[bytes]) -> np.ndarray:
+def masked_crcs(contents: Iterable[bytes]) -> np.ndarray:
     """Checksums as TFRecords have them, uint32."""
     crcs = np.fromiter(map(google_crc32c.value, contents), "<u4")
     return (crcs >> np.uint32(15) | crcs << np.uint32(17)) + _CRC_MASK_DELTA
@@ -175,7 +175,7 @@ def _count_values(content, name, counts):
         length = np.int64(0)
         for byte in range(8):
             length |= np.int64(content[start + byte]) << (8 * byte)
-        start += _FRAME_HEAD
+        start += FRAME_HEAD
         _count_in_example(content, start, start + length, name, counts[record])
         start += length + 4
 

@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numba
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.records.example_bytes import FRAME_HEAD, FRAME_TAIL, masked_crcs
 
 BLOCK_RECORDS = 1024
-_HEADER, _FOOTER = 12, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,22 +80,16 @@ def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes
     if damage >= 0 or records != block.records:
         raise InputError(f"{block.shard}: the file has changed while it was being read")
     data = content.tobytes()
-    return [
-        _checked_record(data[start:end], block, number)
-        for number, (start, end) in enumerate(itertools.pairwise(starts))
-    ]
-
-
-def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
-    record = frame[_HEADER:-_FOOTER]
-    crc = google_crc32c.value(record)
-    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    if masked != int.from_bytes(frame[-_FOOTER:], "little"):
+    frames = itertools.pairwise(starts)
+    found = [data[start + FRAME_HEAD : end - FRAME_TAIL] for start, end in frames]
+    tails = np.array(starts[1:], np.int64)[:, None] + np.arange(-FRAME_TAIL, 0)
+    is_wrong = masked_crcs(found) != content[tails].view("<u4")[:, 0]
+    if is_wrong.any():
         raise InputError(
-            f"{block.shard}: record {block.first_record + number} is damaged (its checksum is "
-            "wrong); make the data again with --overwrite"
+            f"{block.shard}: record {block.first_record + int(np.argmax(is_wrong))} is damaged "
+            "(its checksum is wrong); make the data again with --overwrite"
         )
-    return record
+    return found
 
 
 @numba.njit(nogil=True, cache=True)

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
-from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
+from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.text.host_wordpiece import CharacterTokenizer, Tokens
+from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 
 OVERLAP = 4  # a window shares one of so many parts with the next
 _HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
@@ -20,7 +20,7 @@ Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def pack_host_texts(
-    tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: CharacterTokenizer
+    tokens: Tokens, *, method: str = HEAD, max_seq_length: int, tokenizer: Tokenizer
 ) -> EncodedRows:
     capacity = max_seq_length - _SPECIALS
     starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
@@ -53,7 +53,7 @@ def pack_host_texts(
 
 
 def pack_host_pairs(
-    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: CharacterTokenizer
+    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: Tokenizer
 ) -> EncodedRows:
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
@@ -114,9 +114,7 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
     )
 
 
-def between_specials(
-    kept: np.ndarray, offsets: np.ndarray, tokenizer: CharacterTokenizer
-) -> np.ndarray:
+def between_specials(kept: np.ndarray, offsets: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
     """Put [CLS] before and [SEP] after the tokens of each row."""
     ids = np.empty(offsets[-1], np.int32)
     is_kept = np.ones(len(ids), bool)

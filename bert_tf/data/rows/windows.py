@@ -4,7 +4,7 @@ follows `convert_examples_to_features` of google-research/bert `run_squad.py`.
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,48 +16,27 @@ from bert_tf.data.text.host_wordpiece import TokenizedTexts
 NO_ANSWER_POSITION = 0  # of [CLS]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Windows:
-    question: np.ndarray  # int64 [windows], which question, ascending
+class Windows(NamedTuple):
+    question: np.ndarray  # int64 [windows], which question (or other sequence), ascending
     start: np.ndarray  # int64 [windows], first token of the context in the window
     length: np.ndarray  # int64 [windows], tokens of the context in the window
 
-    def __len__(self) -> int:
-        return len(self.question)
 
-
-def context_windows(
-    context_lengths: np.ndarray,
-    question_lengths: np.ndarray,
-    *,
-    max_seq_length: int,
-    doc_stride: int,
-) -> Windows:
+def cut_windows(lengths: np.ndarray, capacities: np.ndarray | int, *, stride: int) -> Windows:
     """Cut contexts into overlapping windows that cover every token.
 
     With room for 5 tokens and a stride of 3, a context of 9 tokens gives the windows 0-4, 3-7 and
     6-8. A stride greater than the room is taken as the room. An empty context has one empty window.
-    Lengths are tokens, int [questions]; rows have at least 4 more than the longest question.
-    """
-    capacities = max_seq_length - 3 - np.asarray(question_lengths, np.int64)
-    question, start, length = cut_windows(context_lengths, capacities, stride=doc_stride)
-    return Windows(question=question, start=start, length=length)
-
-
-def cut_windows(
-    lengths: np.ndarray, capacities: np.ndarray, *, stride: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut sequences, of int [sequences] tokens, into windows; see `context_windows`.
-
-    Returns sequence, ascending, first token and number of tokens, int64 [windows] each.
+    Lengths and capacities are tokens, int [contexts].
     """
     lengths = np.asarray(lengths, np.int64)
+    capacities = np.broadcast_to(capacities, lengths.shape)
     step = np.minimum(stride, capacities)
     beyond_first = np.maximum(lengths - capacities, 0)
     counts = 1 + -(-beyond_first // step)
     owner = np.repeat(np.arange(len(counts)), counts)
     start = flat_ranges(np.zeros(len(counts)), counts) * step[owner]
-    return owner, start, np.minimum(capacities[owner], lengths[owner] - start)
+    return Windows(owner, start, np.minimum(capacities[owner], lengths[owner] - start))
 
 
 def window_rows(

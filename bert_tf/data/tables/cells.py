@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import nearest, shortened
 from bert_tf.data.tables.rejects import (
     column_is_empty,
@@ -68,13 +68,13 @@ def words_of(value: Any) -> list[str] | None:
     return [cell_text(item) for item in value]
 
 
-def text_fault_of_words(text: str) -> tuple[str, str] | None:
+def text_fault_of_words(text: str) -> Fault | None:
     return None if text.strip() else ("has no words", "")
 
 
 def cell_fault(
     row: dict[str, Any], name: str, *, kind: CellKind, allow_empty: bool
-) -> tuple[str, str] | None:
+) -> Fault | None:
     """Reason and detail why a row cannot be used for a needed column; None if it can.
 
     Empty cells and null are faults unless `allow_empty` or in list columns.

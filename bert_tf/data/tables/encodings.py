@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable
-from pathlib import Path
 
-_KNOWN = tomllib.loads(Path(__file__).with_name("encodings.toml").read_text(encoding="utf-8"))
+from bert_tf.base.files import toml_beside
+
+_KNOWN = toml_beside(__file__, "encodings.toml")
 _TAR_MARK = slice(257, 262)
 _ISO_2022 = (
     (re.compile(rb"\x1b\$[@B]|\x1b\([JI]"), "iso-2022-jp"),

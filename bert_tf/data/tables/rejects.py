@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from bert_tf.base.errors import InputError, RowsRejected, UsageError
+from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.files import as_path, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.dialect import INVALID_UTF8
@@ -137,41 +137,6 @@ class RejectTally:
         if more := len(found) - len(texts):
             texts.append(f"and {quantity(more, 'more reason')}")
         return "; ".join(texts)
-
-
-class LabeledRows(Protocol):
-    """The usable rows of a file, their number (`len`), and the rejects."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def rejects(self) -> list[Reject]: ...
-
-    def __len__(self) -> int: ...
-
-
-@contextmanager
-def reasons_first(rows: LabeledRows) -> Iterator[None]:
-    """Begin errors about the usable rows of a file with why its other rows were rejected.
-
-    An `InputError` becomes RowsRejected if there are rejects; a UsageError stays one.
-    """
-    try:
-        yield
-    except (InputError, UsageError) as error:
-        if not rows.rejects or isinstance(error, RowsRejected):
-            raise
-        total = quantity(len(rows) + len(rows.rejects), "row")
-        tally = RejectTally(rows.rejects)
-        texts = (tally.brief(), tally.summaries()[0].remedy, "of the rest")
-        line = (
-            f"{rows.source}: {len(rows.rejects):,} of {total} rejected: "
-            f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{rows.source}: ')}"
-        )
-        if isinstance(error, UsageError):
-            raise UsageError(line) from error
-        raise RowsRejected(line, rows.rejects) from error
 
 
 @contextmanager

@@ -7,13 +7,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import NoRowsError, UsageError
+from bert_tf.base.errors import Fault, InputError, NoRowsError, RowsRejected, UsageError
+from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, check_columns, texts_of
 from bert_tf.data.tables.dialect import (
     COMPRESSIONS,
@@ -47,14 +49,20 @@ class TableBlock:
     def rows_in(self) -> int:
         return len(self.rows) + len(self.rejects)
 
+    def in_order(self) -> Iterator[tuple[int, dict[str, Any] | Reject]]:
+        """Yield line and content of all rows, rejects among them, in the file's order."""
+        rows: list[tuple[int, Any]] = [*zip(self.lines, self.rows, strict=True)]
+        rows += [(reject.line, reject) for reject in self.rejects]
+        yield from sorted(rows, key=lambda row: row[0])
+
     def text_lists(self, columns: Sequence[str]) -> list[list[str] | None]:
         return [texts_of(row, columns) for row in self.rows]
 
     def texts(self, column: str) -> list[str]:
         return [cell_text(row.get(column)) for row in self.rows]
 
-    def rejecting(self, source: str, faults: Mapping[int, tuple[str, str]]) -> Self:
-        """Move rows to the rejects, by the fault (reason and detail) of each row's index."""
+    def rejecting(self, source: str, faults: Mapping[int, Fault]) -> Self:
+        """Move rows, by index, to the rejects."""
         if not faults:
             return self
         kept = [index for index in range(len(self.rows)) if index not in faults]
@@ -69,37 +77,79 @@ class TableBlock:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Table:
+class FileRows:
+    """The usable rows of a whole file."""
+
+    noun: ClassVar[str] = "row"
+    row_fields: ClassVar[
+        tuple[str, ...]
+    ] = ()  # lists and arrays with an item per row, or dicts of them
+
     source: str  # the file
-    columns: dict[str, list[str]]  # texts of the usable rows by column name
     lines: list[int]  # the line each usable row starts on, counted from 1
     rejects: list[Reject]  # rows that cannot be used
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def rejecting(self, rejects: Mapping[int, Reject], *, advice: str = "") -> Self:
-        """Move usable rows, by index, to the rejects; raise RowsRejected if none is left."""
-        if rejects and len(rejects) == len(self):
-            every = sorted([*self.rejects, *rejects.values()], key=lambda reject: reject.line)
-            raise nothing_usable(self.source, every, advice=advice)
-        if not rejects:
-            return self
-        kept = [index for index in range(len(self)) if index not in rejects]
-        return self._selected(kept, [*self.rejects, *rejects.values()])
-
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """Split off rows, bool [rows]; all rejects stay with the first table."""
-        kept, out = (np.flatnonzero(chosen).tolist() for chosen in (~held_out, held_out))
-        return self._selected(kept, self.rejects), self._selected(out, [])
+        """Split off rows, bool [rows]; all rejects stay with the first part."""
+        kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        return self.selected(kept, self.rejects), self.selected(out, [])
 
-    def _selected(self, rows: Sequence[int], rejects: list[Reject]) -> Self:
-        return dataclasses.replace(
-            self,
-            columns={name: [cells[row] for row in rows] for name, cells in self.columns.items()},
-            lines=[self.lines[row] for row in rows],
-            rejects=rejects,
-        )
+    def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
+        """Select rows, int [n], and give them these rejects."""
+        fields = ("lines", *self.row_fields)
+        items = {name: _items(getattr(self, name), rows) for name in fields}
+        return dataclasses.replace(self, **items, rejects=rejects)
+
+    def rejecting(self, faults: Mapping[int, Fault], *, advice: str = "") -> Self:
+        """Move usable rows, by index, to the rejects; raise RowsRejected if none is left."""
+        if not faults:
+            return self
+        found = [Reject(self.source, self.lines[row], *fault) for row, fault in faults.items()]
+        rejects = [*self.rejects, *found]
+        if len(faults) == len(self):
+            rejects.sort(key=lambda reject: reject.line)
+            raise nothing_usable(self.source, rejects, noun=self.noun, advice=advice)
+        return self.selected(np.delete(np.arange(len(self)), list(faults)), rejects)
+
+    @contextmanager
+    def reasons_first(self) -> Iterator[None]:
+        """Begin errors about the usable rows with why the other rows were rejected.
+
+        An `InputError` becomes RowsRejected if there are rejects; a UsageError stays one.
+        """
+        try:
+            yield
+        except (InputError, UsageError) as error:
+            if not self.rejects or isinstance(error, RowsRejected):
+                raise
+            total = quantity(len(self) + len(self.rejects), "row")
+            tally = RejectTally(self.rejects)
+            texts = (tally.brief(), tally.summaries()[0].remedy, "of the rest")
+            line = (
+                f"{self.source}: {len(self.rejects):,} of {total} rejected: "
+                f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{self.source}: ')}"
+            )
+            if isinstance(error, UsageError):
+                raise UsageError(line) from error
+            raise RowsRejected(line, self.rejects) from error
+
+
+def _items(values: Any, rows: np.ndarray) -> Any:
+    if isinstance(values, dict):
+        return {name: _items(each, rows) for name, each in values.items()}
+    if isinstance(values, list):
+        return [values[row] for row in rows.tolist()]
+    return None if values is None else values[rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table(FileRows):
+    row_fields: ClassVar[tuple[str, ...]] = ("columns",)
+
+    columns: dict[str, list[str]]  # texts of the usable rows by column name
 
 
 def table_format(path: str | Path) -> str:

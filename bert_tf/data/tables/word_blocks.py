@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import cell_text, text_fault_of_words, words_of
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression
@@ -54,7 +54,7 @@ class ConllSentence:
     words: list[str] = dataclasses.field(default_factory=list)
     tags: list[str] = dataclasses.field(default_factory=list)  # of each word
     lines: list[int] = dataclasses.field(default_factory=list)  # of each word
-    fault: tuple[str, str] | None = None  # reason and detail why it cannot be used
+    fault: Fault | None = None  # reason and detail why it cannot be used
     # its lines as they are, with line ends; all that is before it and after the one before (blank
     # lines, comments), and in the last one what is after it
     source: list[str] = dataclasses.field(default_factory=list)
@@ -253,7 +253,7 @@ def tag_separator(raw: str) -> str:
     return separator
 
 
-def _words_fault(value: object, column: str) -> tuple[str, str] | None:
+def _words_fault(value: object, column: str) -> Fault | None:
     if value is None:
         return column_is_empty(column), ""
     words = words_of(value)

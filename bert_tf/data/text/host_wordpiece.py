@@ -29,12 +29,20 @@ class TokenizedTexts:
         return np.diff(self.offsets)
 
 
-class CharacterTokenizer(Protocol):
+class Tokens(NamedTuple):
+    ids: np.ndarray  # int32 [tokens of all texts]
+    offsets: np.ndarray  # int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`
+
+
+class Tokenizer(Protocol):
     cls_id: int  # id of [CLS]
     sep_id: int  # id of [SEP]
+    mask_id: int  # id of [MASK]
 
     @property
     def vocab(self) -> Sequence[str]: ...
+
+    def tokenize_texts(self, texts: Sequence[str]) -> Tokens: ...
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
         """Tokenize with the code points of each token; dropped ones count to the one before."""
@@ -71,11 +79,6 @@ _LATER_PUNCTUATION = re.compile(
 )
 
 
-class Tokens(NamedTuple):
-    ids: np.ndarray  # int32 [tokens of all texts]
-    offsets: np.ndarray  # int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`
-
-
 class HostTokenizer:
     """BERT's WordPiece tokenizer over Python texts; arguments as of `WordPieceTokenizer`."""
 
@@ -95,7 +98,7 @@ class HostTokenizer:
             self._ids[token] for token in SPECIAL_TOKENS
         )
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize_texts(self, texts: Sequence[str]) -> Tokens:
         ids: list[int] = []
         lengths = np.zeros(len(texts), np.int64)
         ids_of_word = self._ids_of_word

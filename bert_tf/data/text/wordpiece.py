@@ -13,7 +13,12 @@ import tensorflow_text as tf_text
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
-from bert_tf.data.text.host_wordpiece import MAX_BYTES_PER_WORD, TokenizedTexts, characters_at_bytes
+from bert_tf.data.text.host_wordpiece import (
+    MAX_BYTES_PER_WORD,
+    TokenizedTexts,
+    Tokens,
+    characters_at_bytes,
+)
 from bert_tf.data.text.normalizer import normalizer_model
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
@@ -64,6 +69,14 @@ class WordPieceTokenizer(tf.Module):
         """Tokenize string [n]: ids int32, byte starts and ends int64, ragged [n, (tokens)]."""
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
+
+    def tokenize_texts(self, texts: Sequence[str]) -> Tokens:
+        ids, lengths = [], []
+        for begin in range(0, len(texts), _BATCH_TEXTS):
+            tokens = self.tokenize(tf.constant(texts[begin : begin + _BATCH_TEXTS], tf.string))
+            ids.append(tokens.flat_values.numpy())
+            lengths.append(tokens.row_lengths().numpy())
+        return Tokens(_joined(ids, np.int32), offsets_of(_joined(lengths, np.int64)))
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
         ids, lengths, first, last = [], [], [], []

@@ -11,10 +11,10 @@ import tensorflow as tf
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
 
 _MASK = SPECIAL_TOKENS[-1]
-_SCORE_DIGITS = 6
 
 
 class MaskedTexts(NamedTuple):
@@ -105,7 +105,7 @@ class CandidateText(tf.Module):
                 '{"token": ',
                 tf.gather(self._entries, tokens),
                 ', "score": ',
-                tf.strings.as_string(scores, precision=_SCORE_DIGITS),
+                tf.strings.as_string(scores, precision=PROBABILITY_DIGITS),
                 ', "text": "',
                 json_text(tf.strings.join([filled, tf.repeat(after[:, None], candidates, axis=1)])),
                 '"}',

@@ -14,6 +14,7 @@ from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import (
     FAR_BELOW,
     NO_SPAN_ODDS,
+    PROBABILITY_DIGITS,
     SENTENCE_END,
     AnswerLengths,
     AnswerRules,
@@ -21,7 +22,6 @@ from bert_tf.serving.signatures import (
 from bert_tf.serving.text_module import TextModule, json_text
 
 _NOTHING = -float("inf")
-_PROBABILITY_DIGITS = 6
 
 
 class WindowRows(NamedTuple):
@@ -47,7 +47,7 @@ def context_windows(
     max_seq_length: int,
     doc_stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """`bert_tf.data.rows.windows.context_windows` in a graph: question, start and length, int32."""
+    """`bert_tf.data.rows.windows.cut_windows` in a graph: question, start and length, int32."""
     capacity = max_seq_length - 3 - question_lengths
     step = tf.minimum(doc_stride, capacity)
     beyond_first = tf.maximum(context_lengths - capacity, 0)
@@ -268,7 +268,7 @@ def _json_entries(
     text: tf.Tensor, start: tf.Tensor, end: tf.Tensor, probability: tf.Tensor
 ) -> tf.Tensor:
     is_span = start >= 0
-    digits = tf.strings.as_string(tf.cast(probability, tf.float32), precision=_PROBABILITY_DIGITS)
+    digits = tf.strings.as_string(tf.cast(probability, tf.float32), precision=PROBABILITY_DIGITS)
     parts = [
         '{"text": "',
         json_text(text),

@@ -2,16 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config.sections.finetuning import WINDOWS
-from bert_tf.data.rows.text_rows import Sequences, pack_texts
-from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
+from bert_tf.data.rows.host_rows import OVERLAP, head_length
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs, token_ranges
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
+
+_SPECIALS = 2
+
+
+class Sequences(NamedTuple):
+    word_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
+    type_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
+    owners: tf.Tensor  # int32 [sequences], the text of each, ascending; every text has a sequence
+    lost_tokens: tf.Tensor  # int32 [texts], tokens of each that no sequence has
+
+
+def pack_texts(
+    tokens: tf.RaggedTensor, *, method: str, max_seq_length: int, tokenizer: WordPieceTokenizer
+) -> Sequences:
+    """Make one or several sequences of each text, ids int32 [texts, (tokens)].
+
+    - `head`: the first tokens.
+    - `head-tail`: the first and the last tokens, 128 to 382 of them as in Sun et al. 2019 ("How to
+      Fine-Tune BERT for Text Classification?"), in proportion for other lengths.
+    - `windows`: all tokens; each window overlaps the next by a quarter, the last one by more, so
+      that it is as long as the others.
+    """
+    owners = tf.range(tokens.nrows(out_type=tf.int32))
+    lengths = tf.cast(tokens.row_lengths(), tf.int32)
+    capacity = max_seq_length - _SPECIALS
+    if method == HEAD_TAIL:
+        tokens = _heads_and_tails(tokens, capacity)
+    elif method == WINDOWS:
+        tokens, owners = _windows(tokens, capacity)
+    word_ids, type_ids = pack_pairs(
+        tokens, None, max_seq_length=max_seq_length, tokenizer=tokenizer
+    )
+    if method == WINDOWS:
+        lost_tokens = tf.zeros_like(lengths)
+    else:
+        lost_tokens = lengths + _SPECIALS - tf.cast(word_ids.row_lengths(), tf.int32)
+    return Sequences(word_ids, type_ids, owners, lost_tokens)
+
+
+def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
+    head = head_length(capacity)
+    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    fits = lengths <= capacity
+    heads = token_ranges(tokens, starts, tf.where(fits, lengths, head))
+    tail = tf.where(fits, tf.zeros_like(lengths), capacity - head)
+    return tf.concat([heads, token_ranges(tokens, starts + lengths - tail, tail)], axis=1)
+
+
+def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    step = capacity - capacity // OVERLAP
+    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    beyond_first = tf.maximum(lengths - capacity, 0)
+    counts = 1 + (beyond_first + step - 1) // step
+    owners = tf.repeat(tf.range(tf.size(counts)), counts)
+    number = tf.ragged.range(counts).flat_values  # of a window among those of its text
+    first = tf.minimum(number * step, tf.gather(beyond_first, owners))
+    starts = tf.gather(starts, owners) + first
+    return token_ranges(tokens, starts, tf.gather(tf.minimum(lengths, capacity), owners)), owners
 
 
 class TableModule(TextModule):

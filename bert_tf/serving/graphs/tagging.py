@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
 
 _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
@@ -199,7 +200,7 @@ class EntityWriter:
                 ', "text": "',
                 json_text(text),
                 '", "score": ',
-                tf.strings.as_string(score, precision=6),
+                tf.strings.as_string(score, precision=PROBABILITY_DIGITS),
                 "}",
             ]
         )

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from bert_tf.base.errors import Fault
 from bert_tf.config.section import Bounds, Fraction, option, optional
 from bert_tf.config.sections.finetuning import (
     HEAD,
@@ -92,10 +93,6 @@ class ProbabilitiesField:
     noun: str  # name of a choice
     labels: str | None = None
     list_input: str | None = None
-
-
-Fault = tuple[str, str]
-"""Why a row cannot be used: the reason (see `Reject`), and the value found, if any."""
 
 
 def same_text(name: str, text: str) -> Any:

@@ -13,7 +13,7 @@ from bert_tf.base.arrays import group_means
 from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 
@@ -115,7 +115,7 @@ class HostTask(abc.ABC):
         return cls(input_names=names, **fields_from_settings(fields, settings))
 
     @abc.abstractmethod
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """Turns rows into sequences; there may be no row, and rows without a sequence.
 
         `columns` have, by the names of `input_names`, a text of each row; or a list of texts,
@@ -149,8 +149,8 @@ class TableHost(HostTask):
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """Predicts [rows] by name, from logits float32 [rows, logits]."""
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        first, *second = (tokenizer.tokenize(columns[name]) for name in self.input_names)
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        first, *second = (tokenizer.tokenize_texts(columns[name]) for name in self.input_names)
         limits: dict[str, Any] = {"max_seq_length": self.max_seq_length, "tokenizer": tokenizer}
         if second:
             return HostRows(sequences=pack_host_pairs(first, *second, **limits))

@@ -13,7 +13,6 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import (
@@ -55,14 +54,13 @@ class LabelTask(Student):
         }
         if not unknown:
             return table
-        rejects = {
-            index: Reject(table.source, table.lines[index], _UNKNOWN, ", ".join(map(repr, names)))
-            for index, names in unknown.items()
-        }
         lines = list(unknown_labels(_label_rows(table, unknown), self.labels))
-        if len(rejects) < len(table):
+        if len(unknown) < len(table):
             console.warn(*lines)
-        return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))
+        faults = {
+            index: (_UNKNOWN, ", ".join(map(repr, names))) for index, names in unknown.items()
+        }
+        return table.rejecting(faults, advice=lines[0].removeprefix(f"{table.source}: "))
 
     def label_rows(self, table: Table) -> LabelRows:
         return _label_rows(table, dict(enumerate(self.label_sets(table))))
@@ -73,11 +71,10 @@ class LabelTask(Student):
     def classes(self, table: Table) -> list[str]:
         return rarest_labels(self.label_sets(table))
 
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        tables = [table for table in (train, evaluation) if table is not None]
-        rows = [self.label_rows(table) for table in tables]
-        yield from label_table(self.labels, rows[0], rows[1] if len(rows) > 1 else None)
-        for name, table in zip(("training", "evaluation"), tables, strict=False):
+    def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:
+        rows = {name: self.label_rows(table) for name, table in sources.items()}
+        yield from label_table(self.labels, rows)
+        for name, table in sources.items():
             without = sum(not labels for labels in self.label_sets(table))
             if without:
                 yield f"  {quantity(without, f'{name} row')} without a label"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.base.wording import quantity, shortened
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.casing import normalize
 from bert_tf.tasks.base.prediction_rows import TaskReport
 
@@ -65,15 +64,12 @@ def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
     return [min(labels, key=counts.__getitem__, default="") for labels in sets]
 
 
-def label_table(
-    labels: Sequence[str], training: LabelRows, evaluation: LabelRows | None
-) -> Iterator[str]:
-    """Yields lines with each label and its rows; of many labels the most frequent."""
+def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterator[str]:
+    """Yields lines with each label and its rows; of many labels those most frequent at first."""
+    columns = [(name, each.counts) for name, each in rows.items()]
     shown = labels
     if len(labels) > _SHOWN_LABELS:
-        shown = [label for label, _ in training.counts.most_common(_SHOWN_LABELS)]
-    parts = [("training", training), ("evaluation", evaluation)]
-    columns = [(name, rows.counts) for name, rows in parts if rows is not None]
+        shown = [label for label, _ in columns[0][1].most_common(_SHOWN_LABELS)]
     names = [shown_label(label) for label in shown]
     width = max(len(name) for name in ("label", *names))
     yield f"  {'label':{width}}" + "".join(f"  {name:>10}" for name, _ in columns)
@@ -182,12 +178,9 @@ def reject_cells(
     advice: str,
 ) -> Table:
     """Rejects rows whose cell of a column cannot be used; RowsRejected if no row is left."""
-    rejects = {
-        index: Reject(table.source, line, reason, shown(cell))
-        for index, (cell, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
-        if not is_usable(cell)
-    }
-    return table.rejecting(rejects, advice=advice)
+    cells = enumerate(table.columns[column])
+    faults = {row: (reason, shown(cell)) for row, cell in cells if not is_usable(cell)}
+    return table.rejecting(faults, advice=advice)
 
 
 def _is_number(label: str) -> bool:

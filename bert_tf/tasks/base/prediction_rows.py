@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.scoring import BEST, top_of
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import (
     FieldKind,
     PredictionField,
@@ -18,7 +19,6 @@ from bert_tf.tasks.base.declaration import (
     ServedTaskDeclaration,
 )
 
-_PROBABILITY_DIGITS = 6
 _FLOAT32_DIGITS = 7
 
 
@@ -101,9 +101,7 @@ def _without_scores(value: Any) -> Any:
 
 
 def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
-    rounded: list[list[float]] = (
-        probabilities.astype(np.float64).round(_PROBABILITY_DIGITS).tolist()
-    )
+    rounded: list[list[float]] = probabilities.astype(np.float64).round(PROBABILITY_DIGITS).tolist()
     return rounded
 
 
@@ -119,7 +117,7 @@ def _plain(values: Iterable[Any]) -> Iterable[Any]:
 _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
     "label": str,
     "text": str,
-    "probability": lambda value: round(float(value), _PROBABILITY_DIGITS),
+    "probability": lambda value: round(float(value), PROBABILITY_DIGITS),
     "place": lambda value: int(value) if value >= 0 else None,
     "value": lambda value: float(f"{float(value):.{_FLOAT32_DIGITS}g}"),
     "json": lambda value: json.loads(value) if isinstance(value, str) else value,

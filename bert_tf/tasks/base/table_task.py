@@ -11,16 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
-from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertClassifier
@@ -150,14 +147,13 @@ class TableTask(Task):
     # What every task of this kind does.
 
     @classmethod
-    def of_weights(cls, directory: ModelDirectory, **added: Any) -> Self:
-        """Makes the task of another library's weights; `added` are the fields of the subclass."""
-        label = {"label_column": TableTaskConfig.label_column}
-        return cls(**{**cls.default_options(directory), **label, **added})
+    def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:
+        label = TableTaskConfig.label_column
+        return super().of_weights(directory, label_column=label, **more)
 
     @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
-        task = cls(**cls.options_of(config))
+        task = cls.of_options(config)
         table = task.read(
             config.train,
             console,
@@ -165,7 +161,7 @@ class TableTask(Task):
             max_rows=config.max_train_rows,
             more_columns=task.training_columns(),
         )
-        with reasons_first(table):
+        with table.reasons_first():
             return task.learn(table, console), table
 
     @classmethod
@@ -262,12 +258,8 @@ class TableTask(Task):
     def model_input(
         self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
     ) -> EncodedRows:
-        first, *pair = (texts[name] for name in self.inputs())
-        if pair:
-            return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)
-        return encode_long_texts(
-            tokenizer, first, method=self.long_texts, max_seq_length=self.max_seq_length
-        )
+        rows: EncodedRows = self.host().encode(tokenizer, texts).sequences
+        return rows
 
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
         return BertClassifier(
@@ -329,8 +321,7 @@ class TableTask(Task):
 class Student(TableTask):
     """A task that can learn from the logits of a teacher of the same class."""
 
-    @property
-    def student(self) -> Self:
+    def as_student(self) -> Self:
         return self
 
     @abc.abstractmethod
@@ -342,14 +333,6 @@ class Student(TableTask):
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
         """Computes the distance of both predictions, float32 [rows, logits] twice to [rows]."""
-
-
-def as_student(task: Task) -> Student:
-    """Returns the task as a student; raises UsageError if it cannot learn from a teacher."""
-    student: Student | None = task.student
-    if student is None:
-        raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
-    return student
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.rejects import LabeledRows
+from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import single_batch
@@ -40,22 +41,11 @@ from bert_tf.weights.model_directory import ModelDirectory
 ROW_WEIGHTS = "row_weights"
 
 
-class TrainingRows(LabeledRows, Protocol):
-    """The rows of a training file, and the line of each."""
-
-    @property
-    def lines(self) -> Sequence[int]: ...
-
-    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """Returns the other rows with all rejects, and the held-out ones, bool [rows]."""
-        ...
-
-
-RowsCheck = Callable[[Sequence[LabeledRows]], None]
+RowsCheck = Callable[[Sequence[FileRows]], None]
 """Validates the rows of all files before training; raises to reject them."""
 
 
-def accept_any_rows(sources: Sequence[LabeledRows]) -> None:
+def accept_any_rows(sources: Sequence[FileRows]) -> None:
     """Rejects nothing."""
 
 
@@ -225,7 +215,7 @@ class Task(ServedTask):
     @classmethod
     @abc.abstractmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
-        """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
+        """Reads the training rows; returns the task and these `FileRows`, for `encode`.
 
         `config` is the task's own section of `finetune`. Raises InputError or UsageError if the
         file or its labels cannot be used.
@@ -248,10 +238,19 @@ class Task(ServedTask):
         """Returns the task's fields that are options by the same name, as `config` has them."""
         return {**_same_named(cls, config), "max_seq_length": config.sequence_length}
 
-    @property
-    def student(self) -> Any:
-        """The task as a `Student`, if it can learn from a teacher, else None."""
-        return None
+    @classmethod
+    def of_options(cls, config: Any, **more: Any) -> Self:
+        """Makes the task of `options_of` and other fields, which win."""
+        return cls(**{**cls.options_of(config), **more})
+
+    @classmethod
+    def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:
+        """Makes the task of `default_options` and other fields, which win."""
+        return cls(**{**cls.default_options(directory), **more})
+
+    def as_student(self) -> Any:
+        """Returns the task as a `Student`; UsageError if it cannot learn from a teacher."""
+        raise UsageError(f"{self.declaration.name}: cannot be learned from a teacher")
 
     @abc.abstractmethod
     def with_columns(self, config: EvaluateConfig) -> Self:
@@ -261,8 +260,8 @@ class Task(ServedTask):
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Reads labeled rows to measure a model on."""
 
-    def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
-        """Yields lines for the user on the rows: labels and how often they occur, …."""
+    def describe(self, sources: Mapping[str, Any]) -> Iterator[str]:
+        """Yields lines for the user on rows by name, `training` first: labels and counts, …."""
         return iter(())
 
     @abc.abstractmethod

@@ -7,12 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from bert_tf.config.section import FractionBelowOne, NonNegativeInt, option, optional
-from bert_tf.config.sections.finetuning import (
-    LabelErrorsSection,
-    best_metric_option,
-    sequence_length_option,
-)
+from bert_tf.config.section import FractionBelowOne, option, optional
+from bert_tf.config.sections.finetuning import LabelErrorsSection
 from bert_tf.tasks.base.declaration import (
     LABEL_NAMES,
     LabelErrorsDeclaration,
@@ -56,8 +52,6 @@ class ClassificationConfig(SoftLabelConfig):
 
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "matthews_correlation")
 
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
-    best_metric: str | None = best_metric_option(*metrics)
     class_weights: str = option(
         "label weights in the loss: none, balanced (higher for rare labels), or label=weight,… "
         "(1 for other labels)",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from bert_tf.base.errors import Fault
 from bert_tf.config.section import Bounds, option
 from bert_tf.config.sections.models import ExportConfig
-from bert_tf.tasks.base.declaration import Fault, PredictionField, PretrainedTaskDeclaration
+from bert_tf.tasks.base.declaration import PredictionField, PretrainedTaskDeclaration
 
 MASK = "[MASK]"
 

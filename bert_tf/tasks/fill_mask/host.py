@@ -12,13 +12,13 @@ import numpy as np
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
-from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
+from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
+from bert_tf.tasks.base.prediction_rows import rounded_probabilities
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 
-_SCORE_DIGITS = 6
 _BLANKS = " \t\n\f\r"
 _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
 
@@ -39,7 +39,7 @@ class FillMaskHost(HostTask):
 
     top_k: int
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         parts = [text.split(MASK) for text in columns["text"]]
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
         capacity = self.max_seq_length - 2
@@ -78,7 +78,7 @@ class FillMaskHost(HostTask):
     ) -> dict[str, Any]:
         parts, owners, vocab = rows.details
         tokens = reduced["tokens"].tolist()
-        scores = reduced["scores"].astype(np.float64).round(_SCORE_DIGITS).tolist()
+        scores = rounded_probabilities(reduced["scores"])
         products = np.ones(len(parts), np.float32)
         np.multiply.at(products, owners, reduced["scores"][:, 0])
         bounds = np.searchsorted(owners, np.arange(len(parts) + 1)).tolist()
@@ -121,12 +121,12 @@ def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
 
 
 def _masked_tokens(
-    tokenizer: HostTokenizer, parts: Sequence[Sequence[str]]
+    tokenizer: Tokenizer, parts: Sequence[Sequence[str]]
 ) -> tuple[Tokens, np.ndarray, np.ndarray]:
     """Tokens of texts that keep [MASK] apart; position and text of each mask, int64 [masks]."""
     counts = np.array([len(text_parts) for text_parts in parts], np.int64)
     owners = np.repeat(np.arange(len(parts)), counts)
-    tokens = tokenizer.tokenize(list(itertools.chain.from_iterable(parts)))
+    tokens = tokenizer.tokenize_texts(list(itertools.chain.from_iterable(parts)))
     is_before_mask = np.ones(len(owners), bool)
     is_before_mask[np.cumsum(counts) - 1] = False
     lengths = np.diff(tokens.offsets)

@@ -9,10 +9,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 
 _REASON = "label is neither a list nor a text of labels"
@@ -57,17 +56,13 @@ class LabelForm:
         cells = [json.dumps(labels, ensure_ascii=False) for labels in rows]
         kept = {name: texts for name, texts in table.columns.items() if name not in self.columns}
         listed = dataclasses.replace(table, columns={**kept, self.column: cells})
-        rejects = {
-            index: Reject(table.source, table.lines[index], *fault)
-            for index, fault in faults.items()
-        }
         return listed.rejecting(
-            rejects, advice=f"column {self.column!r} is read; choose another with --label-column"
+            faults, advice=f"column {self.column!r} is read; choose another with --label-column"
         )
 
     def _of_columns(
         self, columns: Sequence[Sequence[str]]
-    ) -> tuple[list[list[str]], dict[int, tuple[str, str]]]:
+    ) -> tuple[list[list[str]], dict[int, Fault]]:
         truths = [[_TRUTHS.get(cell.strip().lower()) for cell in cells] for cells in columns]
         # Blanks mean no where nothing else does, as in a sheet with a mark in some cells.
         if not any(truth is False for column in truths for truth in column):
@@ -76,7 +71,7 @@ class LabelForm:
                 for pair in zip(truths, columns, strict=True)
             ]
         rows: list[list[str]] = []
-        faults: dict[int, tuple[str, str]] = {}
+        faults: dict[int, Fault] = {}
         for index, row in enumerate(zip(*truths, strict=True)):
             if None in row:
                 place = row.index(None)
@@ -84,7 +79,7 @@ class LabelForm:
             rows.append([name for name, truth in zip(self.columns, row, strict=True) if truth])
         return rows, faults
 
-    def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, tuple[str, str]]]:
+    def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, Fault]]:
         cells = table.columns[self.column]
         texts = {text for cell in cells if (text := cell.strip())}
         items: list[list[str] | None]
@@ -104,7 +99,7 @@ class LabelForm:
             self._check_names(table, items, width)
         numbers = dict(enumerate(self.names))
         rows: list[list[str]] = []
-        faults: dict[int, tuple[str, str]] = {}
+        faults: dict[int, Fault] = {}
         for index, listed in enumerate(items):
             labels: list[str] = []
             if listed is None:
@@ -230,7 +225,7 @@ def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
     return width if width > 1 and (len(widths) == 1 or has_repeated) else 0
 
 
-def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> tuple[str, str] | None:
+def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> Fault | None:
     """Puts names in the place of numbers; returns why a row cannot be used, or None."""
     known = set(names.values())
     for place, label in enumerate(labels):

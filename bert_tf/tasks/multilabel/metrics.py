@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures, quotient
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.multilabel.task import MultiLabelTask
 
-SCORE_DIGITS = 6
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelHost(TableHost):
@@ -46,7 +45,7 @@ class MultiLabelHost(TableHost):
         return {
             "predicted_labels": [[self.labels[number] for number in row] for row in chosen],
             "predicted_scores": [
-                scores[row].round(SCORE_DIGITS).tolist()
+                scores[row].round(PROBABILITY_DIGITS).tolist()
                 for scores, row in zip(probabilities, chosen, strict=True)
             ],
             "probabilities": probabilities,

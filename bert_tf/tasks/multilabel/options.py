@@ -6,13 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, option, repeatable
-from bert_tf.config.sections.finetuning import (
-    best_metric_option,
-    names_in,
-    repeated_names,
-    sequence_length_option,
-)
+from bert_tf.config.section import option, repeatable
+from bert_tf.config.sections.finetuning import names_in, repeated_names
 from bert_tf.tasks.base.declaration import (
     PredictionField,
     ProbabilitiesField,
@@ -51,13 +46,11 @@ class MultiLabelConfig(SoftLabelConfig):
         "names of labels that the file has as ids from 0, or as a list of zeros and ones: A,B,C"
     )
     label_separator: str = option("separator of labels in a string", SEPARATOR)
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
     thresholds: str = option(
         "minimum probability of a predicted label: best F1 on the evaluation rows, for all "
         f"labels (global) or each (per-label); or {FIXED}",
         choices=(GLOBAL, PER_LABEL, FIXED),
     )
-    best_metric: str | None = best_metric_option(*metrics)
 
     @property
     def names(self) -> tuple[str, ...]:

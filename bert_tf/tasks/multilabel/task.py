@@ -17,6 +17,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import BertClassifier, ProblemType
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set
 from bert_tf.tasks.base.label_task import LabelTask, softened_binary_divergence
@@ -36,7 +37,6 @@ from bert_tf.tasks.multilabel.label_cells import (
 )
 from bert_tf.tasks.multilabel.metrics import (
     DEFAULT_THRESHOLD,
-    SCORE_DIGITS,
     global_threshold,
     label_set_metrics,
     ranking_metrics,
@@ -202,7 +202,7 @@ class MultiLabelTask(LabelTask):
         probabilities = tf.sigmoid(logits)
         is_there = probabilities >= tf.constant(self._thresholds(), tf.float32)
         names = tf.constant([json.dumps(label, ensure_ascii=False) for label in self.labels])
-        scores = tf.strings.as_string(probabilities, precision=SCORE_DIGITS)
+        scores = tf.strings.as_string(probabilities, precision=PROBABILITY_DIGITS)
         return {
             "predicted_labels": _json_arrays(tf.broadcast_to(names, tf.shape(logits)), is_there),
             "predicted_scores": _json_arrays(scores, is_there),

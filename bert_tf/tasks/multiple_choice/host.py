@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.data.rows.host_rows import pack_host_pairs, selected_tokens
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
@@ -23,8 +23,11 @@ class MultipleChoiceHost(HostTask):
     declaration: ClassVar[ServedTaskDeclaration] = MULTIPLE_CHOICE
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """The details are the row and number of each choice, int64."""
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        """A sequence for each choice: the context, then the question, a blank and the choice.
+
+        As HuggingFace's run_swag.py. The details are the row and number of each choice, int64.
+        """
         choices = columns["choices"]
         places = np.array(
             [
@@ -40,8 +43,8 @@ class MultipleChoiceHost(HostTask):
             asked = (columns["question"][row] for row in places[:, 0].tolist())
             second = [f"{question} {text}" for question, text in zip(asked, second, strict=True)]
         sequences = pack_host_pairs(
-            selected_tokens(tokenizer.tokenize(columns["context"]), places[:, 0]),
-            tokenizer.tokenize(second),
+            selected_tokens(tokenizer.tokenize_texts(columns["context"]), places[:, 0]),
+            tokenizer.tokenize_texts(second),
             max_seq_length=self.max_seq_length,
             tokenizer=tokenizer,
         )

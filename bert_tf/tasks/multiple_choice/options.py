@@ -6,15 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, option, optional
-from bert_tf.config.sections.finetuning import (
-    FinetuneConfig,
-    best_metric_option,
-    sequence_length_option,
-)
+from bert_tf.base.errors import Fault
+from bert_tf.config.section import option, optional
+from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.base.declaration import (
     LABEL_NAMES,
-    Fault,
     PredictionField,
     ProbabilitiesField,
     TaskDeclaration,
@@ -53,8 +49,6 @@ class MultipleChoiceConfig(FinetuneConfig):
         "training labels are whole numbers)",
         choices=("auto", "number", "text"),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
-    best_metric: str | None = best_metric_option(*metrics)
 
     def faults(self) -> Iterator[str]:
         yield from faults_of_length(self, 5, "a context and a choice")

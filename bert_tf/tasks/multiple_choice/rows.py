@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import Fault
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import TableBlock, read_table_blocks
-from bert_tf.tasks.base.declaration import Fault
+from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
 from bert_tf.tasks.multiple_choice.options import choices_fault
 
 _USUAL_QUESTION = "question"
@@ -31,36 +31,14 @@ class ChoiceColumns:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ChoiceRows:
-    """The usable rows of a file."""
+class ChoiceRows(FileRows):
+    row_fields: ClassVar[tuple[str, ...]] = ("contexts", "questions", "choices", "right")
 
-    source: str
     contexts: list[str]
     questions: list[str] | None  # None if rows have no questions
     choices: list[list[str]]  # texts of each row, at least two
     right: np.ndarray  # int64 [rows], number of the right choice, from 0
-    lines: list[int]  # the line each row starts on, counted from 1
-    rejects: list[Reject]
     label_form: str  # whether labels of the file are a `number` or a `text`
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        return self._selected(~held_out, self.rejects), self._selected(held_out, [])
-
-    def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:
-        rows = np.flatnonzero(chosen).tolist()
-        questions = self.questions
-        return dataclasses.replace(
-            self,
-            contexts=[self.contexts[row] for row in rows],
-            questions=None if questions is None else [questions[row] for row in rows],
-            choices=[self.choices[row] for row in rows],
-            right=self.right[chosen],
-            lines=[self.lines[row] for row in rows],
-            rejects=rejects,
-        )
 
     @property
     def counts(self) -> np.ndarray:

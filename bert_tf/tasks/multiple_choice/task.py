@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,6 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
-from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
@@ -65,18 +64,14 @@ class MultipleChoiceTask(Task):
             max_rows=config.max_train_rows,
             console=console,
         )
-        task = cls(
-            columns=columns, label_form=rows.label_form, max_seq_length=config.sequence_length
-        )
-        return task, rows
+        return cls.of_options(config, columns=columns, label_form=rows.label_form), rows
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         if architecture(directory) != BertMultipleChoice.huggingface_class:
             return None
         columns = named_columns(ChoiceColumns, MultipleChoiceConfig)
-        more = {"columns": columns, "label_form": "number"}
-        return cls(**{**cls.default_options(directory), **more})
+        return cls.of_weights(directory, columns=columns, label_form="number")
 
     def inputs(self) -> tuple[str, ...]:
         question = () if self.columns.question is None else ("question",)
@@ -91,17 +86,18 @@ class MultipleChoiceTask(Task):
             path, self.columns, label_form=self.label_form, dialect=dialect, console=console
         )
 
-    def describe(self, train: ChoiceRows, evaluation: ChoiceRows | None) -> Iterator[str]:
-        sources = [("training", train), ("evaluation", evaluation)]
-        for name, source in sources:
-            if source is not None:
-                least, most = source.counts.min(), source.counts.max()
-                number = f"{most}" if least == most else f"{least} to {most}"
-                chance = (1 / source.counts).mean()
-                yield f"  {name}: {number} choices per row; {chance:.4f} are right by chance"
-        counted = [_right_choices(source) for _, source in sources if source is not None]
-        labels = sorted({label for rows in counted for label in rows.counts}, key=int)
-        yield from label_table(labels, counted[0], counted[1] if evaluation is not None else None)
+    def describe(self, sources: Mapping[str, ChoiceRows]) -> Iterator[str]:
+        for name, source in sources.items():
+            least, most = source.counts.min(), source.counts.max()
+            number = f"{most}" if least == most else f"{least} to {most}"
+            chance = (1 / source.counts).mean()
+            yield f"  {name}: {number} choices per row; {chance:.4f} are right by chance"
+        counted = {
+            name: LabelRows(source.source, list(map(str, source.right.tolist())), source.lines)
+            for name, source in sources.items()
+        }
+        labels = sorted({label for rows in counted.values() for label in rows.counts}, key=int)
+        yield from label_table(labels, counted)
 
     def texts(self, source: ChoiceRows) -> dict[str, list[Any]]:
         texts: dict[str, list[Any]] = {"context": source.contexts, "choices": source.choices}
@@ -115,9 +111,10 @@ class MultipleChoiceTask(Task):
     def encode(
         self, source: ChoiceRows, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
+        sequences = self.host().encode(tokenizer, self.texts(source)).sequences
         return TaskData(
             source=source,
-            rows=self._rows(tokenizer, self.texts(source)),
+            rows=GroupedRows.of(sequences, source.counts),
             targets={"right_choice": source.right.astype(np.int32)},
             weights=np.ones(len(source), np.float32),
             chance_loss=float(np.log(source.counts).mean()),
@@ -200,15 +197,6 @@ class MultipleChoiceTask(Task):
             keras_hub_class="BertTextClassifier",  # with one class, the score of a pair
         )
 
-    def _rows(self, tokenizer: WordPieceTokenizer, texts: dict[str, list[Any]]) -> GroupedRows:
-        return encode_choices(
-            tokenizer,
-            texts["context"],
-            texts.get("question"),
-            texts["choices"],
-            max_seq_length=self.max_seq_length,
-        )
-
 
 def choice_metrics(
     right: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, counts: np.ndarray
@@ -225,34 +213,6 @@ def choice_metrics(
         "accuracy": float((right == chosen).mean()),
         "mean_reciprocal_rank": float((1 / ranks).mean()),
     }
-
-
-def encode_choices(
-    tokenizer: WordPieceTokenizer,
-    contexts: Sequence[str],
-    questions: Sequence[str] | None,
-    choices: Sequence[Sequence[str]],
-    *,
-    max_seq_length: int,
-) -> GroupedRows:
-    """Makes a sequence for each choice: the context, then the question with the choice.
-
-    As HuggingFace's run_swag.py: the question and a blank precede the choice in one text, and pairs
-    that are too long lose tokens of the longer text first.
-    """
-    counts = np.array([len(texts) for texts in choices], np.int64)
-    owners = np.repeat(np.arange(len(counts)), counts).tolist()
-    second = [text for texts in choices for text in texts]
-    if questions is not None:
-        second = [f"{questions[row]} {text}" for row, text in zip(owners, second, strict=True)]
-    rows = encode_texts(
-        tokenizer, [contexts[row] for row in owners], second, max_seq_length=max_seq_length
-    )
-    return GroupedRows.of(rows, counts)
-
-
-def _right_choices(source: ChoiceRows) -> LabelRows:
-    return LabelRows(source.source, list(map(str, source.right.tolist())), source.lines)
 
 
 _MATRIX_CHOICES = 20

@@ -20,13 +20,18 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.windows import (
     Windows,
     answer_tokens,
-    context_windows,
+    cut_windows,
     window_rows,
     window_targets,
 )
-from bert_tf.data.tables.rejects import Reject, nothing_usable
-from bert_tf.data.text.host_wordpiece import CharacterTokenizer, HostTokenizer, TokenizedTexts
-from bert_tf.serving.signatures import NO_SPAN_ODDS, SENTENCE_END, AnswerLengths, AnswerRules
+from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
+from bert_tf.serving.signatures import (
+    NO_SPAN_ODDS,
+    PROBABILITY_DIGITS,
+    SENTENCE_END,
+    AnswerLengths,
+    AnswerRules,
+)
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
@@ -55,7 +60,7 @@ class QuestionRows:
 
 
 def encode_questions(
-    tokenizer: CharacterTokenizer,
+    tokenizer: Tokenizer,
     questions: Sequence[str],
     contexts: Sequence[str],
     context_index: np.ndarray,
@@ -66,12 +71,8 @@ def encode_questions(
     asked = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
     context_index = np.asarray(context_index, np.int64)
-    windows = context_windows(
-        read.lengths[context_index],
-        asked.lengths,
-        max_seq_length=lengths.max_seq_length,
-        doc_stride=lengths.doc_stride,
-    )
+    capacities = lengths.max_seq_length - 3 - asked.lengths
+    windows = cut_windows(read.lengths[context_index], capacities, stride=lengths.doc_stride)
     rows = window_rows(
         windows,
         asked,
@@ -80,7 +81,7 @@ def encode_questions(
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
     )
-    lost_tokens = np.zeros(len(windows), np.int64)
+    lost_tokens = np.zeros(len(rows), np.int64)
     first_windows = np.searchsorted(windows.question, np.arange(len(asked.lengths)))
     lost_tokens[first_windows] = whole.lengths - asked.lengths
     return QuestionRows(
@@ -136,19 +137,15 @@ def question_targets(
 
 def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
     has_token = is_located | np.array([not listed for listed in source.answers])
-    blank = [
-        Reject(
-            source.source,
-            source.lines[index],
-            "answer has no tokens",
-            f"question {source.ids[index]!r}: {source.answers[index][0].text!r}",
-        )
-        for index in np.flatnonzero(~has_token)
-    ]
-    kept = np.flatnonzero(has_token)
-    if not len(kept):
-        raise nothing_usable(source.source, [*source.rejects, *blank], noun="question")
-    return source.selected(kept, [*source.rejects, *blank])
+    return source.rejecting(
+        {
+            row: (
+                "answer has no tokens",
+                f"question {source.ids[row]!r}: {source.answers[row][0].text!r}",
+            )
+            for row in np.flatnonzero(~has_token).tolist()
+        }
+    )
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +163,6 @@ def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
 
 
 _SENTENCE_END = re.compile(SENTENCE_END)
-_PROBABILITY_DIGITS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -322,7 +318,7 @@ def _candidate(text: str, start: int, end: int, probability: float) -> dict[str,
         "text": text,
         "start": start if start >= 0 else None,
         "end": end if start >= 0 else None,
-        "probability": round(float(probability), _PROBABILITY_DIGITS),
+        "probability": round(float(probability), PROBABILITY_DIGITS),
     }
 
 
@@ -363,7 +359,7 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
             sentence_margin=self.sentence_margin,
         )
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         numbers: dict[str, int] = {}  # a context of several questions is tokenized once
         index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
         questions = encode_questions(

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import (
-    Bounds,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    advanced,
-    option,
-)
-from bert_tf.config.sections.finetuning import (
-    FinetuneConfig,
-    best_metric_option,
-    sequence_length_option,
-)
+from bert_tf.config.section import Bounds, NonNegativeFloat, PositiveInt, advanced, option
+from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, by_length
 
 if TYPE_CHECKING:
@@ -43,7 +32,6 @@ class QuestionAnsweringConfig(FinetuneConfig):
     answer_start_column: str = option(
         "column of the character offset of the answer in the context", "answer_start"
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(384)
     doc_stride: PositiveInt = option(
         "stride in tokens between windows of a long context; at most the tokens of a window", 128
     )
@@ -63,7 +51,6 @@ class QuestionAnsweringConfig(FinetuneConfig):
         "is lower by at most this (0: never)",
         3.0,
     )
-    best_metric: str | None = best_metric_option(*metrics)
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:

@@ -8,17 +8,18 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import Fault
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
 from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
 from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.data.tables.tables import FileRows, read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.tasks.question_answering.metrics import normalize_answer
 
@@ -46,46 +47,30 @@ class QuestionColumns:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Questions:
-    """Usable questions of a file."""
+class Questions(FileRows):
+    noun: ClassVar[str] = "question"
+    row_fields: ClassVar[tuple[str, ...]] = ("ids", "questions", "context_index", "answers")
 
-    source: str
     ids: list[str]  # SQuAD's ids, or the lines of a table
-    lines: list[int]  # the line each question begins on, counted from 1
     questions: list[str]
     contexts: list[str]  # every context once
     context_index: np.ndarray  # int64 [questions], the context of each question
     answers: list[tuple[Answer, ...]]  # of each question, none for a question without an answer
-    rejects: list[Reject]
 
     @property
     def golds(self) -> list[list[str]]:
         return [[answer.text for answer in listed] for listed in self.answers]
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def counted(self) -> str:
         without = sum(not listed for listed in self.answers)
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
-    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        return self.selected(kept, self.rejects), self.selected(out, [])
-
     def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
-        """Returns some of the questions, int [n], with only their contexts, and these rejects."""
-        used, context_index = np.unique(self.context_index[rows], return_inverse=True)
-        return dataclasses.replace(
-            self,
-            ids=[self.ids[row] for row in rows],
-            lines=[self.lines[row] for row in rows],
-            questions=[self.questions[row] for row in rows],
-            contexts=[self.contexts[context] for context in used],
-            context_index=context_index,
-            answers=[self.answers[row] for row in rows],
-            rejects=rejects,
-        )
+        """Also leaves out contexts of other questions."""
+        chosen = super().selected(rows, rejects)
+        used, context_index = np.unique(chosen.context_index, return_inverse=True)
+        contexts = [self.contexts[context] for context in used]
+        return dataclasses.replace(chosen, contexts=contexts, context_index=context_index)
 
 
 def read_questions(
@@ -137,7 +122,7 @@ class FoundQuestion(NamedTuple):
     question: str
     context: str
     answers: tuple[Answer, ...]
-    fault: tuple[str, str] | None
+    fault: Fault | None
 
 
 class _Questions:
@@ -168,7 +153,7 @@ class _Questions:
 
     def build(self) -> Questions:
         if not self._questions:
-            raise nothing_usable(self._source, self.rejects, noun="question")
+            raise nothing_usable(self._source, self.rejects, noun=Questions.noun)
         return Questions(
             source=self._source,
             ids=[found.id for found in self._questions],
@@ -180,7 +165,7 @@ class _Questions:
             rejects=self.rejects,
         )
 
-    def _fault(self, found: FoundQuestion) -> tuple[str, str] | None:
+    def _fault(self, found: FoundQuestion) -> Fault | None:
         if found.id in self._lines:
             return "duplicate question id", f"first at line {self._lines[found.id]}"
         for name in ("id", "question", "context"):
@@ -195,7 +180,7 @@ class _Questions:
         return place_fault(found.answers[0], found.context)
 
 
-def place_fault(answer: Answer, context: str) -> tuple[str, str] | None:
+def place_fault(answer: Answer, context: str) -> Fault | None:
     """Why a question cannot be trained on, as reason and detail of a reject; None if it can."""
     text, start = answer
     if start < 0:
@@ -308,25 +293,24 @@ def table_questions(
         is_absent = is_first and columns.answer not in (None, *block.columns)
         if is_absent and any(_structs(row.get(_STRUCTS)) for row in block.rows):
             columns = dataclasses.replace(columns, answer=_STRUCTS)
-        structs = [_structs(row.get(columns.answer or "")) for row in block.rows]
         if is_first and block.columns:
-            has_starts = any(each is not None for each in structs) or not check_offsets
+            has_starts = not check_offsets or any(
+                _structs(row.get(columns.answer or "")) for row in block.rows
+            )
             needed = (columns.answer, None if has_starts else columns.answer_start)
             check_columns(path, block.header, block.columns, [name for name in needed if name])
         is_first = False
-        found = [
-            _table_question(row, line, columns, listed)
-            for row, line, listed in zip(block.rows, block.lines, structs, strict=True)
-        ]
-        found += [_unusable(reject.line, reject.reason, reject.detail) for reject in block.rejects]
-        yield from sorted(found, key=lambda question: question.line)
+        for line, row in block.in_order():
+            if isinstance(row, Reject):
+                yield _unusable(line, row.reason, row.detail)
+            else:
+                yield _table_question(row, line, columns)
 
 
-def _table_question(
-    row: dict[str, Any], line: int, columns: QuestionColumns, structs: Sequence[dict] | None
-) -> FoundQuestion:
+def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> FoundQuestion:
     texts: list[Any] = []
     starts: list[Any] = []
+    structs = _structs(row.get(columns.answer or ""))
     if _is_impossible(row):
         pass
     elif structs is not None:

@@ -77,13 +77,14 @@ class QuestionAnsweringTask(Task):
             console=console,
         )
         threshold = config.null_score_diff_threshold
-        more = {
-            "columns": columns,
-            "null_score_diff_threshold": threshold or 0.0,
-            "may_be_unanswerable": not all(questions.answers),
-            "tune_null_threshold": threshold is None,
-        }
-        return cls(**{**cls.options_of(config), **more}), questions
+        task = cls.of_options(
+            config,
+            columns=columns,
+            null_score_diff_threshold=threshold or 0.0,
+            may_be_unanswerable=not all(questions.answers),
+            tune_null_threshold=threshold is None,
+        )
+        return task, questions
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -92,14 +93,14 @@ class QuestionAnsweringTask(Task):
             return None
         options = cls.default_options(directory)
         most = options["max_seq_length"] // 4
-        more = {
-            "columns": named_columns(QuestionColumns, QuestionAnsweringConfig),
-            "doc_stride": min(options["doc_stride"], most),
-            "max_query_length": min(options["max_query_length"], most),
-            "null_score_diff_threshold": 0.0,
-            "may_be_unanswerable": False,
-        }
-        return cls(**{**options, **more})
+        return cls.of_weights(
+            directory,
+            columns=named_columns(QuestionColumns, QuestionAnsweringConfig),
+            doc_stride=min(options["doc_stride"], most),
+            max_query_length=min(options["max_query_length"], most),
+            null_score_diff_threshold=0.0,
+            may_be_unanswerable=False,
+        )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         given = given_columns(config, ("question", "context", "answer"))
@@ -110,12 +111,11 @@ class QuestionAnsweringTask(Task):
             path, self.columns, check_offsets=False, dialect=dialect, console=console
         )
 
-    def describe(self, train: Questions, evaluation: Questions | None) -> Iterator[str]:
-        for name, source in (("training", train), ("evaluation", evaluation)):
-            if source is not None:
-                yield f"  {name}: {source.counted()}"
-        if self.may_be_unanswerable and self.tune_null_threshold and evaluation is not None:
-            yield f"  null threshold: {how_tuned(evaluation)}"
+    def describe(self, sources: Mapping[str, Questions]) -> Iterator[str]:
+        for name, source in sources.items():
+            yield f"  {name}: {source.counted()}"
+        if self.may_be_unanswerable and self.tune_null_threshold and "evaluation" in sources:
+            yield f"  null threshold: {how_tuned(sources['evaluation'])}"
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
         return {

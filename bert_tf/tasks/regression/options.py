@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bert_tf.config.section import NonNegativeInt, option
-from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.config.section import option
 from bert_tf.tasks.base.declaration import (
     DistillationConfig,
     PredictionField,
@@ -22,13 +21,11 @@ class RegressionConfig(DistillationConfig):
     metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "r2")
 
     label_column: str = option("column of the number", "label")
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
     target_scaling: str = option(
         "standard: train on targets with mean 0 and standard deviation 1 (predictions have the "
         "original scale); none: train on unscaled targets",
         choices=(STANDARD, NONE),
     )
-    best_metric: str | None = best_metric_option(*metrics)
 
 
 NUMBER_NAMES = ("label", "score", "similarity", "target", "rating", "value", "y")

@@ -74,9 +74,8 @@ class RegressionTask(Student):
             mean, scale = 0.0, 1.0
         return dataclasses.replace(self, target_mean=mean, target_scale=scale)
 
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        tables = {"training": train, "evaluation": evaluation}
-        shown = {name: self.gold(table) for name, table in tables.items() if table is not None}
+    def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:
+        shown = {name: self.gold(table) for name, table in sources.items()}
         yield f"  {self.label_column:<20.20}" + "".join(f"  {name:>10}" for name in shown)
         for name, measure in (
             ("minimum", np.min),

@@ -30,55 +30,62 @@ EVALUATING = "evaluating"
 _TOKENS_ON_ACCELERATORS = 32768
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Batching:
+    """Batches for a model with fixed weights.
+
+    They have up to `batch_tokens`, padding included, and up to `max_rows`, if given. With
+    `is_compiled` XLA compiles the model for at most eight shapes, of more tokens, and rows of
+    padding follow those of a batch in its result.
+    """
+
+    max_seq_length: int
+    pad_id: int
+    batch_tokens: int
+    max_rows: int | None = None
+    is_compiled: bool = False
+
+    @property
+    def multiple(self) -> Lengths:
+        return COMPILED_LENGTHS if self.is_compiled else LENGTH_MULTIPLE
+
+
 class ForwardPass:
     """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
     `compute` turns a batch of `TaskData.batch` into tensors; `rows` counts those of the file.
-    Batches have up to `batch_tokens`, padding included, and up to `max_rows`, if given. With
-    `is_compiled` XLA compiles the function for at most eight shapes, of more tokens, and rows of
-    padding follow those of a batch in its result.
     """
 
     def __init__(
         self,
         compute: Callable[[Batch], Any],
         data: TaskData,
+        batching: Batching,
         *,
         rows: int,
-        max_seq_length: int,
-        pad_id: int,
-        batch_tokens: int,
-        max_rows: int | None = None,
-        is_compiled: bool = False,
         console: Console,
         action: str,
     ):
         self._data = data
-        self._multiple = COMPILED_LENGTHS if is_compiled else LENGTH_MULTIPLE
-        self._max_rows = max_rows
-        self._budget = batch_tokens // data.rows.sequences_per_row
-        if is_compiled:
-            self._budget = max(batch_tokens, _TOKENS_ON_ACCELERATORS) // data.rows.sequences_per_row
-        self._is_compiled = is_compiled
+        self._batching = batching
+        least = _TOKENS_ON_ACCELERATORS if batching.is_compiled else 0
+        self._budget = max(batching.batch_tokens, least) // data.rows.sequences_per_row
         self._rows = rows
-        self._max_seq_length = max_seq_length
-        self._pad_id = pad_id
         self._console = console
         self._action = action
         self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
         self._batches = budgeted_batches(
             data.rows.lengths,
             budget=self._budget,
-            multiple=self._multiple,
-            max_rows=max_rows,
+            multiple=batching.multiple,
+            max_rows=batching.max_rows,
         )
         signature = {
             name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
             for name, values in self._batch(np.zeros(1, np.int64)).items()
         }
-        self._compute = tf.function(
-            compute, autograph=False, input_signature=[signature], jit_compile=is_compiled or None
-        )
+        jit = batching.is_compiled or None
+        self._compute = tf.function(compute, [signature], autograph=False, jit_compile=jit)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Yields the rows of a batch, int [n], and the result of `compute`."""
@@ -108,13 +115,13 @@ class ForwardPass:
         )
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        lengths = self._data.rows.lengths[chosen]
-        length = padded_length(lengths, self._multiple, most=self._max_seq_length)
+        lengths, batching = self._data.rows.lengths[chosen], self._batching
+        length = padded_length(lengths, batching.multiple, most=batching.max_seq_length)
         rows = None
-        if self._is_compiled:  # as many as `budgeted_batches` puts into a full batch
-            rows = max(1, self._budget // padded_length(lengths, self._multiple))
-            rows = min(rows, self._max_rows or rows)
-        return self._data.batch(chosen, length=length, pad_id=self._pad_id, batch_size=rows)
+        if batching.is_compiled:  # as many as `budgeted_batches` puts into a full batch
+            rows = max(1, self._budget // padded_length(lengths, batching.multiple))
+            rows = min(rows, batching.max_rows or rows)
+        return self._data.batch(chosen, length=length, pad_id=batching.pad_id, batch_size=rows)
 
 
 class Evaluator:
@@ -128,11 +135,7 @@ class Evaluator:
         task: Task,
         model: Any,
         data: TaskData,
-        *,
-        pad_id: int,
-        batch_tokens: int,
-        max_rows: int | None = None,
-        is_compiled: bool = False,
+        batching: Batching,
         console: Console,
     ):
         self._task = task
@@ -141,12 +144,8 @@ class Evaluator:
         self._forward = ForwardPass(
             self._outputs_and_sums,
             data,
+            batching,
             rows=len(data.source),
-            max_seq_length=task.max_seq_length,
-            pad_id=pad_id,
-            batch_tokens=batch_tokens,
-            max_rows=max_rows,
-            is_compiled=is_compiled,
             console=console,
             action=EVALUATING,
         )

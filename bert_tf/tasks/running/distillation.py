@@ -19,10 +19,10 @@ from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.table_task import Student, as_student
+from bert_tf.tasks.base.table_task import Student
 from bert_tf.tasks.base.task import FinetuningLoss, TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.running.batches import ForwardPass
+from bert_tf.tasks.running.batches import Batching, ForwardPass
 from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory
@@ -87,7 +87,6 @@ class SoftLabels:
     ) -> np.ndarray:
         tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
         model = teacher.build_model(directory.config, policy=self.policy)
-        model.build_weights()
         load_all_weights(model, directory)
         rows = teacher.model_input(tokenizer, texts)
         data = TaskData(
@@ -99,14 +98,17 @@ class SoftLabels:
             averages_outputs=True,
         )
         num_rows = len(next(iter(texts.values())))
-        forward = ForwardPass(
-            lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],
-            data,
-            rows=num_rows,
+        batching = Batching(
             max_seq_length=teacher.max_seq_length,
             pad_id=tokenizer.pad_id,
             batch_tokens=_BATCH_TOKENS,
             is_compiled=has_accelerator(),
+        )
+        forward = ForwardPass(
+            lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],
+            data,
+            batching,
+            rows=num_rows,
             console=self.console,
             action="teacher",
         )
@@ -162,7 +164,7 @@ def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Studen
         raise UsageError(
             f"--teacher {path}: was fine-tuned for {other}; a teacher for {name} must be too"
         )
-    teacher = as_student(task_from_settings(directory.task, path))
+    teacher = task_from_settings(directory.task, path).as_student()
     if teacher.inputs() != task.inputs():
         raise UsageError(
             f"--teacher {path}: takes {' and '.join(teacher.inputs())}, the training rows have "

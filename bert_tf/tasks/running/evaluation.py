@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskData, accept_any_rows
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.running.batches import EVALUATING, Evaluator
+from bert_tf.tasks.running.batches import EVALUATING, Batching, Evaluator
 from bert_tf.tasks.running.finetuning_rows import Truncation
-from bert_tf.training.arithmetic import has_accelerator
+from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -35,7 +35,7 @@ _BATCH_TOKENS = 2048
 
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
-) -> tuple[Task, LabeledRows, TaskResults]:
+) -> tuple[Task, FileRows, TaskResults]:
     """Runs a model, in float32, over labeled rows; `check` may reject some.
 
     Raises:
@@ -52,7 +52,7 @@ def evaluate(
     return task, source, results
 
 
-def predict_rows(path: str, source: LabeledRows, console: Console) -> dict[str, Any]:
+def predict_rows(path: str, source: FileRows, console: Console) -> dict[str, Any]:
     """Predicts labeled rows by the model of a run or model directory; raises as `evaluate`."""
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
@@ -78,7 +78,7 @@ def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, Tas
 
 
 def _evaluator(
-    directory: ModelDirectory, task: Task, source: LabeledRows, batch_tokens: int, console: Console
+    directory: ModelDirectory, task: Task, source: FileRows, batch_tokens: int, console: Console
 ) -> Evaluator:
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     data = task.encode(source, tokenizer, training=False)
@@ -89,20 +89,16 @@ def _evaluator(
 def _float32_evaluator(
     directory: ModelDirectory, task: Task, data: TaskData, batch_tokens: int, console: Console
 ) -> Evaluator:
-    # Of GPUs, too: by default their products of float32 keep 10 bits of the fraction.
-    tf.config.experimental.enable_tensor_float_32_execution(False)
+    keep_float32_exact()
     model = task.build_model(directory.config, policy="float32")
-    model.build_weights()
     load_all_weights(model, directory)
-    return Evaluator(
-        task,
-        model,
-        data,
+    batching = Batching(
+        max_seq_length=task.max_seq_length,
         pad_id=directory.vocab.index("[PAD]"),
         batch_tokens=batch_tokens,
         is_compiled=has_accelerator(),
-        console=console,
     )
+    return Evaluator(task, model, data, batching, console)
 
 
 class EpochEvaluation:
@@ -149,9 +145,6 @@ class EpochEvaluation:
         return metrics
 
 
-_PROBABILITY_DIGITS = 6
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DoubtedRow:
     """A row whose label is likely wrong, by models that have not seen the row."""
@@ -168,7 +161,7 @@ class DoubtedRow:
 class LabelErrors:
     """The result of a search for wrong labels."""
 
-    source: LabeledRows
+    source: FileRows
     inputs: tuple[str, ...]
     doubted: list[DoubtedRow]  # the most doubtful row first
     unchecked: int  # usable rows whose label no model could learn, since no other row has it
@@ -184,7 +177,7 @@ def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[
         for row in rows:
             cells = (getattr(row, name) for name in names)
             shown = [
-                round(cell, _PROBABILITY_DIGITS) if isinstance(cell, float) else cell
+                round(cell, PROBABILITY_DIGITS) if isinstance(cell, float) else cell
                 for cell in cells
             ]
             writer.writerow([*shown, *(row.texts[name] for name in inputs)])

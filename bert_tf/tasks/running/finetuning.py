@@ -19,14 +19,12 @@ from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Lengths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.table_task import as_student
 from bert_tf.tasks.base.task import FinetuningLoss, RowsCheck, Task, TaskData, accept_any_rows
-from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
+from bert_tf.tasks.running.batches import Batching, Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.training.arithmetic import (
-    Arithmetic,
     BatchRows,
     PrecisionPolicy,
     has_accelerator,
@@ -82,34 +80,33 @@ def finetune(
     task, read = read_rows(config, init, tokenizer, console, check)
     rows, loss = read, FinetuningLoss(task)
     if config.teaching is not None:
-        student, teacher = as_student(task), Path(config.output) / "teacher"
+        student, teacher = task.as_student(), Path(config.output) / "teacher"
         keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
         soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
         rows = dataclasses.replace(read, train=soft)
         loss = DistillationLoss(student, config.teaching)
         # The distance to the teacher is part of the training loss.
         read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
-    subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
+    subset = VocabularySubset(init, [data.rows.ids for data in rows.by_name.values()])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
     model = build_model(
         config, task, subset.directory, policy=policy, strategy=strategy, console=console
     )
-    inputs = make_inputs(
-        config,
-        task,
-        rows.train,
-        parts=strategy.num_replicas_in_sync * arithmetic.shards,
-        precision=arithmetic.precision,
-        pad_id=pad_id,
-    )
-    _warn_of_few_steps(config, inputs, len(rows.train.rows), console)
+    parts, precision = strategy.num_replicas_in_sync * arithmetic.shards, arithmetic.precision
+    inputs = make_inputs(config, task, rows.train, parts=parts, precision=precision, pad_id=pad_id)
+    console.warn(*too_few_steps(config, inputs, len(rows.train.rows)))
     keep_arithmetic(config, arithmetic)
+    batching = Batching(
+        max_seq_length=task.max_seq_length,
+        pad_id=pad_id,
+        batch_tokens=EVALUATION_TOKENS,
+        max_rows=config.eval_batch_size,
+        is_compiled=arithmetic.compiles_all,
+    )
     evaluator = None
     if rows.evaluation is not None:
-        evaluator = _evaluator(
-            config, task, model, rows.evaluation, arithmetic, pad_id=pad_id, console=console
-        )
+        evaluator = Evaluator(task, model, rows.evaluation, batching, console)
     evaluate = EpochEvaluation(
         config, model, task, init=init, evaluator=evaluator, writes=writes, restore=subset.whole
     )
@@ -193,28 +190,6 @@ def built_optimizer(config: FinetuneConfig, model: Any, strategy: tf.distribute.
         return make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
 
 
-def _evaluator(
-    config: FinetuneConfig,
-    task: Task,
-    model: Any,
-    data: TaskData,
-    arithmetic: Arithmetic,
-    *,
-    pad_id: int,
-    console: Console,
-) -> Evaluator:
-    return Evaluator(
-        task,
-        model,
-        data,
-        pad_id=pad_id,
-        batch_tokens=EVALUATION_TOKENS,
-        max_rows=config.eval_batch_size,
-        is_compiled=arithmetic.compiles_all,
-        console=console,
-    )
-
-
 def _loop_settings(
     config: FinetuneConfig, model: Any, inputs: FinetuningInputs, peak_flops: float | None
 ) -> LoopSettings:
@@ -251,19 +226,6 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
     return max(1, round(config.epochs * inputs.steps_per_epoch))
 
 
-def _warn_of_few_steps(
-    config: FinetuneConfig, inputs: FinetuningInputs, rows: int, console: Console
-) -> None:
-    few = too_few_steps(
-        rows=rows,
-        batch_size=config.batch_size,
-        epochs=config.epochs,
-        steps=_total_steps(config, inputs),
-    )
-    if few is not None:
-        console.warn(few)
-
-
 def length_multiple(precision: PrecisionPolicy) -> Lengths:
     """Returns which lengths to pad to, so that XLA compiles few."""
     if not precision.use_xla:
@@ -274,20 +236,20 @@ def length_multiple(precision: PrecisionPolicy) -> Lengths:
 _FEW, _ENOUGH = 20, 100
 
 
-def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
-    """Warns of a run with fewer than 20 steps; returns None for others.
+def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -> Iterator[str]:
+    """Warns of a run with fewer than 20 steps.
 
     With warmup among so few, a new head stays close to chance; the smallest sets of GLUE have a
     few hundred (RTE: 234 at batch size 32).
     """
-    if steps >= _FEW:
-        return None
-    needed = math.ceil(_ENOUGH / math.ceil(rows / batch_size))
-    return (
-        f"{quantity(rows, 'training row')} in batches of {batch_size} make "
-        f"{quantity(steps, 'step')} in {epochs:g} epochs, too few to learn from; give --epochs "
-        f"{needed} for {_ENOUGH} steps, or a smaller --batch-size"
-    )
+    steps = _total_steps(config, inputs)
+    if steps < _FEW:
+        needed = math.ceil(_ENOUGH / math.ceil(rows / config.batch_size))
+        yield (
+            f"{quantity(rows, 'training row')} in batches of {config.batch_size} make "
+            f"{quantity(steps, 'step')} in {config.epochs:g} epochs, too few to learn from; give "
+            f"--epochs {needed} for {_ENOUGH} steps, or a smaller --batch-size"
+        )
 
 
 _NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from useful

@@ -14,12 +14,10 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.holdout import held_out_rows
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.rejects import Reject, reasons_first
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.tables import FileRows, Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import MANY_CUT
-from bert_tf.tasks.base.table_task import as_student
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import VocabularySubset
@@ -38,8 +36,9 @@ class FinetuningRows:
     unlabeled: Table | None = None
 
     @property
-    def all(self) -> list[TaskData]:
-        return [data for data in (self.train, self.evaluation) if data is not None]
+    def by_name(self) -> dict[str, TaskData]:
+        named = {"training": self.train, "evaluation": self.evaluation}
+        return {name: data for name, data in named.items() if data is not None}
 
     def renumbered(self, subset: VocabularySubset) -> Self:
         return dataclasses.replace(
@@ -71,7 +70,7 @@ def read_rows(
         chosen = _held_out(config, task, source, check, console)
         if chosen is not None:
             source, held_out = source.split(chosen)
-            with reasons_first(source):
+            with source.reasons_first():
                 task = task.trained_on(source)
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
@@ -84,7 +83,7 @@ def read_rows(
     unlabeled = None
     teaching = config.teaching
     if teaching is not None and teaching.unlabeled is not None:
-        unlabeled = as_student(task).read_unlabeled(
+        unlabeled = task.as_student().read_unlabeled(
             teaching.unlabeled, console, dialect=TableDialect.of(config)
         )
     read = FinetuningRows(
@@ -94,13 +93,13 @@ def read_rows(
         unlabeled=unlabeled,
     )
     _log_rows(console, read, config.remedy_for_long_texts)
-    console.info(*task.describe(train.source, evaluation and evaluation.source))
+    console.info(*task.describe({name: data.source for name, data in read.by_name.items()}))
     check(_files(read))
     _check_selection(config, evaluation)
     return task, read
 
 
-def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
+def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
     """Counts rows with the texts of an earlier one; also returns the first row, in order, of each
     of the texts with several classes.
     """
@@ -116,7 +115,7 @@ def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
     return len(keys) - len(first), conflicting
 
 
-def _keys(task: Task, source: TrainingRows, form: Callable[[Any], str] = str) -> list[int]:
+def _keys(task: Task, source: FileRows, form: Callable[[Any], str] = str) -> list[int]:
     """A hash of the texts of each row, in a form; of rows with several pairs, of each pair."""
     texts = task.texts(source).values()
     return [hash(tuple(map(form, row))) for row in zip(*texts, strict=True)]
@@ -126,7 +125,7 @@ def _folded(text: Any) -> str:
     return " ".join(str(text).split()).casefold()
 
 
-def _warn_of_conflicts(task: Task, source: TrainingRows, console: Console) -> None:
+def _warn_of_conflicts(task: Task, source: FileRows, console: Console) -> None:
     _, conflicting = repeated_texts(task, source)
     if conflicting:
         console.warn(
@@ -136,9 +135,7 @@ def _warn_of_conflicts(task: Task, source: TrainingRows, console: Console) -> No
         )
 
 
-def _warn_of_leaks(
-    task: Task, train: TrainingRows, evaluation: TrainingRows, console: Console
-) -> None:
+def _warn_of_leaks(task: Task, train: FileRows, evaluation: FileRows, console: Console) -> None:
     trained_on = set(_keys(task, train, _folded))
     keys = _keys(task, evaluation, _folded)
     seen = [number for number, key in enumerate(keys) if key in trained_on]
@@ -153,7 +150,7 @@ def _warn_of_leaks(
 
 
 def _held_out(
-    config: FinetuneConfig, task: Task, source: TrainingRows, check: RowsCheck, console: Console
+    config: FinetuneConfig, task: Task, source: FileRows, check: RowsCheck, console: Console
 ) -> np.ndarray | None:
     """The held-out rows, bool [rows]; None if there are too few."""
     fraction, groups = config.eval_fraction, task.groups(source)
@@ -177,25 +174,13 @@ def _held_out(
     return None
 
 
-@dataclasses.dataclass(frozen=True)
-class _File:
-    source: str
-    rows: int
-    rejects: list[Reject]
-
-    def __len__(self) -> int:
-        return self.rows
-
-
-def _files(read: FinetuningRows) -> list[_File]:
-    sources: list[Any] = [data.source for data in read.all]
+def _files(read: FinetuningRows) -> list[FileRows]:
+    sources: list[FileRows] = [data.source for data in read.by_name.values()]
     if read.held_out:
         first = sources[0]
-        files = [_File(first.source, sum(map(len, sources)), first.rejects)]
-    else:
-        files = [_File(source.source, len(source), source.rejects) for source in sources]
-    more = read.unlabeled
-    return files if more is None else [*files, _File(more.source, len(more), more.rejects)]
+        lines = [line for source in sources for line in source.lines]
+        sources = [FileRows(source=first.source, lines=lines, rejects=first.rejects)]
+    return sources if read.unlabeled is None else [*sources, read.unlabeled]
 
 
 def _check_length(task: Task, init: ModelDirectory) -> None:
@@ -225,18 +210,17 @@ def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> Non
 
 
 def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
-    for name, data in (("training", read.train), ("evaluation", read.evaluation)):
-        if data is not None:
-            rejects = data.source.rejects
-            rejected = f", {len(rejects):,} rejected" if rejects else ""
-            console.info(
-                f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
-                f"{quantity(data.rows.num_sequences, 'sequence')}, "
-                f"{quantity(len(data.rows.ids), 'token')}"
-            )
+    for name, data in read.by_name.items():
+        rejects = data.source.rejects
+        rejected = f", {len(rejects):,} rejected" if rejects else ""
+        console.info(
+            f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
+            f"{quantity(data.rows.num_sequences, 'sequence')}, "
+            f"{quantity(len(data.rows.ids), 'token')}"
+        )
     if read.unlabeled is not None:
         console.info(f"without labels: {quantity(len(read.unlabeled), 'row')}")
-    for data in read.all:
+    for data in read.by_name.values():
         Truncation.of(data).log(console, data.source.source, remedy)
     if read.held_out and read.evaluation is not None:
         held_out, rows = len(read.evaluation.source), len(read.train.source)

@@ -79,7 +79,7 @@ class Surveyor:
             rejects=source.rejects,
             duplicates=duplicates,
             conflicting=len(conflicting),
-            details=tuple(task.describe(source, None)),
+            details=tuple(task.describe({"training": source})),
             lengths=np.asarray(data.rows.lengths),
             in_windows=data.owners is not None,
             sequences_per_row=len(data.rows) / len(data.source),

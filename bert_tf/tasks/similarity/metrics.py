@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.host_rows import pack_host_texts
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
@@ -44,12 +43,11 @@ class SimilarityHost(HostTask):
     pooling: str
     normalize: bool
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         # The first texts of all rows, then the second ones.
         texts = [text for name in self.input_names for text in columns[name]]
         sequences = pack_host_texts(
-            tokenizer.tokenize(texts),
-            method=HEAD,
+            tokenizer.tokenize_texts(texts),
             max_seq_length=self.max_seq_length,
             tokenizer=tokenizer,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, NonNegativeInt, option, optional, repeatable
-from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
+from bert_tf.config.section import Bounds, option, optional, repeatable
+from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.scoring import normalize_option, pooling_option
 from bert_tf.tasks.base.declaration import (
     PredictionField,
@@ -79,7 +79,6 @@ class SimilarityConfig(FinetuneConfig):
         f"distance between vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
         choices=(EUCLIDEAN, COSINE),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
     best_metric: str | None = optional(
         "metric on the evaluation rows that selects the epoch saved in best/: "
         f"{', '.join(SCORE_METRICS)} for scored pairs, {', '.join(RETRIEVAL_METRICS)} for others, "

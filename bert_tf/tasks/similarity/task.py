@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
-from bert_tf.data.rows.text_rows import encode_texts
+from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table, read_table_blocks
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -106,20 +106,20 @@ class SimilarityTask(Task):
                 "not used in training, and the trained model has none"
             )
         text, text_pair = config.text_columns
-        more = {
-            "columns": SimilarityColumns(
+        task = cls.of_options(
+            config,
+            columns=SimilarityColumns(
                 text=text,
                 text_pair=text_pair,
                 negative=config.negative_columns,
                 label=(config.label_column or SCORE) if config.loss == COSENT else None,
             ),
-            "scale": config.scale or SCALE,
-            "triplet_margin": config.triplet_margin or TRIPLET_MARGIN,
-            "triplet_distance": config.triplet_distance or EUCLIDEAN,
-            "pooling": recipe.pooling,
-            "normalize": recipe.normalize,
-        }
-        task = cls(**{**cls.options_of(config), **more})
+            scale=config.scale or SCALE,
+            triplet_margin=config.triplet_margin or TRIPLET_MARGIN,
+            triplet_distance=config.triplet_distance or EUCLIDEAN,
+            pooling=recipe.pooling,
+            normalize=recipe.normalize,
+        )
         table = task.read(
             config.train,
             console,
@@ -159,10 +159,8 @@ class SimilarityTask(Task):
         )
         return table if self.label_column is None else reject_other_labels(table, self.label_column)
 
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        for name, table in (("training", train), ("evaluation", evaluation)):
-            if table is None:
-                continue
+    def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:
+        for name, table in sources.items():
             if self.label_column is None:
                 anchors, *others = self._columns(table)
                 yield (
@@ -197,7 +195,8 @@ class SimilarityTask(Task):
         else:
             targets = {"score": self._scores(source).astype(np.float32)}
         texts = [text for row in zip(*columns, strict=True) for text in row]
-        rows = encode_texts(tokenizer, texts, None, max_seq_length=self.max_seq_length)
+        tokens = tokenizer.tokenize_texts(texts)
+        rows = pack_host_texts(tokens, max_seq_length=self.max_seq_length, tokenizer=tokenizer)
         return TaskData(
             source=source,
             rows=GroupedRows.of(rows, np.full(len(source), len(columns), np.int64)),

@@ -18,8 +18,9 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.rows.windows import cut_windows
-from bert_tf.data.text.host_wordpiece import CharacterTokenizer, HostTokenizer, TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
 from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.base.labels import rarest_labels
@@ -61,14 +62,12 @@ class WordRows:
 
 
 def encode_words(
-    tokenizer: CharacterTokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
+    tokenizer: Tokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
 ) -> WordRows:
     """Tokenizes texts and cuts them into windows that begin `stride` tokens apart."""
     tokens = tokenizer.tokenize_with_characters(texts)
     capacity = max_seq_length - _SPECIALS
-    owner, start, length = cut_windows(
-        tokens.lengths, np.full(len(texts), capacity, np.int64), stride=stride
-    )
+    owner, start, length = cut_windows(tokens.lengths, capacity, stride=stride)
     first_tokens, words = _words(tokenizer, tokens)
     window_of_token = _windows_of_tokens(tokens.offsets[owner] + start, length)
     windows = window_of_token[first_tokens]
@@ -81,7 +80,7 @@ def encode_words(
     )
 
 
-def _words(tokenizer: CharacterTokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, TextWords]:
+def _words(tokenizer: Tokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, TextWords]:
     """The first token of each word, int64 [words], and the words."""
     continues = np.array([entry.startswith(CONTINUATION) for entry in tokenizer.vocab])
     begins = ~continues[tokens.ids]
@@ -111,7 +110,7 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tokenizer: CharacterTokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
+    tokenizer: Tokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
     offsets = offsets_of(lengths + _SPECIALS)
     ids = between_specials(tokens.ids[flat_ranges(starts, lengths)], offsets, tokenizer)
@@ -219,9 +218,6 @@ def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
     )
 
 
-_PROBABILITY_DIGITS = 6
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingHost(HostTask):
     """See `TaggingTask` for the fields."""
@@ -232,12 +228,12 @@ class TaggingHost(HostTask):
     scheme: str
     window_stride: int
 
-    def word_rows(self, tokenizer: CharacterTokenizer, texts: Sequence[str]) -> WordRows:
+    def word_rows(self, tokenizer: Tokenizer, texts: Sequence[str]) -> WordRows:
         return encode_words(
             tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
         )
 
-    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+    def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         words = self.word_rows(tokenizer, columns["text"])
         return HostRows(sequences=words.rows, details=words)
 
@@ -313,7 +309,7 @@ def _entities(
     for text, row in zip(texts, rows, strict=True):
         for entity in row:
             entity["text"] = text[entity["start"] : entity["end"]]
-            entity["score"] = round(next(score), _PROBABILITY_DIGITS)
+            entity["score"] = round(next(score), PROBABILITY_DIGITS)
     return rows
 
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.config.section import NonNegativeInt, PositiveInt, option, optional, repeatable
-from bert_tf.config.sections.finetuning import (
-    FinetuneConfig,
-    best_metric_option,
-    names_in,
-    repeated_names,
-    sequence_length_option,
-)
+from bert_tf.config.section import PositiveInt, option, optional, repeatable
+from bert_tf.config.sections.finetuning import FinetuneConfig, names_in, repeated_names
 from bert_tf.tasks.base.declaration import (
     PredictionField,
     TaskDeclaration,
@@ -63,11 +57,9 @@ class TaggingConfig(FinetuneConfig):
         "label)",
         choices=(AUTO, *SCHEMES, PLAIN),
     )
-    max_seq_length: NonNegativeInt = sequence_length_option(128)
     window_stride: PositiveInt = option(
         "stride in tokens between windows of a long text; at most the tokens of a window", 64
     )
-    best_metric: str | None = best_metric_option(*metrics)
 
     @property
     def needed_columns(self) -> dict[str, str]:

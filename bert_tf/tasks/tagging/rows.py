@@ -21,7 +21,7 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import (
     GAPS,
@@ -87,7 +87,7 @@ class TaggedText:
     ends: list[int] = dataclasses.field(default_factory=list)  # exclusive
     tags: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
-    fault: tuple[str, str] | None = None  # why the row cannot be used, the reason and the detail
+    fault: Fault | None = None  # why the row cannot be used, the reason and the detail
 
 
 def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
@@ -103,44 +103,29 @@ def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int])
     )
 
 
-def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str) -> TaggedText:
+class _Unusable(Exception):
+    """A row cannot be used; the arguments are its `Fault`."""
+
+
+def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
     """Reads a text with its entities: a list, its text in JSON or Python, or nothing for none."""
     if row.get("answer") in _NOT_ACCEPTED and "spans" in row:
-        return TaggedText(line=line, fault=("annotation is not accepted", shortened(row["answer"])))
-    fault = cell_fault(row, text_column, kind="text", allow_empty=False)
+        raise _Unusable("annotation is not accepted", shortened(row["answer"]))
+    fault = cell_fault(row, form.text, kind="text", allow_empty=False)
     if fault:
-        return TaggedText(line=line, fault=fault)
-    text = row[text_column]
-    listed = row.get(entities)
+        raise _Unusable(*fault)
+    text, listed = row[form.text], row.get(form.entities)
     if isinstance(listed, str):
         listed = value_in_text(listed) if listed.strip() else []
-    if listed is None:
-        listed = []
     if isinstance(listed, dict) and _are_columns(listed):
-        listed = [
-            dict(zip(listed, entity, strict=True)) for entity in zip(*listed.values(), strict=True)
-        ]
-    if not isinstance(listed, list):
-        return TaggedText(
-            line=line, fault=(f"column {entities!r} is not a list of entities", shortened(listed))
-        )
-    spans = []
-    for item in listed:
-        span = _span(item)
-        if span is None:
-            fault = "entity is not {start, end, label}", shortened(item)
-            return TaggedText(line=line, fault=fault)
-        start, end, label, expected = span
-        if not 0 <= start < end <= len(text) or not text[start:end].strip():
-            return TaggedText(line=line, fault=("entity covers no text", shortened(item)))
-        if expected not in (None, text[start:end]):
-            fault = "entity is not at its place", f"{expected!r}, where is {text[start:end]!r}"
-            return TaggedText(line=line, fault=fault)
-        spans.append((start, end, label))
-    spans.sort()
+        entities = zip(*listed.values(), strict=True)
+        listed = [dict(zip(listed, entity, strict=True)) for entity in entities]
+    if not isinstance(listed, list | None):
+        raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(listed))
+    spans = sorted(_span(item, text) for item in listed or ())
     for one, other in itertools.pairwise(spans):
         if one[1] > other[0]:
-            return TaggedText(line=line, fault=("entities overlap", f"{one} and {other}"))
+            raise _Unusable("entities overlap", f"{one} and {other}")
     return TaggedText(
         line=line,
         text=text,
@@ -152,26 +137,27 @@ def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str
     )
 
 
-def _span(item: Any) -> tuple[int, int, str, Any] | None:
-    """Start, end, label and, if given, the text of an entity."""
+def _span(item: Any, text: str) -> tuple[int, int, str]:
+    """Start, end and label of an entity in a text."""
+    start = end = label = expected = None
     if isinstance(item, dict):
         start, end, label = (
             next((item[name] for name in names if item.get(name) is not None), None)
             for names in (_STARTS, _ENDS, _LABELS)
         )
-        text = item.get("text")
+        expected = item.get("text")
     elif isinstance(item, list | tuple) and len(item) == 3:
-        (start, end, label), text = item, None
-    else:
-        return None
+        start, end, label = item
     if isinstance(label, list) and len(label) == 1:
         label = label[0]
     start, end = _place(start), _place(end)
-    if start is None or end is None:
-        return None
-    if not isinstance(label, str) or not label.strip():
-        return None
-    return start, end, label, text
+    if start is None or end is None or not isinstance(label, str) or not label.strip():
+        raise _Unusable("entity is not {start, end, label}", shortened(item))
+    if not 0 <= start < end <= len(text) or not text[start:end].strip():
+        raise _Unusable("entity covers no text", shortened(item))
+    if expected not in (None, text[start:end]):
+        raise _Unusable("entity is not at its place", f"{expected!r}, where is {text[start:end]!r}")
+    return start, end, label
 
 
 def _place(value: Any) -> int | None:
@@ -192,15 +178,12 @@ def _are_columns(value: dict[str, Any]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TableForm:
+class TableForm(TagColumns):
     """Columns of words with tags, or texts with entities; `sentence` if each row is a word."""
 
-    has_words: bool
     tokens: str
     tags: str
-    text: str
-    entities: str
-    sentence: str | None = None
+    has_words: bool = True
 
 
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
@@ -209,7 +192,6 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
     Raises UsageError if it has neither form, or a word per row and no column of sentences.
     """
     form = TableForm(
-        has_words=True,
         tokens=columns.tokens or TOKENS,
         tags=columns.tags or _TAGS,
         text=columns.text,
@@ -319,9 +301,9 @@ def sentences_of_rows(
     words: list[str] = []
     tags: list[str] = []
     lines: list[int] = []
-    fault: tuple[str, str] | None = None
+    fault: Fault | None = None
     sentence = ""
-    for line, row in _in_order(blocks):
+    for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
         if isinstance(row, Reject):
             place = f"line {line}: {row.detail}" if row.detail else f"line {line}"
             fault = fault or (row.reason, place)
@@ -343,17 +325,8 @@ def sentences_of_rows(
         yield _sentence(words, tags, lines, fault)
 
 
-def _in_order(blocks: Iterable[TableBlock]) -> Iterator[tuple[int, dict[str, Any] | Reject]]:
-    for block in blocks:
-        rows: list[tuple[int, dict[str, Any] | Reject]] = [
-            *zip(block.lines, block.rows, strict=True),
-            *((reject.line, reject) for reject in block.rejects),
-        ]
-        yield from sorted(rows, key=lambda row: row[0])
-
-
 def _sentence(
-    words: list[str], tags: list[str], lines: list[int], fault: tuple[str, str] | None
+    words: list[str], tags: list[str], lines: list[int], fault: Fault | None
 ) -> TaggedText:
     if fault is not None:
         return TaggedText(line=lines[0], fault=fault)
@@ -409,36 +382,31 @@ def _table_rows(
     if form is not None and form.sentence is not None:
         yield from sentences_of_rows(path, blocks, form, console)
         return
-    for block in blocks:
-        rows = [
-            TaggedText(line=reject.line, fault=(reject.reason, reject.detail))
-            for reject in block.rejects
-        ]
-        if form is not None:
-            rows += [
-                _words_row(row, line, form.tokens, form.tags)
-                if form.has_words
-                else entities_row(row, line, form.text, form.entities)
-                for row, line in zip(block.rows, block.lines, strict=True)
-            ]
-        yield from sorted(rows, key=lambda row: row.line)
+    for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
+        if isinstance(row, Reject):
+            yield TaggedText(line=line, fault=(row.reason, row.detail))
+        elif form is not None:
+            read = _words_row if form.has_words else _entities_row
+            try:
+                yield read(row, line, form)
+            except _Unusable as error:
+                yield TaggedText(line=line, fault=error.args)
 
 
-def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> TaggedText:
+def _words_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
     lists = []
-    for name in (tokens, tags):
+    for name in (form.tokens, form.tags):
         values = row.get(name)
         if values is None:
-            return TaggedText(line=line, fault=(column_is_empty(name), ""))
-        found = words_of(_whole_numbers(values) if name == tags else values)
+            raise _Unusable(column_is_empty(name), "")
+        found = words_of(_whole_numbers(values) if name == form.tags else values)
         if found is None:
-            fault = column_is_not_words(name), shortened(values)
-            return TaggedText(line=line, fault=fault)
+            raise _Unusable(column_is_not_words(name), shortened(values))
         lists.append(found)
     words, labels = lists
     if len(words) != len(labels):
-        fault = "tags are not as many as words", f"{len(words)} words, {len(labels)} tags"
-        return TaggedText(line=line, fault=fault)
+        counts = f"{len(words)} words, {len(labels)} tags"
+        raise _Unusable("tags are not as many as words", counts)
     return row_of_words(line, words, labels, [line] * len(words))
 
 

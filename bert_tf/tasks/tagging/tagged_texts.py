@@ -7,18 +7,19 @@ import dataclasses
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from bert_tf.base.arrays import offsets_of
+from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
+from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.rows import TagColumns, TaggedText, read_tagged_rows
@@ -41,53 +42,34 @@ _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggedTexts:
-    """The usable rows of a file; their marks, words if `has_words`, are end to end."""
+class TaggedTexts(FileRows):
+    """Rows whose marks, words if `has_words`, are end to end."""
 
-    source: str
+    row_fields: ClassVar[tuple[str, ...]] = ("texts",)
+
     texts: list[str]
-    lines: list[int]
     has_words: bool
     offsets: np.ndarray  # int64 [rows + 1], where the marks of a row begin and end
     starts: np.ndarray  # int64 [marks], characters in the row's text
     ends: np.ndarray  # exclusive
     tags: list[str]
     mark_lines: list[int]
-    rejects: list[Reject]
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
     @property
     def owners(self) -> np.ndarray:
         """The row of each mark, int64 [marks]."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
-    def rejecting(self, faults: dict[int, Reject]) -> Self:
-        """Makes rejects of some rows, by index; raises RowsRejected if no row is left."""
-        if len(faults) == len(self):
-            raise nothing_usable(self.source, [*self.rejects, *faults.values()])
-        kept = np.ones(len(self), bool)
-        kept[list(faults)] = False
-        return self._selected(kept, [*self.rejects, *faults.values()])
-
-    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        return self._selected(~held_out, self.rejects), self._selected(held_out, [])
-
-    def _selected(self, chosen: np.ndarray, rejects: list[Reject]) -> Self:
-        rows = np.flatnonzero(chosen).tolist()
-        of_chosen = chosen[self.owners]
-        marks = np.flatnonzero(of_chosen).tolist()
+    def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
+        counts = np.diff(self.offsets)[rows]
+        marks = flat_ranges(self.offsets[rows], counts)
         return dataclasses.replace(
-            self,
-            texts=[self.texts[row] for row in rows],
-            lines=[self.lines[row] for row in rows],
-            offsets=offsets_of(np.diff(self.offsets)[chosen]),
-            starts=self.starts[of_chosen],
-            ends=self.ends[of_chosen],
-            tags=[self.tags[mark] for mark in marks],
-            mark_lines=[self.mark_lines[mark] for mark in marks],
-            rejects=rejects,
+            super().selected(rows, rejects),
+            offsets=offsets_of(counts),
+            starts=self.starts[marks],
+            ends=self.ends[marks],
+            tags=[self.tags[mark] for mark in marks.tolist()],
+            mark_lines=[self.mark_lines[mark] for mark in marks.tolist()],
         )
 
 
@@ -293,7 +275,7 @@ def _known(
 def _rejected(
     texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
 ) -> TaggedTexts:
-    faults: dict[int, Reject] = {}
+    faults: dict[int, Fault] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
         line, tag = texts.mark_lines[mark], texts.tags[mark]
@@ -301,8 +283,8 @@ def _rejected(
         detail = repr(tag) if line == texts.lines[row] else f"line {line}: {tag!r}"
         if tag in likely:
             detail += f", likely {likely[tag]!r}: case counts"
-        faults.setdefault(row, Reject(texts.source, texts.lines[row], reason, detail))
-    return texts.rejecting(faults) if faults else texts
+        faults.setdefault(row, (reason, detail))
+    return texts.rejecting(faults)
 
 
 def _ill_formed(texts: TaggedTexts, well_formed: list[str], scheme: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,6 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
@@ -81,22 +80,17 @@ class TaggingTask(Task):
             max_rows=config.max_train_rows,
             console=console,
         )
-        with reasons_first(texts):
+        with texts.reasons_first():
             check_sentence_column(texts, config.sentence_column)
             texts = usual_tags(texts, config.scheme, config.names, console)
             scheme = scheme_of(texts, config.scheme)
         texts = checked_tags(texts, scheme, None, console)
-        with reasons_first(texts):
+        with texts.reasons_first():
             labels = learned_labels(texts, scheme)
-        task = cls(
-            columns=columns,
-            scheme=scheme,
-            labels=labels,
-            max_seq_length=config.sequence_length,
-            window_stride=config.window_stride,
-            tag_names=config.names,
-        )
         console.warn(*label_doubts(label_rows(texts, scheme), scheme))
+        task = cls.of_options(
+            config, columns=columns, scheme=scheme, labels=labels, tag_names=config.names
+        )
         return task, texts
 
     @classmethod
@@ -104,12 +98,12 @@ class TaggingTask(Task):
         if architecture(directory) != BertTokenClassifier.huggingface_class:
             return None
         labels = tuple(classifier_labels(directory))
-        more = {
-            "columns": named_columns(TagColumns, TaggingConfig, tags=TaggingConfig.tag_column),
-            "scheme": recognized_scheme(dict.fromkeys(labels, 1)),
-            "labels": labels,
-        }
-        return cls(**{**cls.default_options(directory), **more})
+        return cls.of_weights(
+            directory,
+            columns=named_columns(TagColumns, TaggingConfig, tags=TaggingConfig.tag_column),
+            scheme=recognized_scheme(dict.fromkeys(labels, 1)),
+            labels=labels,
+        )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         given = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
@@ -132,11 +126,11 @@ class TaggingTask(Task):
     def kinds(self) -> tuple[str, ...]:
         return kinds_of_tags(self.labels, self.scheme)
 
-    def describe(self, train: TaggedTexts, evaluation: TaggedTexts | None) -> Iterator[str]:
+    def describe(self, sources: Mapping[str, TaggedTexts]) -> Iterator[str]:
         counted = "words" if self.scheme == PLAIN else "entities"
         yield f"  tags: {self.scheme}, {quantity(len(self.labels), 'label')}; {counted} by label:"
-        rows = None if evaluation is None else label_rows(evaluation, self.scheme)
-        yield from label_table(self.kinds, label_rows(train, self.scheme), rows)
+        rows = {name: label_rows(texts, self.scheme) for name, texts in sources.items()}
+        yield from label_table(self.kinds, rows)
 
     def texts(self, source: TaggedTexts) -> dict[str, list[str]]:
         return {"text": source.texts}

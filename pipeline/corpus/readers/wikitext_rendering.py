@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import html
 import re
-import tomllib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from mwparserfromhell.parser import tokens
 from mwparserfromhell.parser.tokens import Token
+
+from bert_tf.base.files import toml_beside
 
 # Shows something of a template: its name as written and the values of its numbered parameters.
 Show = Callable[[str, list[str]], str]
@@ -27,8 +27,8 @@ _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", 
 ITEM = "\x01"  # before a list item
 HOLE = "\x02"  # where something went that stood inside the text
 BREAK = "\n\n"
-_LISTS = Path(__file__).with_name("wikitext_tags.toml").read_text(encoding="utf-8")
-_TAGS = {what: frozenset(names.split()) for what, names in tomllib.loads(_LISTS).items()}
+_LISTS = toml_beside(__file__, "wikitext_tags.toml")
+_TAGS = {what: frozenset(names.split()) for what, names in _LISTS.items()}
 _STRAY_TAG = re.compile(
     rf"</?(?:{'|'.join(sorted(frozenset.union(*_TAGS.values())))})\b[^<>\n]*>", re.IGNORECASE
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from importlib import resources
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import toml_beside
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 
@@ -53,10 +52,9 @@ _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 
 @functools.cache
 def _signs() -> list[_Sign]:
-    text = (resources.files("pipeline.report.corpus") / "signs.toml").read_text("utf-8")
     return [
         _Sign(**sign | {"pattern": re.compile(sign["pattern"].encode())})
-        for sign in tomllib.loads(text)["signs"]
+        for sign in toml_beside(__file__, "signs.toml")["signs"]
     ]
 
 

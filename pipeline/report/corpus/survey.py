@@ -129,7 +129,7 @@ def unknown_words(
     found, counts = counter.words()
     words = found.to_pylist()
     tokenizer = HostTokenizer(vocab, lowercase=lowercase)
-    tokens = tokenizer.tokenize(words)
+    tokens = tokenizer.tokenize_texts(words)
     lengths = np.diff(tokens.offsets)
     is_unknown = np.zeros(len(words), np.bool_)
     is_unknown[np.repeat(np.arange(len(words)), lengths)[tokens.ids == tokenizer.unk_id]] = True

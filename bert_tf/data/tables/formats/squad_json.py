@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import Fault, InputError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, name_without_compression
 from bert_tf.data.tables.formats.delimited import ParsedRow
 from bert_tf.data.tables.rejects import Reject
@@ -31,7 +31,7 @@ class SquadEntry(NamedTuple):
     line: int  # where it begins, counted from 1
     context: Any  # the paragraph's text; any JSON value
     question: Any  # the question's object; any JSON value
-    fault: tuple[str, str] | None  # why there is no question here, and what `here` is
+    fault: Fault | None  # why there is no question here, and what `here` is
 
 
 def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:

@@ -11,9 +11,9 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.finetuning import LONG_TEXTS, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
-from bert_tf.data.rows.text_rows import pack_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import pack_pairs
+from bert_tf.serving.graphs.table import pack_texts
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=40).map(" ".join)
 
@@ -50,7 +50,7 @@ def test_texts(tokenizer, host, texts, method, most):
         owners=made.owners.numpy() if method == WINDOWS else None,
     )
     found = pack_host_texts(
-        host.tokenize(texts), method=method, max_seq_length=most, tokenizer=host
+        host.tokenize_texts(texts), method=method, max_seq_length=most, tokenizer=host
     )
     check_same(found, expected)
 
@@ -70,12 +70,12 @@ def test_pairs(tokenizer, host, pairs, most):
         lost_tokens=sum(each.row_lengths().numpy() for each in tokens) + 3 - lengths,
     )
     found = pack_host_pairs(
-        host.tokenize(first), host.tokenize(second), max_seq_length=most, tokenizer=host
+        host.tokenize_texts(first), host.tokenize_texts(second), max_seq_length=most, tokenizer=host
     )
     check_same(found, expected)
 
 
 @pytest.mark.parametrize("method", LONG_TEXTS)
 def test_no_texts_are_no_rows(host, method):
-    rows = pack_host_texts(host.tokenize([]), method=method, max_seq_length=8, tokenizer=host)
+    rows = pack_host_texts(host.tokenize_texts([]), method=method, max_seq_length=8, tokenizer=host)
     assert len(rows) == 0 and len(rows.ids) == 0

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import (
     answer_tokens,
-    context_windows,
+    cut_windows,
     window_targets,
 )
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
 
 def test_windows_of_the_docstring():
-    windows = context_windows(
-        np.array([9, 0, 5]), np.array([2, 2, 2]), max_seq_length=10, doc_stride=3
-    )
+    windows = cut_windows(np.array([9, 0, 5]), np.array([5, 5, 5]), stride=3)
     assert windows.question.tolist() == [0, 0, 0, 1, 2]
     assert windows.start.tolist() == [0, 3, 6, 0, 0]
     assert windows.length.tolist() == [5, 5, 3, 0, 5]
@@ -46,9 +44,7 @@ def test_windows_are_those_of_the_reference_and_cover_every_token(
     lengths, max_seq_length, doc_stride
 ):
     contexts, questions = np.array(lengths).T
-    windows = context_windows(
-        contexts, questions, max_seq_length=max_seq_length, doc_stride=doc_stride
-    )
+    windows = cut_windows(contexts, max_seq_length - 3 - questions, stride=doc_stride)
     for question, (context, asked) in enumerate(lengths):
         mine = windows.question == question
         spans = list(zip(windows.start[mine].tolist(), windows.length[mine].tolist(), strict=True))
@@ -95,7 +91,7 @@ def test_answer_beyond_the_last_token_touches_none():
 
 
 def test_targets_point_into_windows_that_hold_the_whole_answer():
-    windows = context_windows(np.array([9, 9]), np.array([2, 2]), max_seq_length=10, doc_stride=3)
+    windows = cut_windows(np.array([9, 9]), 5, stride=3)
     starts, ends = window_targets(
         windows, np.array([2, 2]), first_tokens=np.array([4, -1]), last_tokens=np.array([5, -1])
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from bert_tf.base.errors import InputError, RowsRejected, UsageError
@@ -13,9 +11,9 @@ from bert_tf.data.tables.rejects import (
     keeping_rejects,
     nothing_usable,
     read_rejects,
-    reasons_first,
     write_rejects,
 )
+from bert_tf.data.tables.tables import FileRows
 
 REJECTS = [
     Reject("a.csv", 7, "too few cells", "1 where the header has 2"),
@@ -33,18 +31,9 @@ def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
     ]
 
 
-@dataclasses.dataclass(frozen=True)
-class Rows:
-    source: str
-    rejects: list
-    usable: int
-
-    def __len__(self):
-        return self.usable
-
-
 def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected():
-    with pytest.raises(RowsRejected) as refused, reasons_first(Rows("a.csv", REJECTS, 2)):
+    rows = FileRows(source="a.csv", lines=[1, 2], rejects=REJECTS)
+    with pytest.raises(RowsRejected) as refused, rows.reasons_first():
         raise InputError("a.csv: column 'label' holds 0 in every row")
     assert str(refused.value) == (
         "a.csv: 3 of 5 rows rejected: 2 × invalid UTF-8, first at a.csv:9; 1 × too few cells, "
@@ -54,10 +43,11 @@ def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected
     assert refused.value.rejects == REJECTS
     with (
         pytest.raises(UsageError, match="^a.csv: 3 of 5 rows rejected: .*: name another"),
-        reasons_first(Rows("a.csv", REJECTS, 2)),
+        rows.reasons_first(),
     ):
         raise UsageError("a.csv: name another")
-    with pytest.raises(InputError, match="^as it is$"), reasons_first(Rows("a.csv", [], 2)):
+    whole = FileRows(source="a.csv", lines=[1, 2], rejects=[])
+    with pytest.raises(InputError, match="^as it is$"), whole.reasons_first():
         raise InputError("as it is")
 
 

@@ -33,8 +33,8 @@ def tokens_of(lengths: list[int], first_id: int) -> TokenizedTexts:
 def test_rows_and_windows_equal_those_of_the_numpy_functions(lengths, max_seq_length, stride):
     questions = tokens_of([question for question, _ in lengths], 1000)
     contexts = tokens_of([context for _, context in lengths], 2000)
-    cut = windows.context_windows(
-        contexts.lengths, questions.lengths, max_seq_length=max_seq_length, doc_stride=stride
+    cut = windows.cut_windows(
+        contexts.lengths, max_seq_length - 3 - questions.lengths, stride=stride
     )
     wanted = windows.window_rows(
         cut, questions, contexts, np.arange(len(lengths)), cls_id=2, sep_id=3

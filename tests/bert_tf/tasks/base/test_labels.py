@@ -26,7 +26,8 @@ def rows_of(*labels: str) -> LabelRows:
 
 def test_labels_are_a_table_with_their_rows():
     training = rows_of(*["Sports"] * 1200, *["sports "] * 3, "a b")
-    assert list(label_table(["Sports", "a b", "sports "], training, rows_of("a b", "a b"))) == [
+    rows = {"training": training, "evaluation": rows_of("a b", "a b")}
+    assert list(label_table(["Sports", "a b", "sports "], rows)) == [
         "  label        training  evaluation",
         "  Sports          1,200           0",
         "  a b                 1           2",
@@ -37,7 +38,7 @@ def test_labels_are_a_table_with_their_rows():
 def test_of_many_labels_the_most_frequent_are_shown():
     labels = [f"label {n}" for n in range(30)]
     training = rows_of(*(label for n, label in enumerate(labels) for _ in range(n + 1)))
-    lines = list(label_table(labels, training, None))
+    lines = list(label_table(labels, {"training": training}))
     assert len(lines) == 22
     assert lines[0].split() == ["label", "training"]
     assert lines[1].split() == ["label", "29", "30"]
@@ -104,7 +105,7 @@ def test_a_task_reports_it_all_when_it_reads(tmp_path):
     read = task.read(str(evaluation), Console(log))
     assert f"warning: {evaluation}: 'Weather' (1 row, line 3) is not a label" in log.getvalue()
     assert [reject.reason for reject in read.rejects] == ["label is not one the model knows"]
-    assert list(task.describe(table, read))[1:] == [
+    assert list(task.describe({"training": table, "evaluation": read}))[1:] == [
         "  News             3           1",
         "  Sports           3           0",
         "  sports           2           0",

@@ -105,11 +105,10 @@ def test_incomplete_settings_are_refused(read_training, missing):
 
 def test_unusable_rows_become_rejects(read_training):
     _, table = read_training(None)
-    fault = Reject(table.source, 3, "is out of range", "-1")
-    kept = table.rejecting({1: fault})
+    kept = table.rejecting({1: ("is out of range", "-1")})
     assert kept.columns == {"review": ["the film was good", "blue"], "stars": ["3.5", "2"]}
     assert kept.lines == [2, 4]
-    assert kept.rejects == [fault]
+    assert kept.rejects == [Reject(table.source, 3, "is out of range", "-1")]
     assert len(kept) + len(kept.rejects) == len(table)
 
 

@@ -135,7 +135,7 @@ def test_two_labels_are_needed(read_training, rows, held):
 
 def test_rows_are_described(read_training):
     task, table = read_training(ROWS)
-    assert list(task.describe(table, table)) == [
+    assert list(task.describe({"training": table, "evaluation": table})) == [
         "  label     training  evaluation",
         "  blame            2           2",
         "  film             3           3",

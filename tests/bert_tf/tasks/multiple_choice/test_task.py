@@ -105,7 +105,7 @@ def test_a_sequence_is_the_context_and_the_question_with_a_choice(tokenizer, sma
         "[CLS] the film [SEP] it is not bad [SEP]",
     ]
     assert rows.second_starts.tolist() == [4, 4]
-    assert next(iter(task.describe(source, None))) == (
+    assert next(iter(task.describe({"training": source}))) == (
         "  training: 2 choices per row; 0.5000 are right by chance"
     )
 

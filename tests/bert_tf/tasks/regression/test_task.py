@@ -180,7 +180,7 @@ def test_settings_and_card(read_training):
 
 def test_rows_are_described(read_training):
     task, table = read_training([("a", 1), ("b", 3)])
-    assert list(task.describe(table, None)) == [
+    assert list(task.describe({"training": table})) == [
         "  label                   training",
         "  minimum                        1",
         "  mean                           2",

@@ -139,7 +139,7 @@ def test_rows_of_an_unknown_type_are_rejected_and_the_others_described(
     rows = ["Lima/B-loc is/O", "Peru/B-god is/O", "China/I-loc is/O"]
     read = task.read(write_conll(tmp_path / "b.conll", rows), quiet_console)
     assert len(read) == 2 and len(read.rejects) == 1
-    assert list(task.describe(source, read)) == [
+    assert list(task.describe({"training": source, "evaluation": read})) == [
         "  tags: bio, 5 labels; entities by label:",
         "  label    training  evaluation",
         "  loc             5           2",

@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.sections.finetuning import HEAD_TAIL, LONG_TEXTS, WINDOWS
-from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts, pack_texts
+from bert_tf.data.rows.host_rows import pack_host_texts
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.graphs.table import pack_texts
 
 LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=5)
 MOST = st.sampled_from([3, 4, 9, 24])
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcd"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> WordPieceTokenizer:
+    return WordPieceTokenizer(VOCAB, lowercase=True)
 
 
 @functools.cache
@@ -84,16 +92,15 @@ def test_tokens_that_no_sequence_has_are_lost(tokenizer, lengths, most, method):
 @pytest.mark.parametrize("method", LONG_TEXTS)
 def test_rows_know_their_texts_and_what_they_lack(tokenizer, method):
     texts = ["a b c d " * 3, "", "a b", "d c b a " * 2]
-    rows = encode_long_texts(tokenizer, texts, method=method, max_seq_length=8)
+    tokens = tokenizer.tokenize_texts(texts)
+    rows = pack_host_texts(tokens, method=method, max_seq_length=8, tokenizer=tokenizer)
     if method == WINDOWS:
         assert rows.owners.tolist() == [0, 0, 0, 1, 2, 3, 3]
         assert not rows.lost_tokens.any()
         assert rows.lengths.tolist() == [8, 8, 8, 2, 4, 8, 8]
         firsts = rows.selected(np.array([0, 3, 4, 5]))
-        assert (
-            firsts.ids.tolist()
-            == encode_texts(tokenizer, texts, None, max_seq_length=8).ids.tolist()
-        )
+        heads = pack_host_texts(tokens, max_seq_length=8, tokenizer=tokenizer)
+        assert firsts.ids.tolist() == heads.ids.tolist()
     else:
         assert rows.owners is None
         assert rows.lost_tokens.tolist() == [6, 0, 0, 2]

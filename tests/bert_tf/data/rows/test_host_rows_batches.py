@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.rows.text_rows import encode_texts
+from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
 
 
 def test_padded_batch(tokenizer):
-    rows = encode_texts(tokenizer, ["a", "a b c"], ["b", "d"], max_seq_length=7)
+    tokens = map(tokenizer.tokenize_texts, (["a", "a b c"], ["b", "d"]))
+    rows = pack_host_pairs(*tokens, max_seq_length=7, tokenizer=tokenizer)
     batch = rows.padded(np.array([1, 0]), length=8, pad_id=0, batch_size=3)
     a, b, c, d = (tokenizer.vocab.index(letter) for letter in "abcd")
     assert batch["input_word_ids"].tolist() == [
@@ -29,7 +30,8 @@ def test_padded_batch(tokenizer):
 
 
 def test_single_texts_have_one_segment(tokenizer):
-    rows = encode_texts(tokenizer, ["a b", ""], None, max_seq_length=128)
+    tokens = tokenizer.tokenize_texts(["a b", ""])
+    rows = pack_host_texts(tokens, max_seq_length=128, tokenizer=tokenizer)
     assert rows.offsets.tolist() == offsets_of(np.array([4, 2])).tolist()
     assert not rows.padded(np.array([0, 1]), length=4, pad_id=0)["input_type_ids"].any()
 
@@ -43,7 +45,9 @@ TEXTS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5)
 def test_every_token_is_in_the_row_or_counted_as_lost(tokenizer, pairs, single, most):
     first, second = (list(column) for column in zip(*pairs, strict=True))
     specials = 2 if single else 3
-    rows = encode_texts(tokenizer, first, None if single else second, max_seq_length=most)
+    tokens = map(tokenizer.tokenize_texts, (first,) if single else (first, second))
+    pack = pack_host_texts if single else pack_host_pairs
+    rows = pack(*tokens, max_seq_length=most, tokenizer=tokenizer)
     for (one, other), length, lost in zip(pairs, rows.lengths, rows.lost_tokens, strict=True):
         tokens = len(one.split()) + (0 if single else len(other.split()))
         assert length - specials + lost == tokens
