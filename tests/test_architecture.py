@@ -229,6 +229,19 @@ def test_kerashub_is_loaded_only_for_its_presets():
         assert not {preset, "keras_hub"} & {*modules_on_import(path)}, path
 
 
+def test_no_graph_is_traced_with_autograph():
+    """It looks at all modules, and so loads those that wait for their use."""
+    for path in files_of("bert_tf"):
+        without = {
+            node.func
+            for node in nodes_of(path)
+            if isinstance(node, ast.Call)
+            and any(each.arg == "autograph" and not each.value.value for each in node.keywords)
+        }
+        for node in set(nodes_of(path)) - without:
+            assert not isinstance(node, ast.Attribute) or ast.unparse(node) != "tf.function", path
+
+
 def test_the_wrappers_of_keras_load_late_and_whole(monkeypatch):
     import keras
 
@@ -312,7 +325,7 @@ def test_only_its_folder_and_the_registry_name_a_task():
     graphs = ROOT / "bert_tf" / "serving" / "graphs"
     wrong = []
     for path in [*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "pipeline").rglob("*.py")]:
-        words = [] if path in allowed else list(words_of(path))
+        words = "" if path in allowed else "\n".join(words_of(path))
         for task, folder in zip(tasks, folders, strict=True):
             # Tasks may share the name of a prediction, as those of HuggingFace's pipelines do.
             inside = [
@@ -324,8 +337,7 @@ def test_only_its_folder_and_the_registry_name_a_task():
                 continue
             names = own_names(task) - {field.name for field in task.predictions if inside}
             pattern = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![\w-])")
-            found = filter(None, map(pattern.search, words))
-            wrong += [(str(path.relative_to(ROOT)), match.group()) for match in found]
+            wrong += [(str(path.relative_to(ROOT)), name) for name in pattern.findall(words)]
     assert not wrong
 
 
@@ -338,7 +350,10 @@ def test_nobody_asks_which_task_it_is(package):
             asked = None
             if isinstance(node, ast.Match):
                 asked = node.subject
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "type"):
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                "isinstance",
+                "type",
+            ):
                 asked = None if "dict" in map(ast.unparse, node.args) else node.args[0]
             if asked is not None and re.search(r"\b(task|teacher)$", ast.unparse(asked)):
                 wrong.append((str(path.relative_to(ROOT)), ast.unparse(asked)))

@@ -315,7 +315,8 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
     at_once = operations_at_once() if kind == "CPU" else 1
     matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
 
-    @tf.function
+    # Without autograph, which looks at all modules and so loads those that wait for their use.
+    @tf.function(autograph=False)
     def products(matrices: list[tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
 

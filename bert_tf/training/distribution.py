@@ -192,7 +192,7 @@ class WorkerSync:
             (each for each, part in zip(signals, asked, strict=True) if part), None
         )
 
-    @tf.function
+    @tf.function(autograph=False)
     def _means(self, values: tf.Tensor) -> tf.Tensor:
         def mean(values: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()

@@ -48,7 +48,7 @@ class Evaluation:
         result = {"loss": sum(means[name] for name in terms)}
         return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(autograph=False, reduce_retracing=True)
     def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
         sums = self.strategy.run(self._replica_sums, args=(batch,))
         return tf.nest.map_structure(
@@ -65,7 +65,6 @@ class Evaluation:
     def _compiled_sums(self) -> Callable[..., dict[str, tuple[tf.Tensor, tf.Tensor]]]:
         return tf.function(self._own_sums, autograph=False, jit_compile=True)
 
-    @tf.autograph.experimental.do_not_convert
     def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
         is_compiled = getattr(self.model, "is_compiled", False)
         sums = (self._compiled_sums if is_compiled else self._own_sums)(batch)
