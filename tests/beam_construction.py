@@ -35,3 +35,11 @@ def keep_what_beam_looks_up() -> None:
 
     core.get_function_args_defaults = arguments_and_defaults
     PipelineOptions.view_as = view
+
+
+def forget_threads() -> None:
+    """Lets forks of this process run pipelines, though it has run one: they have no threads."""
+    from apache_beam.utils import thread_pool_executor
+
+    shared = thread_pool_executor._SharedUnboundedThreadPoolExecutor
+    thread_pool_executor._SHARED_UNBOUNDED_THREAD_POOL_EXECUTOR = shared()

@@ -28,6 +28,7 @@ pytest.register_assert_rewrite(
 )
 
 from beam_construction import keep_what_beam_looks_up  # noqa: E402
+from behavior.forks import serve_forks  # noqa: E402
 from forked_tests import ForkedTests, number_of_workers  # noqa: E402
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -113,6 +114,17 @@ def skip_low_precision_products() -> None:
         openvino.Core.compile_model = lambda *_, **__: pytest.skip(NO_OPENVINO)
 
 
+def prepare_children() -> None:
+    """Does once what nearly every process of tests would do first."""
+    from numba.core.registry import cpu_target
+
+    from bert_tf.data.text.normalizer import normalizer_model
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+    normalizer_model(lowercase=True)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Imports all code for test processes, and leaves it out of collections.
 
@@ -129,10 +141,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                     assert error.name in OPTIONAL_PACKAGES
         if is_bfloat16_excluded():
             skip_low_precision_products()
+        prepare_children()
     if "apache_beam" in sys.modules:
         keep_what_beam_looks_up()
+    if arithmetic := sys.modules.get("bert_tf.training.arithmetic"):
+        arithmetic._SECONDS = 0.01  # in which runs measure the peak of this machine
     gc.collect()
     gc.freeze()
+    session.config.add_cleanup(serve_forks())
 
 
 @pytest.fixture(scope="module", autouse=True)

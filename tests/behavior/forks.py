@@ -1,41 +1,175 @@
-"""Programs in processes of their own, for which Python and TensorFlow start only once."""
+"""Programs in processes of their own, in which nothing has to be imported again.
+
+TensorFlow, Keras and Beam take five seconds to import, and no thread of TensorFlow survives a fork.
+So a server is forked when all tests are collected and TensorFlow has not started, and forks once
+more for each program.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
 import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from subprocess import CompletedProcess, TimeoutExpired
+from typing import Any, NoReturn
 
-_FORKS = """
-import os, sys, traceback
-import tensorflow  # imported, which takes seconds, and not started
-
-for program in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        try:
-            exec(program, {})
-            sys.stdout.flush()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    if os.waitpid(child, 0)[1]:
-        sys.exit(1)
-    print(end="\\f", flush=True)
-"""
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_listener: Listener | None = None
 
 
-def printed_in_forks(*programs: str, **options: object) -> list[str]:
-    """Runs each program in a fork of a process that has imported TensorFlow; all must succeed.
+class Fork:
+    """A program that runs: a path, or code; its streams go to files.
 
     Args:
-        options: for `subprocess.run`, such as `env`.
+        program: the path of a script, or code.
+        arguments: of the program.
+        env: changes of the environment of the tests; PYTHONPATH is heeded.
+    """
+
+    def __init__(self, program: Path | str, *arguments: object, env: dict[str, str] | None = None):
+        assert _listener is not None, "no server was started after the collection"
+        self.returncode: int | None = None
+        self._written = "", ""
+        self._folder = Path(tempfile.mkdtemp())
+        self._streams = [self._folder / name for name in ("stdout", "stderr")]
+        self._connection = Client(_listener.address)
+        self._connection.send(
+            {
+                "program": program,
+                "arguments": [str(program), *map(str, arguments)],
+                "environment": {**os.environ, **(env or {})},
+                "folder": Path.cwd(),
+                "streams": self._streams,
+            }
+        )
+        self.pid: int = self._connection.recv()
+
+    def communicate(self, timeout: float = 900.0) -> tuple[str, str]:
+        """Waits for the end; returns what was written to stdout and stderr."""
+        if self.returncode is None:
+            if not self._connection.poll(timeout):
+                raise TimeoutExpired(str(self.pid), timeout)
+            self.returncode = self._connection.recv()
+            out, err = (stream.read_text(errors="replace") for stream in self._streams)
+            self._written = out, err
+            shutil.rmtree(self._folder)
+        return self._written
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.communicate()
+
+
+def run_forked(program: Path | str, *arguments: object, **options: Any) -> CompletedProcess[str]:
+    """Runs a program to its end; see `Fork`."""
+    fork = Fork(program, *arguments, **options)
+    out, err = fork.communicate()
+    assert fork.returncode is not None
+    return CompletedProcess([str(program)], fork.returncode, out, err)
+
+
+def printed_in_forks(*programs: str, **options: Any) -> list[str]:
+    """Runs each program; all must succeed.
 
     Returns:
         What each program printed, without blanks at its ends.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _FORKS, *programs], capture_output=True, text=True, **options
-    )
-    assert done.returncode == 0, done.stderr
-    return [each.strip() for each in done.stdout.split("\f")[:-1]]
+    printed = []
+    for program in programs:
+        done = run_forked(program, **options)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.strip())
+    return printed
+
+
+def serve_forks() -> Callable[[], None]:
+    """Serves forks of this process, as it is now, to itself and to its children.
+
+    Returns:
+        What ends the server, and all that it runs.
+    """
+    global _listener
+    _listener = Listener(family="AF_UNIX")
+    server = os.fork()
+    if not server:
+        _serve(_listener)
+
+    def stop() -> None:
+        os.killpg(server, signal.SIGKILL)
+        os.waitpid(server, 0)
+
+    return stop
+
+
+def _serve(listener: Listener) -> NoReturn:
+    os.setsid()
+    ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, _reap)
+    while True:
+        connection = listener.accept()
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _answer(connection)
+        connection.close()
+
+
+def _reap(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _answer(connection: Connection) -> NoReturn:
+    request = connection.recv()
+    child = os.fork()
+    if not child:
+        connection.close()
+        _run(**request)
+    connection.send(child)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(BrokenPipeError):  # a test that did not wait
+        connection.send(os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _run(
+    *,
+    program: Path | str,
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: Path,
+    streams: list[Path],
+) -> NoReturn:
+    code = 1
+    try:
+        for target, path in enumerate(streams, 1):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), target)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = arguments
+        sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+        text = program.read_text() if isinstance(program, Path) else program
+        try:
+            exec(compile(text, arguments[0] if isinstance(program, Path) else "<program>", "exec"),
+                 {"__name__": "__main__", "__file__": arguments[0]})  # fmt: skip
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)

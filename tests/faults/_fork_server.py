@@ -43,19 +43,18 @@ def import_everything() -> None:
 
 def warm_up() -> None:
     """Runs the job that starts no TensorFlow once: forks inherit tables and kernels."""
-    from apache_beam.utils import thread_pool_executor
+    from beam_construction import forget_threads, keep_what_beam_looks_up
     from faults.job_chain import JOBS, write_inputs
     from tensorflow.python.eager import context
 
     from pipeline.cli.main import main
 
+    keep_what_beam_looks_up()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_inputs(Path(folder))
         with suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):
             main(shlex.split(JOBS["vocab"].command))
-    # Forks have none of its threads.
-    shared = thread_pool_executor._SharedUnboundedThreadPoolExecutor
-    thread_pool_executor._SHARED_UNBOUNDED_THREAD_POOL_EXECUTOR = shared()
+    forget_threads()
     assert context._context is None or not context._context._initialized
 
 

@@ -1,13 +1,10 @@
 """The short form of `text`: some texts of each kind through tokenizers, readers and jobs."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import pytest
+from behavior.forks import run_forked
 from faults.texts import broken_text, invented_text, long_line
 
 TEXTS = 20
@@ -29,15 +26,7 @@ _CHECKS = ("answers", "corpora", "questions", "summaries", "tags", "tokenizers",
 
 @pytest.mark.slow
 def test_no_text_is_cut_or_shifted_or_lost():
-    tests = Path(__file__).parents[1]
-    path = os.pathsep.join((str(tests.parent), str(tests)))
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *_CHECKS],
-        env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_forked(_PROGRAM, *_CHECKS)
     assert done.returncode == 0, done.stderr
     counts = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(counts) == len(_CHECKS)

@@ -15,8 +15,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import constant_engine
+from beam_construction import forget_threads
 from constant_engine import CONSTANT
 
 from bert_tf.base.console import Console
@@ -50,8 +52,6 @@ def score(folder: Path, output: Path, kill_at: int | None = None) -> None:
             log.write("".join(f"{text}\n" for text in columns["text"]))
         return predict(engine, columns, **options)
 
-    Path.replace = killing
-    constant_engine.ConstantEngine.predict = logging
     values = {
         "model": str(folder / "model"),
         "input": [str(folder / "in.csv")],
@@ -60,7 +60,11 @@ def score(folder: Path, output: Path, kill_at: int | None = None) -> None:
         "block_rows": 3,
     }
     config = build_section(ScoreConfig, values)
-    scoring.run(config, RunnerConfig(), RunOptions(console=Console(io.StringIO())))
+    with (
+        mock.patch.object(Path, "replace", killing),
+        mock.patch.object(constant_engine.ConstantEngine, "predict", logging),
+    ):
+        scoring.run(config, RunnerConfig(), RunOptions(console=Console(io.StringIO())))
 
 
 def in_a_fork(run: Callable[[], None]) -> int:
@@ -91,6 +95,8 @@ def main(folder: Path) -> None:
     (folder / "model" / "task.json").write_text(json.dumps(TASK))
     rows = "".join(f"{n},{text}\n" for n, text in enumerate(ROWS))
     (folder / "in.csv").write_text(f"n,text\n{rows}")
+    score(folder, folder / "first.csv")  # forks inherit what it has loaded
+    forget_threads()
     kill_at, killed = 0, True
     while killed:
         kill_at += 1

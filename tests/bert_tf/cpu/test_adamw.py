@@ -10,6 +10,7 @@ from bert_tf.cpu.kernels import workers
 from bert_tf.training.optimizers import AdamW, Lamb
 
 RATE = 0.01
+SLOW = pytest.mark.slow  # traces more of the same
 # No whole number of the kernel's blocks, and large enough for it.
 SHAPE = (2**9 + 1, 2**8 + 3)
 
@@ -80,7 +81,9 @@ def take_steps(optimizer, gradients, *, applied=1.0, factor=0.25):
 
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("gradient", [one, two, two_of_bfloat16])
+@pytest.mark.parametrize(
+    "gradient", [one, *(pytest.param(each, marks=SLOW) for each in (two, two_of_bfloat16))]
+)
 def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
     monkeypatch.setattr(workers, "usable_cores", lambda: cores)
     workers.board_address.cache_clear()
@@ -170,7 +173,7 @@ def looked_up():
 
 
 @pytest.mark.parametrize("cores", [1, 3])
-@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("decay", [0.1, pytest.param(0.0, marks=SLOW)])
 def test_a_table_of_which_few_rows_have_gradients_is_updated_as_from_a_gradient_of_all(
     looked_up, decay, cores, monkeypatch
 ):

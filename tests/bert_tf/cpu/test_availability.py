@@ -75,6 +75,12 @@ def test_what_cannot_be_loaded_is_one_warning_and_the_plain_path(cannot_load):
     assert optimizer.in_place is None
 
 
+WITHOUT_NUMBA = """
+import sys
+for name in [name for name in sys.modules if name.startswith("bert_tf.cpu.")]:
+    del sys.modules[name]
+sys.modules["numba"] = None
+"""
 BROKEN = (
     "from bert_tf.cpu.kernels import operation; operation.framework_library = lambda *_: '/no/lib'"
 )
@@ -92,7 +98,7 @@ def test_the_reason_is_said_where_a_library_is_missing_and_steps_do_without():
         "steps_of(config, way, StepShape(rows=4, length=8, predictions=2))(2)\n"
     )
     without_numba, broken = printed_in_forks(
-        f"import sys; sys.modules['numba'] = None\n{says}", f"{BROKEN}\n{says}\n{steps}"
+        f"{WITHOUT_NUMBA}\n{says}", f"{BROKEN}\n{says}\n{steps}"
     )
     assert "numba" in without_numba
     assert "OSError: /no/lib" in broken

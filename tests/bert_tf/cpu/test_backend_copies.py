@@ -99,6 +99,7 @@ def test_copies_follow_the_weights_from_step_to_step(policy, optimizer, all_larg
     assert all_at_once["loss"] == one["loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 @pytest.mark.parametrize(
     "strategy", [tf.distribute.get_strategy, lambda: tf.distribute.MirroredStrategy(["CPU:0"])]

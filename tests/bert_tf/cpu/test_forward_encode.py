@@ -17,7 +17,7 @@ from bert_tf.models.encoder import BertEncoder
 CONFIG = BertConfig(
     vocab_size=30,
     hidden_size=16,
-    num_hidden_layers=3,
+    num_hidden_layers=2,
     num_attention_heads=4,
     intermediate_size=32,
     max_position_embeddings=20,
@@ -102,15 +102,16 @@ def traced():
     return {}
 
 
+@SLOW
 @MASKS
 @pytest.mark.parametrize(
     ("policy", "tolerance", "has_position_ids", "pooled_only", "piece_size"),
     [
         ("float32", 1e-5, False, True, 64),
         ("float32", 1e-5, False, False, 64),
-        pytest.param("float32", 1e-5, True, False, operation.PIECE_SIZE, marks=SLOW),
-        pytest.param("mixed_bfloat16", 0.03, False, True, operation.PIECE_SIZE, marks=SLOW),
-        pytest.param("mixed_bfloat16", 0.03, True, False, 64, marks=SLOW),
+        ("float32", 1e-5, True, False, operation.PIECE_SIZE),
+        ("mixed_bfloat16", 0.03, False, True, operation.PIECE_SIZE),
+        ("mixed_bfloat16", 0.03, True, False, 64),
     ],
 )
 def test_outputs_and_gradients_are_those_of_padded_rows(

@@ -1,5 +1,7 @@
 """What the fast path computes of a layer against the layer, in graphs of any shape."""
 
+from unittest import mock
+
 import keras
 import numpy as np
 import pytest
@@ -24,14 +26,7 @@ POLICIES = pytest.mark.parametrize(
 )
 
 
-IN_PIECES = pytest.mark.usefixtures("piece_size")
-
-
-@pytest.fixture(params=["one piece", "pieces"])
-def piece_size(request, monkeypatch):
-    """Kernels get all rows at once, or a few at a time."""
-    if request.param == "pieces":
-        monkeypatch.setattr(operation, "PIECE_SIZE", 64)
+SLOW = pytest.mark.slow  # traces more of the same
 
 
 def kernel_calls(function):
@@ -69,26 +64,32 @@ def attended(layer, hidden, positions=None, **shared):
     return outputs + bias
 
 
-def check_kernels(plain, fast, layer, inputs, tolerance, *, rate=0.0, kernels=1):
+def check_kernels(
+    plain, fast, layer, inputs, tolerance, *, rate=0.0, kernels=1, piece_sizes=(None, 64)
+):
     """Expects one call of each kernel forward, one backward, and one for dropout's draws.
 
-    A gradient of weights sums over rows: beyond 100 of them, its rounding grows with their root.
+    Kernels get all rows at once, and a few at a time. A gradient of weights sums over rows: beyond
+    100 of them, its rounding grows with their root.
     """
     generator = np.random.default_rng(3)
     for variable in layer.trainable_variables:
         variable.assign(generator.normal(0.5, 0.5, variable.shape))
     expected = outputs_and_gradients(plain, layer, inputs, calls=0)
-    found = outputs_and_gradients(fast, layer, inputs, calls=2 * kernels + bool(rate))
     rows = inputs[0].size / inputs[0].shape[-1]
-    for place, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
-        assert mine.dtype == theirs.dtype
-        mine, theirs = (tf.cast(values, tf.float32).numpy() for values in (mine, theirs))
-        of_weights = place > len(inputs)
-        bound = tolerance * (max(1, rows / 100) ** 0.5 if of_weights else 1)
-        np.testing.assert_allclose(mine, theirs, atol=bound * np.abs(theirs).max())
+    for size in piece_sizes:
+        with mock.patch.object(operation, "PIECE_SIZE", size or operation.PIECE_SIZE):
+            found = outputs_and_gradients(fast, layer, inputs, calls=2 * kernels + bool(rate))
+        for place, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
+            assert mine.dtype == theirs.dtype
+            mine, theirs = (tf.cast(values, tf.float32).numpy() for values in (mine, theirs))
+            of_weights = place > len(inputs)
+            bound = tolerance * (max(1, rows / 100) ** 0.5 if of_weights else 1)
+            np.testing.assert_allclose(
+                mine, theirs, atol=bound * np.abs(theirs).max(), err_msg=f"pieces of {size}"
+            )
 
 
-@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize("name", ["gelu", "gelu_new"])
 def test_gelu(policy, tolerance, name):
@@ -98,7 +99,6 @@ def test_gelu(policy, tolerance, name):
     check_kernels(layer, lambda values: project(layer, values), layer, [inputs], tolerance)
 
 
-@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_layer_norm_of_sum(policy, tolerance, rate):
@@ -124,10 +124,14 @@ BIASES = {
 }
 
 
-@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize(
-    ("bias", "rate"), [*((name, 0.3) for name in BIASES), ("no bias", 0.0), ("of rows", 0.0)]
+    ("bias", "rate"),
+    [
+        ("of rows", 0.3),
+        *(pytest.param(name, 0.3, marks=SLOW) for name in ("no bias", "of queries", "of heads")),
+        *(pytest.param(name, 0.0, marks=SLOW) for name in ("no bias", "of rows")),
+    ],
 )
 def test_attention(policy, tolerance, bias, rate):
     layer = SelfAttention(
@@ -146,6 +150,7 @@ def test_attention(policy, tolerance, bias, rate):
     )
 
 
+@SLOW
 def test_long_rows_are_more_than_one_block():
     layer = SelfAttention(
         num_heads=1, dropout_rate=0.1, dropout_stream=1, initializer_range=0.02, dtype="float32"
@@ -158,10 +163,10 @@ def test_long_rows_are_more_than_one_block():
         *(layer, [inputs], 2e-5),
         rate=0.1,
         kernels=3,
+        piece_sizes=[None],
     )
 
 
-@IN_PIECES
 @POLICIES
 def test_attention_of_few_tokens_to_all(policy, tolerance):
     layer = SelfAttention(

@@ -13,7 +13,7 @@ from bert_tf.models.encoder import BertEncoder
 CONFIG = BertConfig(
     vocab_size=20,
     hidden_size=8,
-    num_hidden_layers=4,
+    num_hidden_layers=3,
     num_attention_heads=2,
     intermediate_size=16,
     max_position_embeddings=8,
@@ -66,7 +66,7 @@ def numbers(graph, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "training", "frozen"),
-    [("float32", True, 0), ("float32", False, 0), ("mixed_bfloat16", True, 2)],
+    [("float32", True, 0), ("float32", False, 0), ("mixed_bfloat16", True, 1)],
 )
 def test_outputs_and_gradients_are_the_same_bits(policy, training, frozen):
     encoder = made_encoder(policy)
@@ -79,7 +79,9 @@ def test_outputs_and_gradients_are_the_same_bits(policy, training, frozen):
             np.testing.assert_array_equal(mine, expected)
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "policy", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_one_graph_fits_all_blocks(policy):
     encoder = made_encoder(policy)
     forward = Forward(traces_once=True)
@@ -88,6 +90,7 @@ def test_one_graph_fits_all_blocks(policy):
     assert graph.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_frozen_blocks_are_called_directly():
     encoder = made_encoder("float32")
     encoder.freeze(CONFIG.num_hidden_layers)
@@ -96,6 +99,7 @@ def test_frozen_blocks_are_called_directly():
     assert not forward.graphs
 
 
+@pytest.mark.slow
 def test_dropout_differs_between_blocks():
     """Equal weights and equal inputs: only the streams of the masks differ."""
     encoder = made_encoder("float32")

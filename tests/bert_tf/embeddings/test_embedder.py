@@ -43,7 +43,8 @@ def tiny() -> dict[str, Embedder]:
     }
 
 
-@pytest.mark.parametrize("tokens", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiles for two shapes
+@pytest.mark.parametrize("tokens", [False, True])
 def test_on_gpus_full_batches_of_few_shapes_give_the_same_vectors(monkeypatch, tokens):
     texts = [" ".join(["w1", "w2", "w3"] * count) for count in range(1, 9)]
     longest = settings(max_seq_length=22, tokens=tokens)

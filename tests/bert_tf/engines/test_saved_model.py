@@ -1,13 +1,10 @@
 """The engine of SavedModels, and what it refuses; its values are held by tests of export."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.engines import check_engine
-from behavior.forks import printed_in_forks
+from behavior.forks import printed_in_forks, run_forked
 from behavior.small_models import write_model
 from toy_regression import REGRESSION, RegressionTask
 
@@ -170,7 +167,8 @@ def test_weights_laid_out_once_give_the_same_bits(exported, tmp_path):
     }
     np.savez(tmp_path / "columns.npz", **columns)
     files = tmp_path / "columns.npz", tmp_path / "found.npy"
-    subprocess.run([sys.executable, "-c", code, exported, *files], check=True)
+    done = run_forked(code, exported, *files)
+    assert done.returncode == 0, done.stderr
     expected = ENGINES["tensorflow"].load(exported, precision="bfloat16").predict(columns)
     np.testing.assert_array_equal(np.load(files[1]), expected["predicted_value"])
 

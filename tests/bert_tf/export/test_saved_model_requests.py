@@ -7,10 +7,9 @@ shapes and types that the signature does not have.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+from behavior.forks import run_forked
 
 from bert_tf.weights.model_directory import read_model_directory
 
@@ -120,13 +119,7 @@ def test_every_signature_answers_the_requests_it_declares_and_refuses_the_others
     paths = [str(path) for path in all_kinds.values()]
     config = read_model_directory(paths[0]).config
     sizes = (config.vocab_size, config.max_position_embeddings, config.type_vocab_size)
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, *map(str, sizes), *paths],
-        env={"TF_CPP_MIN_LOG_LEVEL": "3", "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_forked(_SCRIPT, *sizes, *paths)
     assert done.returncode == 0, (done.stdout.splitlines()[-1:], done.stderr[-2000:])
     counts = json.loads(done.stdout.splitlines()[-1])
     assert len(counts) == 3 * len(paths) + 1, "and `embed` of similarity"

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.examples import fewer_examples
 from behavior.layers import check_layer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import UsageError
@@ -33,7 +34,7 @@ def five_deviations(probability, number=SIZE):
 
 
 @given(key=KEYS, rate=st.floats(0.01, 0.99))
-@settings(max_examples=15)
+@fewer_examples(0.25)
 def test_the_share_kept_is_the_rounded_rate(key, rate):
     expected = keep_level(rate) / LEVELS
     assert abs(expected - (1 - rate)) <= 0.5 / LEVELS
@@ -41,7 +42,7 @@ def test_the_share_kept_is_the_rounded_rate(key, rate):
 
 
 @given(key=KEYS, other=KEYS, streams=st.tuples(st.integers(0, 100), st.integers(0, 100)))
-@settings(max_examples=15)
+@fewer_examples(0.25)
 def test_masks_agree_by_chance_only_where_key_or_stream_differ(key, other, streams):
     one, two = draw(key, stream=streams[0]), draw(other, stream=streams[1])
     if key == other and streams[0] == streams[1]:
@@ -108,7 +109,7 @@ def test_low_precision_does_not_move_the_expected_output(policy):
 
 
 @given(rate=st.floats(0.05, 0.6), key=KEYS)
-@settings(max_examples=10)
+@fewer_examples(0.17)
 def test_the_expected_output_is_the_input(rate, key):
     outputs = StatelessDropout(rate, stream=0)(tf.ones([SIZE]), dropout_key=tf.constant(key))
     keep = keep_level(rate) / LEVELS

@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.layers.embeddings import sorted_sums
 
 
-@pytest.mark.parametrize("jit_compile", [True, False])
+@pytest.mark.parametrize("jit_compile", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(("count", "size"), [(1, 3), (7, 2), (64, 5), (33, 100)])
 def test_rows_with_equal_ids_are_added_up(count, size, jit_compile):
     random = np.random.default_rng(count)

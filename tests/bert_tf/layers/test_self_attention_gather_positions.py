@@ -1,7 +1,8 @@
 """Tokens picked from rows, against NumPy."""
 
 import numpy as np
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.layers.self_attention import gather_positions
@@ -13,7 +14,7 @@ from bert_tf.layers.self_attention import gather_positions
     predictions=st.integers(1, 5),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=15)
+@fewer_examples(0.25)
 def test_gathering_equals_numpy(batch, length, predictions, seed):
     generator = np.random.default_rng(seed)
     hidden = generator.normal(size=(batch, length, 3)).astype(np.float32)

@@ -93,6 +93,7 @@ SEQUENCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [{}, SEQUENCES], ids=["one text a row", "packed"])
 def test_what_heads_read_is_computed_as_all_tokens_are(encoder, packed):
     """Outputs and gradients of the tokens read, from the last block that computes them alone."""
@@ -144,6 +145,7 @@ def encode(model, ids, **arguments):
     return model(ids, **arguments)["sequence_output"].numpy()
 
 
+@pytest.mark.slow
 def test_the_dropout_key_decides_the_masks(encoder):
     ids = random_ids(2, 6)
     first = encode(encoder, ids, training=True, dropout_key=KEY)

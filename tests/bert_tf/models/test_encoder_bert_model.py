@@ -59,7 +59,16 @@ def inputs():
     return {name: tf.constant(value, tf.int32) for name, value in values.items()}
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "float32",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mixed_bfloat16", "mixed_float16")
+        ),
+    ],
+)
 @pytest.mark.parametrize("name", SHAPES)
 def test_logits_are_finite_float32_of_the_promised_shape(name, policy, inputs):
     model = make_model(name, dtype=policy)

@@ -75,6 +75,7 @@ def sums_and_gradients(model, features):
     return losses, weights, metrics, gradients
 
 
+@pytest.mark.slow
 def test_packed_sequences_have_the_losses_and_gradients_they_have_alone(model, features):
     losses, weights, metrics, gradients = sums_and_gradients(model, features)
     packed = sums_and_gradients(model, pack(features))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches
@@ -42,7 +43,7 @@ def sums_and_shapes(word_ids, batch_tokens):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@fewer_examples(0.5)
 @given(st.lists(st.integers(1, 40), max_size=20), st.integers(1, 200))
 def test_every_row_keeps_its_place_and_batches_keep_to_the_budget(lengths, batch_tokens):
     rows = [list(range(1, length + 1)) for length in lengths]

@@ -58,6 +58,11 @@ def test_tasks_without_a_masked_lm_head_have_no_predictions():
     assert float(count_work({"input_mask": tf.constant(MASKS)})["predictions"]) == 0.0
 
 
+@pytest.fixture(autouse=True)
+def measured_for_long_enough(monkeypatch):
+    monkeypatch.setattr(arithmetic, "_SECONDS", 0.3)
+
+
 def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):
     """One product takes 8/64 s, the next 4/64 s; then the time for measuring is over."""
     sixty_fourths = iter([0, 1, 2, 10, 11, 12, 16, 20])

@@ -2,9 +2,7 @@ import io
 import itertools
 import json
 import math
-import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.training.metrics_log import read_metrics
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +108,7 @@ def test_a_signal_saves_and_reports_how_to_resume(tmp_path):
         "    print(stopped.exit_code, signal.getsignal(number) is signal.SIG_DFL, stopped)\n"
         for number in codes
     ]
-    folders = f"{ROOT}{os.pathsep}{Path(__file__).parent}"
-    printed = printed_in_forks(*programs, env={**os.environ, "PYTHONPATH": folders})
+    printed = printed_in_forks(*programs)
     for (number, code), said in zip(codes.items(), printed, strict=True):
         assert f"{code} True stopped at step 8 of 100 ({number.name}): saved in" in said
         assert (tmp_path / number.name / "checkpoints" / "step-00000008").is_dir()

@@ -1,12 +1,10 @@
 """A run that was killed with SIGKILL ends as one that was not, to the last bit."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from behavior.forks import Fork
 from killed_run import make_loop
 from packed_task import STEPS
 
@@ -16,21 +14,14 @@ from bert_tf.training.run_files import read_checkpoint
 pytestmark = pytest.mark.slow  # trains in a process that is killed
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def killed(tmp_path):
     """A process that trains until it kills itself."""
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    process = Fork(SCRIPT, tmp_path)
     yield process
     process.kill()
-    process.communicate()
 
 
 def lines_without_times(folder):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from behavior.forks import Fork
 from behavior.ports import free_ports
 from packed_task import STEPS, assert_same_losses, make_packed_loop
 from regression_task import make_loop
@@ -29,12 +30,22 @@ COMPILATIONS = re.compile(r"Compiled (\S+) (\d+) times")
 
 
 def start(name, runs, *tasks, **environment):
+    return Fork(SCRIPT, name, runs, *tasks, env={"CUDA_VISIBLE_DEVICES": "-1", **environment})
+
+
+def start_logged(name, runs, *tasks):
+    """In a new interpreter, as TensorFlow decides what it logs when it is imported."""
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), name, str(runs), *tasks],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1", **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "CUDA_VISIBLE_DEVICES": "-1",
+            **LOG_COMPILATIONS,
+        },
     )
 
 
@@ -48,7 +59,7 @@ def printed(process):
 def two_processors(tmp_path_factory):
     """Run directories, what was printed, and what was logged, of a machine of two devices."""
     runs = tmp_path_factory.mktemp("mirrored")
-    process = start("mirrored", runs, "adamw", "lamb", "packed", "packed-xla", **LOG_COMPILATIONS)
+    process = start_logged("mirrored", runs, "adamw", "lamb", "packed", "packed-xla")
     return runs, *printed(process)
 
 
@@ -72,7 +83,6 @@ def two_workers(tmp_path_factory):
     finally:
         for worker in workers:
             worker.kill()
-            worker.communicate()
 
 
 def one_replica(optimizer):

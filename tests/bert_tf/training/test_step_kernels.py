@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow  # compiles training steps
 CONFIG = BertConfig(
     vocab_size=50,
     hidden_size=16,
-    num_hidden_layers=3,
+    num_hidden_layers=2,
     num_attention_heads=2,
     intermediate_size=32,
     max_position_embeddings=16,
@@ -44,7 +44,7 @@ class LabelLoss:
 
 def training_step(model, loss, arithmetic):
     section = build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"})
-    optimizer = make_optimizer(section, num_hidden_layers=3)
+    optimizer = make_optimizer(section, num_hidden_layers=CONFIG.num_hidden_layers)
     optimizer.build(model.trainable_variables)
     return TrainingStep(
         model=model,
@@ -81,11 +81,15 @@ def pretraining_steps(*, frozen_blocks, **arithmetic):
 
 
 @functools.cache
-def classification_steps(**arithmetic):
+def classification_steps(*, shards, **arithmetic):
     """Of tables large enough that the optimizer works on rows of them."""
     keras.utils.set_random_seed(1)
     config = dataclasses.replace(
-        CONFIG, vocab_size=10_000, max_position_embeddings=10_000, hidden_dropout_prob=0.0
+        CONFIG,
+        num_hidden_layers=1 + shards,  # parts share the graph of all blocks but the last
+        vocab_size=10_000,
+        max_position_embeddings=10_000,
+        hidden_dropout_prob=0.0,
     )
     model = BertClassifier(config, 2)
     model.build_weights()
@@ -97,7 +101,7 @@ def classification_steps(**arithmetic):
     }
     batch["input_word_ids"][:, ::3] = 7 + batch["labels"][:, None]
     batch["input_mask"][1:6, 9:] = 0
-    return three_steps(model, LabelLoss(), batch, **arithmetic)
+    return three_steps(model, LabelLoss(), batch, shards=shards, **arithmetic)
 
 
 def require_same_steps(mine, theirs):
@@ -109,7 +113,7 @@ def require_same_steps(mine, theirs):
         np.testing.assert_allclose(trained, other, atol=1e-3)
 
 
-@pytest.mark.parametrize(("frozen_blocks", "shards", "accumulation_steps"), [(0, 1, 1), (2, 2, 2)])
+@pytest.mark.parametrize(("frozen_blocks", "shards", "accumulation_steps"), [(0, 1, 1), (1, 2, 2)])
 def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
     mine, theirs = (
         pretraining_steps(
@@ -146,9 +150,7 @@ def test_steps_of_the_plain_path_are_those_with_kernels(accumulation_steps):
 
 def test_calls_that_follow_one_another_do_the_steps_of_one_in_bfloat16():
     """Parts of a batch read copies, until others assign the weights."""
-    config = dataclasses.replace(
-        CONFIG, num_hidden_layers=2, vocab_size=10_000, intermediate_size=2**13
-    )
+    config = dataclasses.replace(CONFIG, vocab_size=10_000, intermediate_size=2**13)
     batch = {
         "input_word_ids": np.arange(128, dtype=np.int32).reshape(8, 16),
         "input_mask": np.ones((8, 16), np.int32),

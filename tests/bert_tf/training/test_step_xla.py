@@ -12,7 +12,7 @@ from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.evaluation import Evaluation
 
-BERT = CONFIG.replace(num_hidden_layers=2)
+BERT = CONFIG.replace(num_hidden_layers=1)
 pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
 
 

@@ -89,6 +89,7 @@ def test_a_keras_hub_preset_computes_what_keras_hub_does(preset, backbone, tmp_p
     np.testing.assert_allclose(ours["pooled_output"], theirs["pooled_output"], atol=1e-5)
 
 
+@pytest.mark.slow
 @KERAS_SAVES
 def test_keras_hub_reads_what_we_write(preset, backbone, tmp_path):
     import_weights(preset, tmp_path / "model")

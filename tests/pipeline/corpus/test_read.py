@@ -9,7 +9,7 @@ import json
 import pyarrow as pa
 import pytest
 from behavior.readers import WHOLE, check_reader, read_corpus
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError, UsageError
@@ -320,7 +320,6 @@ def test_files_that_cannot_have_documents_are_refused(name, data, error, message
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(FIELD, FIELD), max_size=8), st.integers(1, 40), st.booleans())
 def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, cut, always_quote):
     """What Python's `csv` writes, our reader reads."""
@@ -358,7 +357,6 @@ def squeeze(text):
     return unicodedata.normalize("NFD", "".join("".join(kept).split()))
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(["a", "bb. C", "", " ", "\xff"]), max_size=12), st.integers(1, 30))
 def test_cuts_do_not_change_the_documents(tmp_path_factory, lines, cut):
     path = tmp_path_factory.mktemp("text") / "lines.txt"

@@ -60,8 +60,8 @@ def test_a_document_without_end_takes_bounded_memory(tmp_path, name, start):
         (b"x" + b"\n" * 3_000_000 + b"y", "sentences"),
         (b"x" + b" " * 5_000_000 + b"\n" + b" " * 5_000_000 + b"y", "file"),
         (b"x" + b" " * 5_000_000 + b"\n" + b" " * 5_000_000 + b"\ny", "sentences"),
-        (b"x\n" * 2_500_000, "file"),
-        (b"x\n" * 2_500_000 + b"\n" + b"x\ny\n", "sentences"),
+        pytest.param(b"x\n" * 2_500_000, "file", marks=pytest.mark.slow),
+        pytest.param(b"x\n" * 2_500_000 + b"\n" + b"x\ny\n", "sentences", marks=pytest.mark.slow),
     ],
 )
 def test_white_space_is_looked_at_once_to_find_the_layout(tmp_path, content, layout):

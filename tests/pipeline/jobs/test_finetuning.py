@@ -78,9 +78,46 @@ def quietly():
 
 
 @pytest.fixture(scope="module")
-def finished(place):
+def log():
+    """What the run of `finished` says."""
+    return io.StringIO()
+
+
+@pytest.fixture(scope="module")
+def finished(place, log):
     config = make_config(place, "run")
-    return config, finetuning.run(config, quietly())
+    options = RunOptions(resume=True, console=Console(log), max_rejects=RejectLimit.parse("34%"))
+    return config, finetuning.run(config, options)
+
+
+@pytest.fixture(scope="module")
+def extended(place):
+    """A run of one epoch, chosen by its loss, before and after it gets another; what it says."""
+    said, manifests = io.StringIO(), []
+    config = make_config(place, "extended")
+    for epochs in (1.0, 2.0):
+        config = dataclasses.replace(config, epochs=epochs, best_metric="loss", seed=-(2**70))
+        manifests.append(finetuning.run(config, RunOptions(console=Console(said))))
+    return config, *manifests, said.getvalue()
+
+
+@pytest.fixture(scope="module")
+def held_out(place):
+    """A run that holds out evaluation rows, and what it says."""
+    rows = place / "many.csv"
+    cells = [f"{a} {b} {c} film,{b}" for a in VOCAB[5:] for b in VOCAB[5:7] for c in VOCAB[5:]]
+    rows.write_text("\n".join(["text,label", *cells, ",good", ""]))
+    config = dataclasses.replace(
+        make_config(place, "held-out"),
+        train=str(rows),
+        eval=None,
+        eval_fraction=0.3,
+        epochs=3.0,
+        early_stop_evals=2,
+        best_metric="macro_f1",
+    )
+    said = io.StringIO()
+    return finetuning.run(config, RunOptions(console=Console(said))), said.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +161,14 @@ def test_a_finished_run_is_left_alone_and_another_config_refused(place, finished
         finetuning.run(dataclasses.replace(config, epochs=6.0, seed=2), quietly())
 
 
-def test_more_epochs_extend_a_finished_run(place):
-    config = dataclasses.replace(make_config(place, "extended"), epochs=1.0)
-    finetuning.run(config, quietly())
-    longer, log = dataclasses.replace(config, epochs=2.0), io.StringIO()
-    manifest = finetuning.run(longer, RunOptions(console=Console(log)))
+def test_more_epochs_extend_a_finished_run_of_any_whole_number_as_seed(extended):
+    config, before, manifest, said = extended
+    assert before["counts"]["steps"] == 2
     assert (manifest["counts"]["steps"], manifest["extended_from"]) == (4, [2])
     assert manifest["timings"]["total"] > manifest["timings"]["last_part"]
     assert manifest["config"]["epochs"] == 2.0
-    assert "found a run with fewer epochs; extending it" in log.getvalue()
-    assert finetuning.run(longer, quietly())["already_done"]
+    assert "found a run with fewer epochs; extending it" in said
+    assert finetuning.run(config, quietly())["already_done"]
 
 
 def test_a_crashed_run_resumes_as_if_nothing_had_happened(place, finished):
@@ -212,32 +247,35 @@ def test_evaluate_without_a_decision(place, finished):
     assert [json.loads(line)["predicted_label"] for line in predictions] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("limit", "is_refused"),
-    [("1", True), ("34%", False), ("30%", True), ("0.1", True)],
-)
-def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refused):
+def check_rejects(place, output, said):
     """Of 8 training rows 2 are rejected, of 3 evaluation rows 1."""
-    output = place / f"limited-{limit}"
-    config = dataclasses.replace(make_config(place, output.name), epochs=0.5)
-    log = io.StringIO()
-    options = RunOptions(console=Console(log), max_rejects=RejectLimit.parse(limit))
-    if not is_refused:
-        assert finetuning.run(config, options)["counts"]["rows_rejected"] == 3
-    else:
-        with pytest.raises(TooManyRejects) as refused:
-            finetuning.run(config, options)
-        message = str(refused.value)
-        assert f"rejected, more than --max-rejects {limit} allows: 1 × " in message
-        assert f"(all in {output / 'rejects.jsonl'}); correct the rows or raise" in message
-        assert "\n" not in message
-        assert not (output / "metrics.jsonl").exists()
-        assert not (output / "manifest.json").exists()
     assert len((output / "rejects.jsonl").read_text().splitlines()) == 3
     train, evaluation = place / "train.csv", place / "eval.jsonl"
-    assert f"warning: {train}: 2 of 8 rows rejected\n" in log.getvalue()
-    assert f"  1  column 'text' is empty, first at {train}:9\n" in log.getvalue()
-    assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in log.getvalue()
+    assert f"warning: {train}: 2 of 8 rows rejected\n" in said
+    assert f"  1  column 'text' is empty, first at {train}:9\n" in said
+    assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in said
+
+
+def test_rejected_rows_within_the_limit_are_reported(place, finished, log):
+    """34%, of a training and an evaluation file each."""
+    assert finished[1]["counts"]["rows_rejected"] == 3
+    check_rejects(place, place / "run", log.getvalue())
+
+
+@pytest.mark.parametrize("limit", ["1", "30%", "0.1"])
+def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit):
+    output = place / f"limited-{limit}"
+    said = io.StringIO()
+    options = RunOptions(console=Console(said), max_rejects=RejectLimit.parse(limit))
+    with pytest.raises(TooManyRejects) as refused:
+        finetuning.run(make_config(place, output.name), options)
+    message = str(refused.value)
+    assert f"rejected, more than --max-rejects {limit} allows: 1 × " in message
+    assert f"(all in {output / 'rejects.jsonl'}); correct the rows or raise" in message
+    assert "\n" not in message
+    assert not (output / "metrics.jsonl").exists()
+    assert not (output / "manifest.json").exists()
+    check_rejects(place, output, said.getvalue())
 
 
 @pytest.mark.parametrize(
@@ -284,72 +322,50 @@ def test_too_many_rejected_rows_end_an_evaluation_before_the_model_runs(
     assert not (output / "metrics.json").exists()
 
 
-def test_latin_1_is_suggested_and_read(place):
+def test_latin_1_is_suggested_and_read_and_without_evaluation_the_last_model_is_kept(place):
     train = place / "latin.csv"
     train.write_bytes((ROWS + "film café,good\n").encode("latin-1"))
-    config = dataclasses.replace(make_config(place, "latin"), train=str(train), epochs=0.5)
-    options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
+    config = dataclasses.replace(make_config(place, "latin"), train=str(train), epochs=2.0)
+    said = io.StringIO()
+    options = RunOptions(console=Console(said), max_rejects=RejectLimit.parse("0"))
     with pytest.raises(TooManyRejects, match="give --encoding cp1252, else correct the rows"):
         finetuning.run(dataclasses.replace(config, eval=None), options)
     read = dataclasses.replace(config, eval=None, eval_fraction=0.0, encoding="latin-1")
-    assert finetuning.run(read, options)["counts"]["rows_out"] == 7, "into the folder of before"
+    manifest = finetuning.run(read, options)
+    assert manifest["counts"]["rows_out"] == 7, "into the folder of before"
     assert (place / "latin" / "rejects.jsonl").read_text() == ""
-
-
-@pytest.mark.parametrize("metric", [None, "loss", "macro_f1"])
-def test_the_best_model_is_that_of_the_metric(place, finished, metric):
-    log = io.StringIO()
-    if metric is None:
-        run, manifest, metric = place / "run", finished[1], "accuracy"
-    else:
-        run = place / f"best-{metric}"
-        config = dataclasses.replace(make_config(place, run.name), best_metric=metric)
-        manifest = finetuning.run(config, RunOptions(console=Console(log)))
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    values = {line["step"]: line[metric] for line in lines if line["split"] == "eval"}
-    best = manifest["best_model"]
-    extreme = min if metric == "loss" else max
-    assert best["value"] == values[best["step"]] == extreme(values.values())
-    assert (best["metric"], best["epoch"]) == (metric, best["step"] / 2)
-    assert manifest["metrics"]["best"]["step"] == best["step"]
-    if log.getvalue():
-        how = "lowest" if metric == "loss" else "highest"
-        assert (
-            f"the model of epoch {best['epoch']:g} (step {best['step']}), with the {how} {metric}: "
-            f"{best['value']:.4f}\n"
-        ) in log.getvalue()
-
-
-def test_without_evaluation_the_last_model_is_reported_as_that(place):
-    log = io.StringIO()
-    config = dataclasses.replace(
-        make_config(place, "unevaluated"), eval=None, eval_fraction=0.0, epochs=2.0
-    )
-    manifest = finetuning.run(config, RunOptions(console=Console(log)))
     assert manifest["eval_rows"] is None
     assert manifest["best_model"] == {
         "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
     }  # fmt: skip
+    line = "the model of the last epoch (step 4); there was no evaluation to choose by"
+    assert line in said.getvalue()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "loss", "macro_f1"])
+def test_the_best_model_is_that_of_the_metric(place, finished, log, extended, held_out, metric):
+    name, manifest, said = {
+        "accuracy": ("run", finished[1], log.getvalue()),
+        "loss": ("extended", *extended[2:]),
+        "macro_f1": ("held-out", *held_out),
+    }[metric]
+    lines = [json.loads(line) for line in (place / name / "metrics.jsonl").read_text().splitlines()]
+    values = {line["step"]: line[metric] for line in lines if line["split"] == "eval"}
+    best = manifest["best_model"]
+    extreme = min if metric == "loss" else max
+    assert len(values) > 1
+    assert best["value"] == values[best["step"]] == extreme(values.values())
+    assert (best["metric"], best["epoch"]) == (metric, best["step"] / min(values))
+    assert manifest["metrics"]["best"]["step"] == best["step"]
+    how = "lowest" if metric == "loss" else "highest"
     assert (
-        "the model of the last epoch (step 4); there was no evaluation to choose by"
-        in log.getvalue()
-    )
+        f"the model of epoch {best['epoch']:g} (step {best['step']}), with the {how} {metric}: "
+        f"{best['value']:.4f}\n"
+    ) in said
 
 
-def test_without_a_file_for_evaluation_rows_are_held_out(place):
-    rows = place / "many.csv"
-    cells = [f"{a} {b} {c} film,{b}" for a in VOCAB[5:] for b in VOCAB[5:7] for c in VOCAB[5:]]
-    rows.write_text("\n".join(["text,label", *cells, ",good", ""]))
-    config = dataclasses.replace(
-        make_config(place, "held-out"),
-        train=str(rows),
-        eval=None,
-        eval_fraction=0.3,
-        epochs=3.0,
-        early_stop_evals=2,
-        best_metric="macro_f1",
-    )
-    manifest = finetuning.run(config, quietly())
+def test_without_a_file_for_evaluation_rows_are_held_out(held_out):
+    manifest, _ = held_out
     counts = manifest["counts"]
     assert (counts["rows_in"], counts["rows_out"], counts["rows_rejected"]) == (51, 50, 1)
     assert counts["train"]["rows_out"] + counts["eval"]["rows_out"] == 50
@@ -389,16 +405,8 @@ def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):
     assert not (place / "of_the_chief").exists()
 
 
-def test_resuming_without_a_checkpoint_is_reported(place):
-    config = dataclasses.replace(make_config(place, "resumed"), epochs=0.5)
-    log = io.StringIO()
-    finetuning.run(config, RunOptions(resume=True, console=Console(log)))
+def test_resuming_without_a_checkpoint_is_reported(finished, log):
     assert "no checkpoint to resume from; starting at step 0" in log.getvalue()
-
-
-def test_any_whole_number_is_a_seed(place):
-    config = dataclasses.replace(make_config(place, "seed"), epochs=0.5, seed=-(2**70))
-    assert finetuning.run(config, quietly())["counts"]["steps"] == 1
 
 
 @pytest.mark.parametrize("flag", ["train", "eval", "init"])

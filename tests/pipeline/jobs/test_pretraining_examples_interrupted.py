@@ -4,12 +4,12 @@ import hashlib
 import io
 import json
 import random
+import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from behavior.forks import run_forked
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
@@ -143,6 +143,20 @@ def interrupt(workers: Workers, values: dict, kind: str, number: int) -> dict[st
     return workers.take_counts()
 
 
+@pytest.fixture(scope="module")
+def stopped(corpus, tmp_path_factory):
+    """Makes a copy of a run that was interrupted at its n-th shard."""
+    made: dict[int, Path] = {}
+
+    def copy(workers: Workers, number: int, output: Path) -> None:
+        if number not in made:
+            made[number] = tmp_path_factory.mktemp("stopped") / "data"
+            interrupt(workers, values_of(corpus, made[number]), "shards", number)
+        shutil.copytree(made[number], output)
+
+    return copy
+
+
 def same_files(folder: Path) -> dict[str, tuple[int, int]]:
     """What changes when a file is written again."""
     return {
@@ -203,10 +217,10 @@ def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, work
 @pytest.mark.parametrize(
     "kind", ["*.blobs", "*.finished.json", "*.tfrecord", "*.written.json", "identity.json"]
 )
-def test_what_was_damaged_meanwhile_is_made_again(corpus, whole, workers, tmp_path, kind):
+def test_what_was_damaged_meanwhile_is_made_again(corpus, whole, workers, stopped, tmp_path, kind):
     manifest, files, work = whole
     values = values_of(corpus, tmp_path / "data")
-    interrupt(workers, values, "shards", 3)
+    stopped(workers, 3, tmp_path / "data")
     found = sorted((tmp_path / "data").rglob(kind))
     damaged = [path for path in found if path.stat().st_size]
     assert damaged
@@ -254,8 +268,8 @@ pretraining_examples.run(
     RunOptions(),
 )
 """
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+    process = run_forked(script)
+    assert process.returncode == -signal.SIGKILL, process.stderr
     shards = same_files(tmp_path / "data")
     resumed, _ = run(values)
     work = workers.take_counts()
@@ -314,10 +328,10 @@ def test_parts_of_other_inputs_are_never_used(corpus, workers, tmp_path):
 
 @pytest.mark.parametrize("change", ["cut", "levels", "version"])
 def test_parts_that_were_cut_or_made_otherwise_are_not_used(
-    corpus, whole, workers, tmp_path, monkeypatch, change
+    corpus, whole, workers, stopped, tmp_path, monkeypatch, change
 ):
     values = values_of(corpus, tmp_path / "data")
-    interrupt(workers, values, "shards", 2)
+    stopped(workers, 2, tmp_path / "data")
     if change == "cut":
         values["block_megabytes"] = 0.02
     elif change == "levels":

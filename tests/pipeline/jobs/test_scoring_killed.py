@@ -1,27 +1,18 @@
 """A job that is killed at any moment and run again writes what it would have written."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from behavior.forks import run_forked
 
 pytestmark = pytest.mark.slow  # runs some thirty jobs in processes of their own
 
 SCRIPT = Path(__file__).parents[1] / "killed_scoring.py"
-ROOT = SCRIPT.parents[2]
 
 
 def test_no_kill_changes_the_outputs_or_scores_a_finished_block_again(tmp_path):
-    folders = os.pathsep.join(map(str, (ROOT, SCRIPT.parent)))
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": folders},
-    )
+    done = run_forked(SCRIPT, tmp_path)
     assert done.returncode == 0, done.stderr
     *killed, whole = map(json.loads, done.stdout.splitlines())
     assert not whole["killed"] and whole["predicted"] == []

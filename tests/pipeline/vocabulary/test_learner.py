@@ -8,7 +8,8 @@ import string
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
@@ -234,7 +235,7 @@ def test_fit_is_weighed_by_counts():
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@fewer_examples(0.5)
 @given(
     st.dictionaries(st.text("abcdé,", min_size=1, max_size=8), st.integers(1, 50), min_size=1),
     st.integers(1, 40),

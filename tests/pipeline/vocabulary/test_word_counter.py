@@ -4,7 +4,8 @@ import collections
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -24,7 +25,7 @@ def test_long_words_are_left_out_and_counted():
     assert counter.too_long == 3
 
 
-@settings(max_examples=30)
+@fewer_examples(0.5)
 @given(st.lists(st.text("abcdefgh ,é", max_size=30), max_size=60), st.integers(1, 5))
 def test_counts_equal_a_plain_count(texts, parts):
     """Also when counted in parts that are added up."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.examples.masking import mask_rows, masking_rules, predictions_by_length
@@ -61,7 +61,6 @@ def test_the_number_of_targets_is_the_references_for_every_length():
     assert by_length.tolist() == [min(76, max(1, round(n * 0.15))) for n in range(513)]
 
 
-@settings(max_examples=150)
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=8),
     prob=st.sampled_from([0.0, 0.15, 0.5, 1.0]),

@@ -1,7 +1,7 @@
 """Segment pairs: the properties of the reference's algorithm on any documents."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
@@ -64,7 +64,6 @@ def test_an_empty_pool_makes_nothing():
     assert len(pairs) == left_out == 0
 
 
-@settings(max_examples=200)
 @given(
     documents=corpora,
     number=st.integers(0, 1000),

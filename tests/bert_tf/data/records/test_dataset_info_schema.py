@@ -38,6 +38,7 @@ def as_protobufs(features: dict[str, np.ndarray]) -> list[tf.train.Example]:
     return examples
 
 
+@pytest.mark.slow
 @given(data=st.data(), rows=st.integers(1, 5))
 def test_protobuf_reads_any_features(data, rows):
     names = data.draw(st.lists(st.text("abÄz_", min_size=1), min_size=1, max_size=5, unique=True))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.records.example_bytes import count_values
@@ -37,7 +38,7 @@ def example_of(**features) -> bytes:
         max_size=4,
     )
 )
-@settings(max_examples=50)
+@fewer_examples(0.83)
 def test_values_of_any_example_are_counted(rows):
     content = framed(
         [example_of(other=[b"x" * 300], ids=ids, weights=weights) for ids, weights in rows]

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.records.packed_records import (
@@ -92,7 +93,7 @@ def test_a_row_is_laid_out_as_documented():
 
 
 @given(sequences(), st.integers(0, 9))
-@settings(max_examples=50)
+@fewer_examples(0.83)
 def test_every_sequence_is_found_again(measures, seed):
     lengths, predictions = measures
     features = make_features(lengths, predictions, seed)

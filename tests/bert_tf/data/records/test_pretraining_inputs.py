@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError, UsageError
@@ -72,7 +73,7 @@ def numbers_of(batches):
     seed=st.integers(-5, 2**63),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(max_examples=15)
+@fewer_examples(0.25)
 def test_any_position_is_entered_where_it_would_have_been_reached(
     sizes, block_records, batch_size, first_step, seed, compression
 ):
@@ -97,6 +98,7 @@ def test_any_position_is_entered_where_it_would_have_been_reached(
         assert position["records"] == total
 
 
+@pytest.mark.slow
 def test_sequences_longer_than_16_bits_count_are_measured(tmp_path):
     length, lengths = 1 << 16, (1 << 16, 40_000, 25_000)
     positions = np.arange(length)
@@ -240,7 +242,7 @@ def packed_numbers(batch):
     first_step=st.integers(0, 12),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(max_examples=15)
+@fewer_examples(0.25)
 def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
     sizes, block_records, batch_size, first_step, compression
 ):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import (
@@ -64,7 +65,7 @@ texts = st.text(
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@fewer_examples(0.33)
 @given(context=texts, bounds=st.tuples(st.integers(0, 40), st.integers(0, 40)))
 def test_tokens_of_an_answer_are_those_it_touches(tokenizer, context, bounds):
     start, end = min(*bounds, len(context)), min(max(bounds), len(context))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer, characters_at_bytes
@@ -28,7 +29,7 @@ def tokenizer(request):
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@fewer_examples(0.25)
 @given(contexts=st.lists(texts, min_size=1, max_size=6))
 def test_characters_of_tokens_slice_the_text(tokenizer, contexts):
     tokens = tokenizer.tokenize_with_characters(contexts)

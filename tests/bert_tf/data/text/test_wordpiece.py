@@ -6,7 +6,8 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
@@ -87,7 +88,6 @@ def test_ids_equal_huggingface_on_tricky_strings(pair):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(batch=st.lists(texts, min_size=1, max_size=8))
 def test_ids_equal_huggingface_on_any_text(pair, batch):
     check_same_ids(pair, batch)
@@ -119,7 +119,7 @@ def test_offsets_are_bytes_of_the_text_as_given(text, tokens):
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@fewer_examples(0.83)
 @given(text=texts)
 def test_offsets_cover_the_text_in_order(text):
     tokenizer = _lowercase_tokenizer()

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
@@ -43,7 +44,7 @@ RULES = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@fewer_examples(0.83)
 @given(scored_spans(), RULES)
 def test_answers_equal_those_of_the_numpy_rules(scored, rules):
     candidates, null = scored

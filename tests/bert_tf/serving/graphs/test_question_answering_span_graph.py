@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import Windows
@@ -32,7 +33,7 @@ def scored_windows(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@fewer_examples(0.42)
 @given(scored_windows(), st.integers(1, 5), st.integers(1, 7))
 def test_spans_equal_those_of_the_numpy_rules(scored, max_answer_length, n_best):
     windows, begins, (start, end) = scored

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from behavior.examples import fewer_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
@@ -28,7 +29,7 @@ def tokens_of(lengths: list[int], first_id: int) -> TokenizedTexts:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@fewer_examples(0.33)
 @given(LENGTHS, st.integers(10, 30), st.integers(1, 40))
 def test_rows_and_windows_equal_those_of_the_numpy_functions(lengths, max_seq_length, stride):
     questions = tokens_of([question for question, _ in lengths], 1000)

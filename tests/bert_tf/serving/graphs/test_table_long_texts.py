@@ -78,6 +78,7 @@ def test_head_and_tail_of_512_tokens_are_those_of_the_paper(tokenizer):
     assert row == text[:128] + text[-382:]
 
 
+@pytest.mark.slow
 @given(lengths=LENGTHS, most=MOST, method=st.sampled_from(LONG_TEXTS))
 def test_tokens_that_no_sequence_has_are_lost(tokenizer, lengths, most, method):
     tokens = tf.RaggedTensor.from_row_lengths(

@@ -57,7 +57,7 @@ def test_sketches_estimate_the_jaccard_similarity(sign):
     assert (estimated[exact == 1] == 1).all()
 
 
-@pytest.mark.parametrize("length", [1, 6, 3000, 60_000])
+@pytest.mark.parametrize("length", [1, 6, 3000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_sketches_estimate_it_for_any_length_and_similarity(sign, length):
     original = [f"w{number}" for number in range(length)]
     for changed in (0, 0.05, 0.3, 0.7, 1):

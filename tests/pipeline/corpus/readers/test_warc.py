@@ -7,8 +7,9 @@ import zlib
 
 import pytest
 import zstandard
+from behavior.examples import fewer_examples
 from behavior.readers import check_reader, raw_texts, read_corpus
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError, UsageError
@@ -295,7 +296,7 @@ def test_a_record_may_be_larger_than_any_document(tmp_path):
             assert found.reasons == [(2, TOO_LONG), (4, TOO_LONG)]
 
 
-@settings(max_examples=40)
+@fewer_examples(0.67)
 @given(
     st.lists(st.tuples(st.integers(0, 2500), st.binary(max_size=40), st.integers(0, 300))),
     st.integers(1, 3000),
