@@ -84,12 +84,9 @@ def changed_code_points(*, lowercase: Lowercase) -> Iterator[tuple[int, str]]:
         category = unicodedata.category(character)
         if category in ("Cn", "Cs"):
             continue
-        if category == "Co":  # most of all
-            yield code_point, ""
-            continue
         if category == "Lo" and unicodedata.is_normalized("NFD", character):
             continue
-        result = normalize_code_point(character, lowercase=lowercase)
+        result = "" if category == "Co" else normalize_code_point(character, lowercase=lowercase)
         if result != character:
             yield code_point, result
 
