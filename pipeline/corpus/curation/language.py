@@ -35,7 +35,7 @@ class _Model(NamedTuple):
     moves: np.ndarray  # uint32 [rows, 256]: the next state
     rows: np.ndarray  # uint16 [states]: the row of each in the moves
     features: np.ndarray  # int32 [states]: the n-gram that ends in a state, or their number
-    weights: np.ndarray  # int16 [n-grams, classes], in parts of _WEIGHT_SCALE
+    weights: np.ndarray  # int16 [n-grams + 1, classes], in parts of _WEIGHT_SCALE; the last are 0
     prior: np.ndarray  # float32 [classes]
     owners: np.ndarray  # int64 [classes]: the first class of its language
 
@@ -48,12 +48,12 @@ def _model() -> tuple[_Model, np.ndarray]:
     read = LanguageIdentifier.from_model_file(MODEL_FILE)
     codes = np.array(read.nb_classes)
     features = np.array(read.tk_output, np.int32)
-    weights = read.nb_ptc.astype(np.float32) * _WEIGHT_SCALE
+    weights = np.pad(read.nb_ptc, ((0, 1), (0, 0))).astype(np.float32) * _WEIGHT_SCALE
     assert (weights == weights.astype(np.int16)).all(), "other weights need another scale"
     model = _Model(
         moves=np.array(read.tk_nextmove, np.uint32).reshape(-1, 256),
         rows=np.array(read.tk_row, np.uint16),
-        features=np.where(features < 0, len(weights), features),
+        features=np.where(features < 0, len(weights) - 1, features),
         weights=weights.astype(np.int16),
         prior=np.array(read.nb_pc, np.float32),
         owners=np.array([read.nb_classes.index(code) for code in codes]),
@@ -93,10 +93,10 @@ def identify(
 
 @numba.njit(cache=True, nogil=True)
 def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilities):
-    num_features, num_classes = model.weights.shape
-    counts = np.zeros(num_features + 1, np.int32)
-    counts[num_features] = 1  # no n-gram: never new
-    touched = np.empty(num_features + 1, np.int32)
+    no_gram, num_classes = len(model.weights) - 1, len(model.prior)
+    counts = np.zeros(no_gram + 1, np.int32)
+    counts[no_gram] = 1  # never new
+    touched = np.empty(no_gram + 4, np.int32)
     logs = np.log1p(np.arange(_SMALL_COUNTS)).astype(np.float32)
     once, scores = np.empty(num_classes, np.int32), np.empty(num_classes, np.float32)
     for text in range(len(texts) - 1):
@@ -104,19 +104,27 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
         found = _count(joined, model, counts, touched)
         once[:] = 0
         scores[:] = 0
+        singles = 0
         for place in range(found):
             feature = touched[place]
             count = counts[feature]
             counts[feature] = 0
-            weights = model.weights[feature]
             if count == 1:  # most of them
-                for each in range(num_classes):
-                    once[each] += weights[each]
+                touched[singles] = feature
+                singles += 1
                 continue
             weight = logs[count] if count < _SMALL_COUNTS else np.float32(np.log1p(count))
+            weights = model.weights[feature]
             for each in range(num_classes):
                 scores[each] += weight * np.float32(weights[each])
-        counts[num_features] = 1
+        touched[singles : singles + 3] = no_gram
+        for place in range(0, singles, 4):  # together, since each waits for memory
+            a, b = model.weights[touched[place]], model.weights[touched[place + 1]]
+            c, d = model.weights[touched[place + 2]], model.weights[touched[place + 3]]
+            for each in range(num_classes):
+                once[each] += np.int32(a[each]) + np.int32(b[each])
+                once[each] += np.int32(c[each]) + np.int32(d[each])
+        counts[no_gram] = 1
         # The root of the length keeps probabilities of long and short texts comparable.
         scale = np.float32(1 / np.sqrt(max(len(joined), 1)))
         for each in range(num_classes):
