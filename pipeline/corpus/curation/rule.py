@@ -48,15 +48,12 @@ class Rule:
     @property
     def threshold(self) -> float:
         threshold = self.maximum if self.minimum is None else self.minimum
-        assert threshold is not None, f"{self.name} has no threshold"
+        assert threshold is not None  # as it says above
         return threshold
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.threshold:g}"
 
     @property
     def set_by(self) -> str:
-        return self.setting or f"curation: {self}"
+        return self.setting or f"curation: {self.name}={self.threshold:g}"
 
     def with_threshold(self, threshold: float) -> Rule:
         if self.minimum is None:

@@ -19,7 +19,7 @@ from pipeline.beam.files import FileInfo, match_files
 from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.outputs.manifest import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
-from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
+from pipeline.report.corpus.sample import CorpusSample, read_sample
 from pipeline.report.corpus.survey import (
     Copies,
     find_copies,
@@ -94,9 +94,9 @@ def corpus_at(
     return Corpus(config=config, files=files, vocab=entries, lowercase=decided)
 
 
-def corpus_sections(corpus: Corpus, *, samples: int, most_bytes: int = MOST_BYTES) -> list[Section]:
-    """Renders up to `most_bytes` of text; raises UsageError, InputError for bad files."""
-    sample = read_sample(corpus.config, corpus.files, most_bytes=most_bytes)
+def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
+    """Renders a sample of the text; raises UsageError, InputError for bad files."""
+    sample = read_sample(corpus.config, corpus.files)
     blocks = [block for block in sample.blocks if block.num_documents]
     dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))
     sections: list[Section] = []

@@ -82,14 +82,13 @@ def similar_documents(
     *,
     threshold: float,
     most: int,
-    most_compared: int = MOST_COMPARED,
 ) -> NearCopies:
     """Finds documents that `--duplicates near` would find similar; equal ones count once.
 
-    Memory: a kilobyte for each of at most `most_compared` documents.
+    Memory: a kilobyte for each of at most MOST_COMPARED documents.
     """
     keys = np.concatenate([each.document_keys for each in folded])
-    firsts = np.sort(np.unique(keys, return_index=True)[1])[:most_compared]
+    firsts = np.sort(np.unique(keys, return_index=True)[1])[:MOST_COMPARED]
     bounds = np.cumsum([0, *(len(each.document_keys) for each in folded)])
     signatures = [
         signatures_of(

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.corpus.curation.language import UNKNOWN, Languages
+from pipeline.corpus.curation.language import UNKNOWN
 from pipeline.corpus.curation.measures import MeasuredText
 from pipeline.corpus.curation.rule import Rule
 
@@ -19,24 +19,16 @@ def certainty(text: MeasuredText) -> np.ndarray:
     return text.document_languages.probabilities
 
 
-def is_wanted(text: MeasuredText, *, languages: tuple[str, ...], threshold: float) -> np.ndarray:
-    """NaN where the language is not certain."""
-    return _are_wanted(text.document_languages, languages, threshold)
-
-
-def is_wanted_line(
-    text: MeasuredText, *, languages: tuple[str, ...], threshold: float
+def is_wanted(
+    text: MeasuredText, *, languages: tuple[str, ...], threshold: float, of_lines: bool
 ) -> np.ndarray:
-    """NaN also for short lines."""
-    long = text.line_characters >= _LONG
-    values = np.full(len(long), np.nan)
-    values[long] = _are_wanted(text.languages_of_lines(long), languages, threshold)
-    return values
-
-
-def _are_wanted(found: Languages, languages: tuple[str, ...], threshold: float) -> np.ndarray:
+    """NaN where the language is not certain, and for short lines."""
+    is_long = text.line_characters >= _LONG if of_lines else np.ones(text.num_documents, np.bool_)
+    found = text.languages_of_lines(is_long) if of_lines else text.document_languages
     is_known = found.probabilities >= threshold
-    return np.where(is_known, np.isin(found.codes, languages), np.nan)
+    values = np.full(len(is_long), np.nan)
+    values[is_long] = np.where(is_known, np.isin(found.codes, languages), np.nan)
+    return values
 
 
 def of_english(text: MeasuredText, *, rule: Rule) -> np.ndarray:
@@ -50,11 +42,11 @@ def for_english(rule: Rule) -> Rule:
 
 def language_rules(languages: tuple[str, ...], threshold: float) -> tuple[Rule, ...]:
     wanted = partial(is_wanted, languages=languages, threshold=threshold)
-    lines = partial(is_wanted_line, languages=languages, threshold=threshold)
+    lines = partial(wanted, of_lines=True)
     rule = partial(Rule, paper=_PAPER, setting=f"languages: {', '.join(languages)}")
     unknown = rule("unknown_language", certainty, minimum=threshold)
     return (
         *(() if UNKNOWN in languages else (unknown,)),
-        rule("other_language", wanted, minimum=1, counts_from=threshold),
+        rule("other_language", partial(wanted, of_lines=False), minimum=1, counts_from=threshold),
         rule("other_language_line", lines, minimum=1, of_lines=True, keeps_feeds=True),
     )
