@@ -27,17 +27,17 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2824, 21),
     "pipeline/beam": (2047, 14),
     "pipeline/outputs": (1780, 9),
-    "pipeline/corpus": (5884, 35),
-    "pipeline/corpus/curation": (1860, 19),
+    "pipeline/corpus": (5882, 35),
+    "pipeline/corpus/curation": (1857, 19),
     "pipeline/vocabulary": (1214, 8),
     "pipeline/examples": (1095, 8),
     "pipeline/scoring, pipeline/embedding": (2562, 22),
     "pipeline/jobs": (2991, 21),
-    "pipeline/report, pipeline/trying": (4263, 26),
+    "pipeline/report, pipeline/trying": (4259, 26),
     "pipeline/proposal": (990, 6),
     "pipeline/demo": (524, 5),
     "pipeline/cli": (2057, 26),
-    "bert_tf, pipeline": (66141, 460),
+    "bert_tf, pipeline": (66137, 460),
 }
 
 
