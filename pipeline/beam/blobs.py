@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -27,34 +27,7 @@ VARIABLE = "BERT_PIPELINE_VISIBILITY_SECONDS"
 _VISIBILITY_SECONDS = 90.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
-Result = TypeVar("Result")
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
-
-
-class NotYetSeen(Exception):
-    """A file is not as expected yet; the message describes its current state."""
-
-
-def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
-    """Retries until `read` finds a complete file; raises RunnerFailed in the end.
-
-    Clients of network file systems cache missing names and sizes (NFS up to a minute, `acdirmax`).
-    """
-    deadline = time.monotonic() + float(os.environ.get(VARIABLE, _VISIBILITY_SECONDS))
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return read()
-        except (FileNotFoundError, NotYetSeen) as error:
-            if time.monotonic() + pause > deadline:
-                seen = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-                raise RunnerFailed(
-                    f"{path}: {socket.gethostname()} does not see the file written there ({seen}); "
-                    "the output must be on storage that all workers share, and nothing may be "
-                    "removed from it while the job runs"
-                ) from None
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 class BlobReference(NamedTuple):
@@ -116,21 +89,33 @@ class BlobStore:
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
         """Reads a range of a blob; verifies only a whole one, the default, by its checksum.
 
-        Raises RunnerFailed if another worker's blob stays invisible for some time.
+        Retries: clients of network file systems cache missing names and sizes (NFS up to a minute,
+        `acdirmax`). Raises RunnerFailed if another worker's blob stays invisible.
         """
         is_whole = length is None and start == 0
         size = reference.length - start if length is None else length
         path = path_of(self.folder) / reference.name
-
-        def read_now() -> bytes:
-            data = _read_range(path, reference.offset + start, size)
-            if len(data) < size:
-                raise NotYetSeen(f"{len(data):,} of {size:,} bytes")
-            if is_whole and google_crc32c.value(data) != reference.crc32c:
-                raise NotYetSeen("other bytes")
-            return data
-
-        return wait_until_seen(path, read_now)
+        deadline = time.monotonic() + float(os.environ.get(VARIABLE, _VISIBILITY_SECONDS))
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                data = _read_range(path, reference.offset + start, size)
+            except FileNotFoundError:
+                seen = "no such file"
+            else:
+                seen = "other bytes"
+                if len(data) < size:
+                    seen = f"{len(data):,} of {size:,} bytes"
+                elif not is_whole or google_crc32c.value(data) == reference.crc32c:
+                    return data
+            if time.monotonic() + pause > deadline:
+                raise RunnerFailed(
+                    f"{path}: {socket.gethostname()} does not see the file written there ({seen}); "
+                    "the output must be on storage that all workers share, and nothing may be "
+                    "removed from it while the job runs"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 class BlobWriter:

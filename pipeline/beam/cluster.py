@@ -56,9 +56,7 @@ def run_on_cluster(
 ) -> None:
     """Runs a built pipeline to its end; cancels it on the cluster if this process is stopped.
 
-    Raises:
-        UsageError, InputError: errors that a worker raised for the user.
-        RunnerFailed: the job failed for another reason.
+    Raises the error that a worker raised for the user, RunnerFailed for another reason.
     """
     result: PipelineResult | None = None
     try:

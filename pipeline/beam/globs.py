@@ -120,8 +120,10 @@ def instead_of_folder(folder: str, endings: Collection[str]) -> str:
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
-        ending = _ending(path, endings)
-        if ending is not None:
+        compression = path.suffix if path.suffix.lower() in COMPRESSIONS else ""
+        of_format = PurePath(path.stem).suffix if compression else path.suffix
+        if of_format.lower() in endings:
+            ending = of_format + compression
             deep[ending] += 1
             shallow[ending] += path.parent == PurePath(folder)
     if not deep:
@@ -139,10 +141,3 @@ def _first_files(folder: str) -> list[PurePath]:
         if len(found) > _FILES_LOOKED_AT:
             break
     return found
-
-
-def _ending(path: PurePath, endings: Collection[str]) -> str | None:
-    last = path.suffix
-    compression = last if last.lower() in COMPRESSIONS else ""
-    format_ending = PurePath(path.stem).suffix if compression else last
-    return format_ending + compression if format_ending.lower() in endings else None

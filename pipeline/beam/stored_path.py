@@ -321,9 +321,8 @@ def _beam() -> Any:
 def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
     """Copies files (source by target, sources may grow) between any storage, each atomically.
 
-    Raises:
-        OSError: one cannot be read or written; others may be there then.
-        InputError: one does not have its expected `sha256`.
+    Raises OSError if one cannot be read or written, InputError if its SHA-256 is another; other
+    files may be there then.
     """
     for folder in {target.parent for target in files}:  # not by several threads at once
         folder.mkdir(parents=True, exist_ok=True)

@@ -87,32 +87,22 @@ class JobCall:
     """A command that resolves config sections and runs a job on them.
 
     It is called with the options that click has parsed; `pipeline.api` calls its parts.
-
-    Attributes:
-        section: config section with the command's name.
-        job: module of `pipeline.jobs` with `run(*sections, options) -> manifest`, imported when the
-            command runs.
-        where: section of the runner or the storage, if the job has one.
-        tasks: declarations of the tasks whose options the command has; its key `task` chooses.
-        summary: first paragraph of the help; by default the docstring of the section.
-        summary_of_task: the same of the help of a task, with its summary as `{}`; without one the
-            tasks have no help of their own.
-        has_rows: whether the job has `--max-rejects`.
-        max_rejects: its default; None allows any number.
-        has_health: whether the job has `--strict`.
     """
 
-    section: type[Section]
+    section: type[Section]  # config section with the command's name
+    # Module of `pipeline.jobs` with `run(*sections, options) -> manifest`, imported when it runs.
     job: str
-    where: type[Section] | None = None
+    where: type[Section] | None = None  # section of the runner or the storage
+    # Declarations of the tasks whose options the command has; its key `task` chooses.
     tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    summary: str = ""
+    summary: str = ""  # first paragraph of the help; by default the docstring of the section
+    # The same for a task, with its summary as `{}`; without one, tasks have no help of their own.
     summary_of_task: str = ""
     example: str = ""
     resumes: bool = False
-    has_rows: bool = False
-    max_rejects: str | None = None
-    has_health: bool = False
+    has_rows: bool = False  # whether the job has `--max-rejects`
+    max_rejects: str | None = None  # its default; None allows any number
+    has_health: bool = False  # whether the job has `--strict`
 
     @property
     def name(self) -> str:

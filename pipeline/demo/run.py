@@ -57,7 +57,10 @@ def _run_stages(folder: Path, weights: Path, options: RunOptions) -> dict[str, A
     console = options.console
     plan = make_plan(folder, weights)
     _write_inputs(plan, options)
-    _pretrain(plan, options)
+    _run("vocabulary", vocabulary, options, plan.vocab, _RUNNER)
+    _run("pretraining data", pretraining_examples, options, plan.preprocess, _RUNNER)
+    title = "pretraining a tiny BERT from scratch"
+    _run(title, pretraining, options, plan.train, StorageConfig())
     measures = {
         "complaints": _run_task("complaints by kind", plan.complaints, options),
         "cities": _run_task("questions on cities", plan.cities, options),
@@ -91,13 +94,6 @@ def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
     counts = write_corpus(plan.corpus, data=plan.data)
     for name, sentences in counts.items():
         console.info(f"  {plan.corpus / name}  {sentences:,} sentences")
-
-
-def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
-    _run("vocabulary", vocabulary, options, plan.vocab, _RUNNER)
-    _run("pretraining data", pretraining_examples, options, plan.preprocess, _RUNNER)
-    title = "pretraining a tiny BERT from scratch"
-    _run(title, pretraining, options, plan.train, StorageConfig())
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
     cut into other files or a line is added.
     """
     text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
-    pools = _nearest_power_of_two(text_bytes / (config.pool_megabytes * 1e6))
+    pools = 2 ** round(math.log2(max(text_bytes / (config.pool_megabytes * 1e6), 1.0)))
     train_shards = config.num_shards or _power_of_two_not_below(
         expected_record_bytes(config, text_bytes) / _SHARD_BYTES
     )
@@ -105,9 +105,5 @@ def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
     return examples * record_bytes
 
 
-def _nearest_power_of_two(value: float) -> int:
-    return 2 ** max(0, round(math.log2(max(value, 1.0))))
-
-
 def _power_of_two_not_below(value: float) -> int:
-    return 2 ** max(0, math.ceil(math.log2(max(value, 1.0))))
+    return 2 ** math.ceil(math.log2(max(value, 1.0)))

@@ -19,7 +19,7 @@ from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
 from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
-from bert_tf.tasks.base.task import FileRows, RowsCheck, Task
+from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING
 from bert_tf.tasks.running.evaluation import evaluate
@@ -78,8 +78,12 @@ def _evaluate(
     with record.stage("evaluate"):
         if chosen is None:
             task, source, results = evaluate(config, options.console, check)
-        else:
-            task, source, results = _evaluate_exported(config, chosen, options.console, check)
+        else:  # without a loss
+            task = task_from_settings(read_task(config.model), config.model).with_columns(config)
+            source = task.read(config.data, options.console, dialect=TableDialect.of(config))
+            check([source])
+            predicted = _predicted(config, chosen, task, source, options.console)
+            results = dataclasses.replace(task.measure(source, predicted), predicted=predicted)
     if config.precision != FLOAT32:
         results = _with_comparison(record, config, task, source, results)
     if abstention is not None:
@@ -137,18 +141,6 @@ def _with_comparison(
     record.extra |= details
     report = dataclasses.replace(results.report, details={**results.report.details, **details})
     return dataclasses.replace(results, report=report)
-
-
-def _evaluate_exported(
-    config: EvaluateConfig, chosen: ChosenEngine, console: Console, check: RowsCheck
-) -> tuple[Task, FileRows, TaskResults]:
-    """Evaluates with an engine, so without a loss."""
-    task = task_from_settings(read_task(config.model), config.model).with_columns(config)
-    source = task.read(config.data, console, dialect=TableDialect.of(config))
-    check([source])
-    predicted = _predicted(config, chosen, task, source, console)
-    results = task.measure(source, predicted)
-    return task, source, dataclasses.replace(results, predicted=predicted)
 
 
 def _predicted(

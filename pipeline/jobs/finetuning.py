@@ -76,12 +76,6 @@ def _finetune(config: FinetuneConfig, options: RunOptions, record: JobRecord) ->
     check = RejectsCheck(options.max_rejects, rejects_file, options.console)
     with record.stage("finetune"):
         result = finetune(config, options.console, check)
-    _record(record, config, result, rejects_file)
-
-
-def _record(
-    record: JobRecord, config: FinetuneConfig, result: FinetuningResult, rejects_file: Path
-) -> None:
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
     if result.unlabeled is not None:
         sources.append(result.unlabeled)

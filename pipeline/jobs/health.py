@@ -44,7 +44,9 @@ class Health:
 def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
     """Measures the result of a job by its counts, and the metrics of `vocab`."""
     if isinstance(config, VocabConfig):
-        found = _vocab_figures(counts)
+        found = dict(counts)
+        if counts["words"]:
+            found["too_long_fraction"] = counts["words_too_long"] / counts["words"]
     else:
         found = _preprocess_figures(counts, config)
     figures = {name: found[name] for name in _SHOWN if name in found}
@@ -91,14 +93,6 @@ def _preprocess_figures(counts: Counts, config: PreprocessConfig) -> dict[str, f
         for name, (part, whole) in parts.items()
         if whole and part in counts
     }
-
-
-def _vocab_figures(counts: Counts) -> dict[str, float]:
-    measured = ("corpus_unknown_fraction", "corpus_pieces_per_word")
-    figures = {name: counts[name] for name in measured if name in counts}
-    if counts["words"]:
-        figures["too_long_fraction"] = counts["words_too_long"] / counts["words"]
-    return figures
 
 
 def _preprocess_advice(name: str, figure: float, config: PreprocessConfig) -> str | None:

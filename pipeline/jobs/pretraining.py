@@ -45,10 +45,8 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
     Of several workers only the chief writes; the others return {}. Data on other storage is copied
     to a local folder, and the run published from there after each checkpoint.
 
-    Raises:
-        UsageError: data, vocabulary and model do not fit each other.
-        InputError: damaged data, or a loss that is not finite.
-        StoppedEarly: a stop was asked for; the same command resumes.
+    Raises UsageError if data, vocabulary and model do not fit each other, InputError for damaged
+    data or a loss that is not finite, StoppedEarly if a stop was asked for.
     """
     places = [config.output, *_data_folders(config).values()]
     if not any(isinstance(path_of(place), RemotePath) for place in places):

@@ -119,12 +119,9 @@ def write_evaluation(
     best: BestModel | None,
     facts: Sequence[str] = (),
 ) -> None:
-    """Writes the results of a model on labeled rows, and their page.
+    """Writes the results of a model on labeled rows to a folder, and their page.
 
-    Args:
-        folder: the output, or the run of the model.
-        best: which model of its run it is, if known.
-        facts: further sentences on the rows, without their period.
+    `best` is the model among those of its run, if known; `facts` are sentences without period.
     """
     task, source, results = evaluated
     write_results(folder, results)

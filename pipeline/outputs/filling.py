@@ -43,11 +43,8 @@ def filling_folder(
     """Prepares a folder for the block to fill, with `config.yaml` as the mark of its job.
 
     A block that fails before it has written anything leaves the folder as empty as it was; if it
-    has only listed rejected rows, any config may follow.
-
-    Raises:
-        UsageError: the folder was not made by this tool, or contains an unfinished run with another
-            config or from other inputs.
+    has only listed rejected rows, any config may follow. Raises UsageError if the folder was not
+    made by this tool, or contains an unfinished run with another config or from other inputs.
     """
     place, config = spec.place, spec.config
     folder, overwrite = place.path, options.overwrite
@@ -89,11 +86,8 @@ def filling_folder(
 def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     """Marks a file, unless finished, for the block to write; the block writes the manifest last.
 
-    If the block fails before it has replaced the file or its neighbors, all are as before.
-
-    Raises:
-        UsageError: the file or one beside it was not made by this tool, or is an unfinished one of
-            another config.
+    If the block fails before it has replaced the file or its neighbors, all are as before. Raises
+    UsageError if one of them was not made by this tool, or is an unfinished one of another config.
     """
     place, config = spec.place, spec.config
     path, marker = place.path, place.marker

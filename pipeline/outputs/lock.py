@@ -40,14 +40,11 @@ def holding_output(
 
     The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
     be written needs no lock: the block will fail on it, or only read it. Other processes name
-    `command` in their messages.
+    `command` in their messages. Raises UsageError if another process writes it, or listings of its
+    storage are late.
 
-    Yields:
-        A check that no other process has taken the output over, which only storage without locks
-        allows; call it before declaring the output finished.
-
-    Raises:
-        UsageError: another process writes it, or listings of its storage are late.
+    Yields a check that no other process has taken the output over, which only storage without locks
+    allows; call it before declaring the output finished.
     """
     path = place.lock
     if isinstance(path, RemotePath):

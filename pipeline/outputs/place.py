@@ -133,9 +133,8 @@ def check_folder_name(output: str, instead: str) -> None:
 def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
     """Rejects an output that cannot be written, or that would change an input.
 
-    Raises:
-        UsageError: its storage cannot be written, it is of the other kind, lies in an input folder,
-            or it or a file beside it is or holds an input; a name is not UTF-8.
+    Raises UsageError if its storage cannot be written, it is of the other kind or in an input
+    folder, it or a file beside it is or holds an input, or a name is not UTF-8.
     """
     for path in (place.output, *inputs):
         try:

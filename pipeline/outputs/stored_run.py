@@ -33,10 +33,8 @@ def fetched_records(data: PretrainingData, folder: Path, console: Console) -> Pr
     if (source / TOKEN_COUNTS_FILE).is_file():
         names.append(TOKEN_COUNTS_FILE)
     console.info(f"{source}: copying {quantity(len(names), 'file')} to {folder}")
-    copy_files(
-        {folder / name: source / name for name in names},
-        {folder / each["path"]: each["sha256"] for each in outputs},
-    )
+    sums = {folder / each["path"]: each["sha256"] for each in outputs}
+    copy_files({folder / name: source / name for name in names}, sums)
     return dataclasses.replace(data, directory=str(folder))
 
 

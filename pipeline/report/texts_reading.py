@@ -85,20 +85,15 @@ class Guess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A text or a pair as a model reads it; attention is float32 [layers, heads, query, key].
-
-    Attributes:
-        second_start: position where the second text of a pair begins; None for one text.
-        neighbors: by position of a token's first occurrence: nearest entries, cosine similarity.
-        guesses: for each [MASK], else for each of the first tokens masked by itself; None without a
-            masked-LM head.
-    """
+    """A text or a pair as a model reads it."""
 
     tokens: Sequence[str]
     is_cut: bool
-    second_start: int | None = None
-    attention: np.ndarray
+    second_start: int | None = None  # where the second text of a pair begins
+    attention: np.ndarray  # float32 [layers, heads, query, key]
+    # By position of a token's first occurrence: nearest entries, cosine similarity.
     neighbors: dict[int, Sequence[tuple[str, float]]]
+    # For each [MASK], else for each of the first tokens masked by itself; None without a head.
     guesses: Sequence[Guess] | None
     predictions: Sequence[Prediction] = ()
 

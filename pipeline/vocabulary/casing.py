@@ -42,13 +42,10 @@ def decide_lowercase(
     """Decides whether to lower-case texts before looking them up in a vocabulary.
 
     Its manifest decides, or the tokenizer's files beside it in the folder of a model; without
-    either, its entries. `source` is the vocabulary's file.
+    either, its entries. `source` is the vocabulary's file. Raises UsageError if the user asks for
+    the opposite, or the tokenizer's files contradict each other.
 
-    Returns:
-        The choice, and a sentence for the user where only the entries say that it is cased.
-
-    Raises:
-        UsageError: the user asks for the opposite; the tokenizer's files contradict each other.
+    Returns the choice, and a sentence for the user where only the entries say that it is cased.
     """
     recorded = _recorded_lowercase(source)
     if recorded is not None:
