@@ -207,12 +207,9 @@ def _split(
     raw: RawBlock, lines: DocumentLines, splitter: SentenceSplitter | None, rules: DocumentRules
 ) -> DocumentBlock:
     clean = lines.clean
-    if splitter is None:
-        has_text = clean.lengths > 0
-        starts, stops = clean.offsets[:-1][has_text], clean.offsets[1:][has_text] - 1
-        documents = lines.line_documents[has_text]
-    else:
-        starts, stops, documents = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
+    starts, stops, documents = paragraph_bounds(
+        clean.data, clean.offsets, lines.line_documents, splitter is not None
+    )
     # Before sentences are split, which would cut values, and documents compared: what is stored
     # and what names a document (its hash) is the text without values.
     data, starts, stops, replaced = rules.personal_data.replace(clean.data, starts, stops)

@@ -29,6 +29,7 @@ from pipeline.corpus.document_block import offsets_and_data
 _FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _WRAPPED_FRACTION = 0.5
 _WIDEST_MARGIN = 200  # characters
+_NO_MARGIN = np.int64(1 << 62)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,11 +157,11 @@ def _find_uncomposed(data, offsets, table):
 
 
 @numba.njit(cache=True, nogil=True)
-def paragraph_bounds(data, offsets, line_documents):
+def paragraph_bounds(data, offsets, line_documents, may_join=True):
     """Joins the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
     Lines are joined in hard-wrapped documents only: at least half of the lines with a successor end
-    where the next word would have crossed the margin (the longest line).
+    where the next word would have crossed the margin (the longest line); none without `may_join`.
 
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
@@ -174,7 +175,7 @@ def paragraph_bounds(data, offsets, line_documents):
         last = first
         while last < len(line_documents) and line_documents[last] == line_documents[first]:
             last += 1
-        margin = _margin(data, offsets, first, last)
+        margin = _margin(data, offsets, first, last) if may_join else _NO_MARGIN
         joins = False
         for line in range(first, last):
             start, stop = offsets[line], offsets[line + 1] - 1
@@ -187,7 +188,8 @@ def paragraph_bounds(data, offsets, line_documents):
                 starts[found], stops[found] = start, stop
                 documents[found] = line_documents[line]
                 found += 1
-            joins = line + 1 < last and _reaches(data, offsets, line, margin)
+            joins = margin < _NO_MARGIN and line + 1 < last
+            joins = joins and _reaches(data, offsets, line, margin)
         first = last
     return starts[:found], stops[:found], documents[:found]
 
@@ -205,7 +207,7 @@ def _margin(data, offsets, first, last):
             breaks += 1
             reaching += _reaches(data, offsets, line, widest)
     is_wrapped = breaks >= _FEWEST_BREAKS and reaching >= _WRAPPED_FRACTION * breaks
-    return widest if is_wrapped and widest <= _WIDEST_MARGIN else np.int64(1 << 62)
+    return widest if is_wrapped and widest <= _WIDEST_MARGIN else _NO_MARGIN
 
 
 @numba.njit(cache=True)

@@ -53,12 +53,10 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
     line_starts = clean.characters[clean.lines[:-1]]
     line_documents = np.searchsorted(document_starts, line_starts, side="right") - 1
     offsets = clean.byte_starts[clean.lines]
-    if splitter is None:
-        has_text = np.diff(offsets) > 1
-        starts, stops = offsets[:-1][has_text], offsets[1:][has_text] - 1
-        documents = line_documents[has_text]
-    else:
-        starts, stops, documents = paragraph_bounds(clean.data, offsets, line_documents)
+    starts, stops, documents = paragraph_bounds(
+        clean.data, offsets, line_documents, splitter is not None
+    )
+    if splitter is not None:
         starts, stops, counts = splitter(clean.data, starts, stops)
         documents = np.repeat(documents, counts)
     first = clean.characters[np.searchsorted(clean.byte_starts, starts)]

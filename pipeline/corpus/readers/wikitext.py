@@ -224,21 +224,11 @@ def _without_quotes(line: str) -> str:
         lengths.append(len(mark) - spare)
     bold = sum(length in (3, 5) for length in lengths)
     italics = sum(length in (2, 5) for length in lengths)
-    if bold % 2 and italics % 2:
-        apostrophe = _apostrophe_place(parts, lengths)
-        if apostrophe is not None:
-            parts[apostrophe] += "'"
+    bolds = [place for place, length in enumerate(lengths) if length == 3]
+    if bold % 2 and italics % 2 and bolds:
+        # One of them is an apostrophe and two: after one letter, else a word, else a space.
+        parts[min(bolds, key=lambda place: _distance_to_word(parts[place]))] += "'"
     return "".join(parts)
-
-
-def _apostrophe_place(parts: list[str], lengths: list[int]) -> int | None:
-    """Which mark of three is an apostrophe and two: after one letter, else a word, else a space."""
-    ranks = [
-        (_distance_to_word(parts[place]), place)
-        for place, length in enumerate(lengths)
-        if length == 3
-    ]
-    return min(ranks)[1] if ranks else None
 
 
 def _distance_to_word(before: str) -> int:
