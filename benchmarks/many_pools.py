@@ -28,6 +28,7 @@ from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.readers.formats import look_at_text
 from pipeline.corpus.report import ReportCorpus
 from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.steps import ExamplesJob
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> dict[str, float]:
         RunnerConfig(workers=options.workers),
         lambda pipeline: (
             pipeline
-            | ReadDocuments(config, files, store)
+            | ReadDocuments(config, files, look_at_text(config, files).layouts, store=store)
             | WriteExamples(job)
             | ReportCorpus(str(work))
         ),

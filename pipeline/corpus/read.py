@@ -12,12 +12,12 @@ import apache_beam as beam
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import compression_of
 from pipeline.beam.blobs import BlobStore
-from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.files import FileInfo
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.document_block import DocumentBlock, block_identity, join_blocks
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
+from pipeline.corpus.readers.formats import Reader, make_reader
 from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
 # The kind of work that is done with a block.
@@ -66,18 +66,17 @@ def block_work(block: DocumentBlock | FinishedBlock) -> str:
 class ReadDocuments(beam.PTransform):
     """Reads all files of a corpus as `DocumentBlock`s, in no particular order.
 
-    Building the pipeline checks files and formats; faults are UsageErrors. A `FinishedBlock` stands
-    for a part of a file whose blocks' work the store has finished. Files and layouts of plain text
-    are looked up unless given.
+    Building the pipeline checks formats; faults are UsageErrors. A `FinishedBlock` stands for a
+    part of a file whose blocks' work the store has finished.
     """
 
     def __init__(
         self,
         config: CorpusSection,
-        files: list[FileInfo] | None = None,
-        store: BlobStore | None = None,
-        layouts: Mapping[str, str] | None = None,
+        files: list[FileInfo],
+        layouts: Mapping[str, str],  # of plain text
         exclusion: Exclusion | None = None,
+        store: BlobStore | None = None,
     ):
         super().__init__()
         self._exclusion = exclusion
@@ -89,18 +88,15 @@ class ReadDocuments(beam.PTransform):
     def expand(
         self, pipeline: beam.Pipeline
     ) -> beam.PCollection[DocumentBlock] | beam.PCollection[DocumentBlock | FinishedBlock]:
-        files = self._files if self._files is not None else match_files(self._config.input)
-        block_bytes = bytes_of_block(self._config, files)
-        rules = DocumentRules.from_config(self._config, self._exclusion)
-        layouts = self._layouts
-        if layouts is None:
-            layouts = look_at_text(self._config, files).layouts
+        config = self._config
+        block_bytes = bytes_of_block(config, self._files)
+        rules = DocumentRules.from_config(config, self._exclusion)
         groups = [
             tuple(
-                ReadTask(file.path, make_reader(file.path, self._config, layouts), rules=rules)
+                ReadTask(file.path, make_reader(file.path, config, self._layouts), rules=rules)
                 for file in group
             )
-            for group in group_files(self._config, files, block_bytes)
+            for group in group_files(config, self._files, block_bytes)
         ]
         tasks = (
             pipeline

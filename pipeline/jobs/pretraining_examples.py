@@ -226,7 +226,7 @@ def _make_shards(
         drop = DropDuplicates(config, job.store, job.work)
         # Finding duplicates takes all text again.
         store = None if drop.needs_text else job.store
-        read = ReadDocuments(config, files, store, layouts, exclusion)
+        read = ReadDocuments(config, files, layouts, exclusion, store)
         blocks = pipeline | "ReadDocuments" >> read
         blocks = blocks | "DropDuplicates" >> drop
         facts = blocks | "WriteExamples" >> WriteExamples(job)

@@ -167,7 +167,7 @@ def _count_words(
     record.extra["corpus"] = corpus.facts
 
     def build(pipeline: beam.Pipeline) -> None:
-        blocks = pipeline | ReadDocuments(config, files, None, corpus.layouts, exclusion)
+        blocks = pipeline | ReadDocuments(config, files, corpus.layouts, exclusion)
         blocks = blocks | DropDuplicates(config, BlobStore(folder), folder)
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(

@@ -17,7 +17,7 @@ from pipeline.beam.files import match_files, read_shared_files, write_shared_fil
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 from pipeline.corpus.read import ReadDocuments
-from pipeline.corpus.readers.formats import make_reader
+from pipeline.corpus.readers.formats import look_at_text, make_reader
 from pipeline.corpus.report import REJECTS, ReportCorpus, facts_of_block, read_report, write_lists
 
 
@@ -168,7 +168,9 @@ def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
     folder.mkdir()
 
     def build(pipeline):
-        facts = pipeline | ReadDocuments(config) | beam.Map(facts_of_block)
+        files = match_files(config.input)
+        read = ReadDocuments(config, files, look_at_text(config, files).layouts)
+        facts = pipeline | read | beam.Map(facts_of_block)
         _ = facts | ReportCorpus(str(folder))
 
     run_pipeline(

@@ -17,8 +17,10 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.beam.blobs import BlobStore
+from pipeline.beam.files import match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.readers.formats import look_at_text
 from pipeline.examples import steps, transforms
 from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.pool import NO_OTHER_DOCUMENT
@@ -200,7 +202,8 @@ def write_with(folder: Path, name: str, store, pools: int) -> dict[str, bytes]:
     job = ExamplesJob(config, VOCAB, plan, store, output=config.output, work=config.output)
 
     def build(pipeline: beam.Pipeline) -> None:
-        blocks = pipeline | ReadDocuments(config)
+        files = match_files(config.input)
+        blocks = pipeline | ReadDocuments(config, files, look_at_text(config, files).layouts)
         blocks | WriteExamples(job)
 
     runner = build_section(RunnerConfig, {"workers": 1})
