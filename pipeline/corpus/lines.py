@@ -29,7 +29,7 @@ from pipeline.corpus.document_block import offsets_and_data
 _FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _WRAPPED_FRACTION = 0.5
 _WIDEST_MARGIN = 200  # characters
-_NO_MARGIN = np.int64(1 << 62)
+_NO_MARGIN = 1 << 62
 
 
 @dataclasses.dataclass(frozen=True)
