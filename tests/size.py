@@ -22,9 +22,9 @@ BUDGETS = {
     "bert_tf/weights": (2478, 14),
     "bert_tf/training": (3438, 21),
     "bert_tf/pretraining": (1223, 8),
-    "bert_tf/tasks": (11043, 60),
-    "bert_tf/serving": (1632, 11),
-    "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2824, 21),
+    "bert_tf/tasks": (11018, 60),
+    "bert_tf/serving": (1613, 11),
+    "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2796, 21),
     "pipeline/beam": (2024, 14),
     "pipeline/outputs": (1768, 9),
     "pipeline/corpus": (5867, 35),
@@ -37,7 +37,7 @@ BUDGETS = {
     "pipeline/proposal": (990, 6),
     "pipeline/demo": (520, 5),
     "pipeline/cli": (2047, 26),
-    "bert_tf, pipeline": (66034, 460),
+    "bert_tf, pipeline": (65962, 460),
 }
 
 

@@ -11,7 +11,6 @@ import onnx
 
 from bert_tf.base.console import Console
 from bert_tf.base.files import replacing_file
-from bert_tf.config.bert import BertConfig
 from bert_tf.export.int8 import quantized_openvino, write_quantized_onnx
 from bert_tf.export.libraries import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
@@ -38,7 +37,7 @@ class GraphFormat(HuggingFaceFormat):
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
         raise NotImplementedError
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         return [
             f"Token ids in, scores out, with {self.library} and a tokenizer of HuggingFace's:",
             "```python",
@@ -54,7 +53,7 @@ class GraphFormat(HuggingFaceFormat):
             "}",
             f"print({self.call})",
             "```",
-            *super().loading(card, config, lowercase=lowercase),
+            *super().loading(card, lowercase=lowercase),
         ]
 
 

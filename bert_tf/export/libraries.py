@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.base.console import Console
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.export.loading import TrainedModel, model_contents
 from bert_tf.tasks.base.declaration import TaskCard
@@ -21,7 +20,7 @@ class HuggingFaceFormat:
         write_folder(trained, output)
         return []
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         auto_class = card.transformers_class
         return _in_python(
             "transformers",
@@ -67,7 +66,7 @@ class SentenceTransformersFormat:
         left_out = "The model's head is left out; vectors are made of the encoder's states."
         return ([left_out] if trained.has_head else []) + ([RAW_CLS] if recipe.is_raw_cls else [])
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         return _in_python(
             "sentence-transformers",
             "from sentence_transformers import SentenceTransformer",
@@ -82,7 +81,7 @@ class GoogleFormat:
 
         return write_google_checkpoint(output, **model_contents(trained))
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         if card.google_script is None:
             return [
                 "With google-research/bert (TensorFlow 1): none of its scripts has this head;",
@@ -111,7 +110,7 @@ class KerasHubFormat:
             longest = trained.task.max_seq_length
         return write_keras_hub_preset(output, **model_contents(trained), max_seq_length=longest)
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         return _in_python(
             "KerasHub",
             "import keras_hub",

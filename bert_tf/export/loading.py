@@ -11,7 +11,6 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -129,7 +128,7 @@ class ModelFormat(Protocol):
         model computes something else.
         """
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         """Write Markdown lines for the model card that load the folder with the library."""
 
 

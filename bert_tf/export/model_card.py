@@ -105,7 +105,7 @@ def model_card(
     letters = "lower-cased" if lowercase else "cased"
     if lowercase == KEEP_ACCENTS:
         letters += ", with accents"
-    loading = written.loading(card, config, lowercase=bool(lowercase))
+    loading = written.loading(card, lowercase=bool(lowercase))
     sections = [
         f"# {card.title}",
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "

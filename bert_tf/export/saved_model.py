@@ -18,11 +18,10 @@ from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.files import plain_path
 from bert_tf.base.wording import quantity
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
 from bert_tf.config.registries import FOLDER, IDS, SERVING, TEXT
 from bert_tf.data.rows.host_rows import pack_host_texts
-from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.engines.registry import SERVING_VERSION
 from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
@@ -30,7 +29,7 @@ from bert_tf.export.libraries import HuggingFaceFormat, write_folder
 from bert_tf.export.loading import TrainedModel
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.serving import signatures
-from bert_tf.serving.row_batches import map_row_batches, single_batch
+from bert_tf.serving.row_batches import single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import TaskCard, same_text
 
@@ -51,7 +50,7 @@ class TextEmbedder(TextModule):
     Outputs, float32 [n, hidden]: `mean_embedding`, the mean of the last layer over all tokens,
     [CLS] and [SEP] included (Reimers and Gurevych 2019, section 3); of an encoder with a pooler its
     `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`. Without a
-    recipe, texts are cut to `max_seq_length` tokens, [CLS] and [SEP] included.
+    recipe, texts are cut to the positions of the model.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -60,12 +59,10 @@ class TextEmbedder(TextModule):
         self,
         encoder: Any,
         tokenizer: WordPieceTokenizer,
-        *,
-        max_seq_length: int,
-        recipe: EmbeddingRecipe | None = None,
+        recipe: EmbeddingRecipe | None,
     ):
-        super().__init__(encoder, tokenizer)
-        self._max_seq_length = max_seq_length if recipe is None else recipe.max_seq_length
+        longest = encoder.config.max_position_embeddings
+        super().__init__(encoder, tokenizer, longest if recipe is None else recipe.max_seq_length)
         self._recipe = recipe
         self._vectors = (
             "mean_embedding",
@@ -74,26 +71,14 @@ class TextEmbedder(TextModule):
         )
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        word_ids, type_ids = pack_pairs(
-            self.tokenizer.tokenize(self._prepared(texts["text"])),
-            None,
-            max_seq_length=self._max_seq_length,
-            tokenizer=self.tokenizer,
-        )
+        sequences = self.packed(self.tokenizer.tokenize(self._prepared(texts["text"])))
 
         def embed(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
             outputs = self.head_outputs(batch)
             return tuple(outputs[name] for name in self._vectors)
 
         width = tf.TensorSpec([self.model.config.hidden_size], tf.float32)
-        vectors = map_row_batches(
-            embed,
-            word_ids,
-            type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(width,) * len(self._vectors),
-        )
+        vectors = self.over_rows(embed, sequences, batch_tokens, *[width] * len(self._vectors))
         return dict(zip(self._vectors, vectors, strict=True))
 
     def _prepared(self, texts: tf.Tensor) -> tf.Tensor:
@@ -126,17 +111,12 @@ class TextEmbedder(TextModule):
 
 def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, np.ndarray]:
     """Compute the module's vectors outside any exported graph, float32 [texts, hidden]."""
-    recipe = trained.recipe
-    longest = trained.directory.config.max_position_embeddings
+    module, tokenizer, recipe = text_module(trained), trained.tokenizer, trained.recipe
     if recipe is not None:
-        longest = recipe.max_seq_length
         texts = prepared_texts(texts, prompt=recipe.prompt(), lowercase=recipe.lowercase_texts)
-    tokenizer = trained.tokenizer
     tokens = tokenizer.tokenize_texts(texts)
-    rows = pack_host_texts(tokens, max_seq_length=longest, tokenizer=tokenizer)
-    batch = single_batch(rows, tokenizer.pad_id)
-    module = TextEmbedder(trained.encoder, tokenizer, max_seq_length=longest, recipe=recipe)
-    outputs = module.head_outputs(batch)
+    rows = pack_host_texts(tokens, max_seq_length=module.max_seq_length, tokenizer=tokenizer)
+    outputs = module.head_outputs(single_batch(rows, tokenizer.pad_id))
     return {name: np.asarray(value) for name, value in outputs.items() if name != "sequence_output"}
 
 
@@ -156,11 +136,11 @@ class SavedModelFormat(HuggingFaceFormat):
             write_saved_model(trained, output)
         return _serving_notes(output) if self.layout == SERVING else []
 
-    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+    def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         if self.layout == SERVING:
             folder = f"THIS_FOLDER/{SERVING_VERSION}"
             return [*self._with_tensorflow(card, folder), *self._served(card)]
-        with_transformers = super().loading(card, config, lowercase=lowercase)
+        with_transformers = super().loading(card, lowercase=lowercase)
         return [*self._with_tensorflow(card, "THIS_FOLDER"), *with_transformers]
 
     def _with_tensorflow(self, card: TaskCard, folder: str) -> list[str]:
@@ -280,12 +260,7 @@ def identify_by_content(path: Path) -> None:
 def text_module(trained: TrainedModel) -> TextModule:
     if trained.task is not None:
         return trained.task.serving_module(trained.model, trained.tokenizer)
-    return TextEmbedder(
-        trained.encoder,
-        trained.tokenizer,
-        max_seq_length=trained.directory.config.max_position_embeddings,
-        recipe=trained.recipe,
-    )
+    return TextEmbedder(trained.encoder, trained.tokenizer, trained.recipe)
 
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.layers.projection import fusible
+from bert_tf.serving.row_batches import Forward, map_row_batches
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -51,6 +52,7 @@ class TextModule(tf.Module, abc.ABC):
 
     Args:
         model: built Keras model with its weights, float32.
+        max_seq_length: tokens of a sequence, [CLS] and [SEP] included.
 
     Attributes:
         list_inputs: inputs that hold several texts of each row: string [n, texts], in which an
@@ -62,9 +64,10 @@ class TextModule(tf.Module, abc.ABC):
     list_inputs: ClassVar[tuple[str, ...]] = ()
     ids_rank: ClassVar[int] = 2
 
-    def __init__(self, model: Any, tokenizer: WordPieceTokenizer):
+    def __init__(self, model: Any, tokenizer: WordPieceTokenizer, max_seq_length: int):
         super().__init__(name=type(self).__name__)
         self.tokenizer = tokenizer
+        self.max_seq_length = max_seq_length
         self.model_weights = [variable.value for variable in model.weights]
         self._untracked = _Untracked(model)
 
@@ -93,6 +96,26 @@ class TextModule(tf.Module, abc.ABC):
                 `input_type_ids`: int32 [n, length], or [n, sequences, length].
         """
         return {"logits": self.model(batch, training=False)}
+
+    def packed(
+        self, tokens: tf.RaggedTensor, second: tf.RaggedTensor | None = None
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Makes word and type ids of texts or pairs, see `pack_pairs`."""
+        return pack_pairs(
+            tokens, second, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
+        )
+
+    def over_rows(
+        self,
+        forward: Forward,
+        rows: Sequence[Any],
+        batch_tokens: tf.Tensor,
+        *outputs: tf.TensorSpec,
+    ) -> tuple[tf.Tensor, ...]:
+        """Runs a model over rows, their word and type ids, see `map_row_batches`."""
+        return map_row_batches(
+            forward, *rows, batch_tokens=batch_tokens, pad_id=self.tokenizer.pad_id, outputs=outputs
+        )
 
     def signatures(self) -> Signatures:
         """The functions to save, by name, traced."""

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
 
@@ -163,8 +162,7 @@ class MaskFiller(TextModule):
     def __init__(
         self, model: Any, tokenizer: WordPieceTokenizer, *, max_seq_length: int, top_k: int
     ):
-        super().__init__(model, tokenizer)
-        self._max_seq_length = max_seq_length
+        super().__init__(model, tokenizer, max_seq_length)
         self._top_k = top_k
         self._text = CandidateText(tokenizer.vocab)
 
@@ -190,7 +188,7 @@ class MaskFiller(TextModule):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Ids, int32, and probabilities, float32, of each mask's best tokens: [masks, top_k]."""
         word_ids, places = mask_sequences(
-            masked, max_seq_length=self._max_seq_length, tokenizer=self.tokenizer
+            masked, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
         )
 
         def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -199,15 +197,11 @@ class MaskFiller(TextModule):
             scores, tokens = tf.math.top_k(tf.nn.softmax(logits[:, 0], axis=-1), self._top_k)
             return tokens, scores
 
-        tokens, scores = map_row_batches(
+        tokens, scores = self.over_rows(
             score,
-            word_ids,
-            tf.zeros_like(word_ids),
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(
-                tf.TensorSpec([self._top_k], tf.int32),
-                tf.TensorSpec([self._top_k], tf.float32),
-            ),
+            (word_ids, tf.zeros_like(word_ids)),
+            batch_tokens,
+            tf.TensorSpec([self._top_k], tf.int32),
+            tf.TensorSpec([self._top_k], tf.float32),
         )
         return tokens, scores

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
-from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.serving.text_module import TextModule
 
@@ -40,9 +39,8 @@ class ChoiceModule(TextModule):
     def __init__(
         self, model: Any, tokenizer: WordPieceTokenizer, *, has_question: bool, max_seq_length: int
     ):
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer, max_seq_length)
         self._has_question = has_question
-        self._max_seq_length = max_seq_length
 
     def inputs(self) -> tuple[str, ...]:
         return tuple(name for name in self.input_names if self._has_question or name != "question")
@@ -78,18 +76,14 @@ class ChoiceModule(TextModule):
         second = tf.gather_nd(texts["choices"], places)
         if "question" in texts:
             second = tf.strings.join([tf.gather(texts["question"], rows), second], separator=" ")
-        word_ids, type_ids = pack_pairs(
+        sequences = self.packed(
             tf.gather(self.tokenizer.tokenize(texts["context"]), rows),
             self.tokenizer.tokenize(second),
-            max_seq_length=self._max_seq_length,
-            tokenizer=self.tokenizer,
         )
-        (scores,) = map_row_batches(
+        (scores,) = self.over_rows(
             lambda batch, _: (self.model(batch, training=False),),
-            word_ids,
-            type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(tf.TensorSpec([], tf.float32),),
+            sequences,
+            batch_tokens,
+            tf.TensorSpec([], tf.float32),
         )
         return scores

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import (
     FAR_BELOW,
     NO_SPAN_ODDS,
@@ -310,7 +309,7 @@ class QuestionAnswerer(TextModule):
     def __init__(
         self, model: Any, tokenizer: WordPieceTokenizer, lengths: AnswerLengths, rules: AnswerRules
     ):
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer, lengths.max_seq_length)
         self._lengths = lengths
         self._rules = rules
 
@@ -362,18 +361,14 @@ class QuestionAnswerer(TextModule):
             )
             return (*spans, start[:, 0] + end[:, 0])
 
-        return map_row_batches(
+        return self.over_rows(
             score,
-            rows.word_ids,
-            rows.type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(
-                tf.TensorSpec([best], tf.int32),
-                tf.TensorSpec([best], tf.int32),
-                tf.TensorSpec([best], tf.float32),
-                tf.TensorSpec([], tf.float32),
-            ),
+            rows[:2],
+            batch_tokens,
+            tf.TensorSpec([best], tf.int32),
+            tf.TensorSpec([best], tf.int32),
+            tf.TensorSpec([best], tf.float32),
+            tf.TensorSpec([], tf.float32),
         )
 
 

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.layers.pooling import unit_vectors
-from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.serving.text_module import TextModule, checked_texts
 
@@ -32,10 +30,6 @@ class SimilarityModule(TextModule):
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
-
-    def __init__(self, model: Any, tokenizer: WordPieceTokenizer, *, max_seq_length: int):
-        super().__init__(model, tokenizer)
-        self._max_seq_length = max_seq_length
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = tf.size(texts["text"])
@@ -64,16 +58,12 @@ class SimilarityModule(TextModule):
     def _embed(self, texts: tf.Tensor, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Vectors [n, hidden] and the tokens that each text loses, int32 [n]."""
         tokens = self.tokenizer.tokenize(texts)
-        word_ids, type_ids = pack_pairs(
-            tokens, None, max_seq_length=self._max_seq_length, tokenizer=self.tokenizer
-        )
-        (vectors,) = map_row_batches(
+        word_ids, type_ids = self.packed(tokens)
+        (vectors,) = self.over_rows(
             lambda batch, _: (self.head_outputs(batch)[EMBEDDING],),
-            word_ids,
-            type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(tf.TensorSpec([self.model.config.hidden_size], tf.float32),),
+            (word_ids, type_ids),
+            batch_tokens,
+            tf.TensorSpec([self.model.config.hidden_size], tf.float32),
         )
         lost = (
             tf.cast(tokens.row_lengths(), tf.int32) + 2 - tf.cast(word_ids.row_lengths(), tf.int32)

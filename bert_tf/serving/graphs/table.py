@@ -9,7 +9,6 @@ import tensorflow as tf
 from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.host_rows import OVERLAP, head_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs, token_ranges
-from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
 
@@ -83,7 +82,7 @@ class TableModule(TextModule):
     """
 
     def __init__(self, task: Any, model: Any, tokenizer: WordPieceTokenizer):
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer, task.max_seq_length)
         self._task = task
 
     def inputs(self) -> tuple[str, ...]:
@@ -91,17 +90,11 @@ class TableModule(TextModule):
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         sequences = self._sequences(texts)
-
-        def logits(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor]:
-            return (self.head_outputs(batch)["logits"],)
-
-        (found,) = map_row_batches(
-            logits,
-            sequences.word_ids,
-            sequences.type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(tf.TensorSpec([self._task.num_logits], tf.float32),),
+        (found,) = self.over_rows(
+            lambda batch, _: (self.head_outputs(batch)["logits"],),
+            sequences[:2],
+            batch_tokens,
+            tf.TensorSpec([self._task.num_logits], tf.float32),
         )
         if self._task.long_texts == WINDOWS:
             found = tf.math.segment_mean(found, sequences.owners)
@@ -123,15 +116,10 @@ class TableModule(TextModule):
             return pack_texts(
                 tokens,
                 method=self._task.long_texts,
-                max_seq_length=self._task.max_seq_length,
+                max_seq_length=self.max_seq_length,
                 tokenizer=self.tokenizer,
             )
-        word_ids, type_ids = pack_pairs(
-            tokens,
-            *pair,
-            max_seq_length=self._task.max_seq_length,
-            tokenizer=self.tokenizer,
-        )
+        word_ids, type_ids = self.packed(tokens, *pair)
         lengths = sum(tf.cast(text.row_lengths(), tf.int32) for text in (tokens, *pair))
         return Sequences(
             word_ids,

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
 
@@ -250,13 +249,12 @@ class TextTagger(TextModule):
         max_seq_length: int,
         window_stride: int,
     ):
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer, max_seq_length)
         self._writer = EntityWriter(tags)
-        self._max_seq_length = max_seq_length
         self._window_stride = window_stride
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        longest = self._max_seq_length
+        longest = self.max_seq_length
         words = graph_words(
             self.tokenizer, texts["text"], max_seq_length=longest, stride=self._window_stride
         )
@@ -274,13 +272,12 @@ class TextTagger(TextModule):
                 )
             )
 
-        tags, probabilities = map_row_batches(
+        tags, probabilities = self.over_rows(
             best_tags,
-            words.word_ids,
-            tf.zeros_like(words.word_ids),
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=(tf.TensorSpec([longest], tf.int32), tf.TensorSpec([longest], tf.float32)),
+            (words.word_ids, tf.zeros_like(words.word_ids)),
+            batch_tokens,
+            tf.TensorSpec([longest], tf.int32),
+            tf.TensorSpec([longest], tf.float32),
         )
         places = tf.stack([words.window, words.position], axis=1)
         outputs = self._writer.outputs(

@@ -154,13 +154,8 @@ class TableTask(Task):
     @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
         task = cls.of_options(config)
-        table = task.read(
-            config.train,
-            console,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-            more_columns=task.training_columns(),
-        )
+        more = task.training_columns()
+        table = task.read(config.train, more_columns=more, **cls.reading(config, console))
         with table.reasons_first():
             return task.learn(table, console), table
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, TypedDict, get_type_hints
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +18,7 @@ from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -47,6 +47,12 @@ RowsCheck = Callable[[Sequence[FileRows]], None]
 
 def accept_any_rows(sources: Sequence[FileRows]) -> None:
     """Rejects nothing."""
+
+
+class Reading(TypedDict):
+    dialect: TableDialect
+    max_rows: int
+    console: Console
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -220,6 +226,12 @@ class Task(ServedTask):
         `config` is the task's own section of `finetune`. Raises InputError or UsageError if the
         file or its labels cannot be used.
         """
+
+    @staticmethod
+    def reading(config: FinetuneConfig, console: Console) -> Reading:
+        """Returns arguments of the functions that read training rows."""
+        dialect = TableDialect.of(config)
+        return Reading(dialect=dialect, max_rows=config.max_train_rows, console=console)
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:

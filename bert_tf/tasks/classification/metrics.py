@@ -214,9 +214,7 @@ _MOST_CONFUSIONS = 20
 def sections(
     task: ClassificationTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
-    number = {label: place for place, label in enumerate(task.labels)}
-    gold = np.array([number[label] for label in task.gold(source)])
-    chosen = np.array([number[label] for label in predicted["predicted_label"]])
+    gold, chosen = map(task.label_numbers, (task.gold(source), predicted["predicted_label"]))
     texts = task.texts(source)
     yield label_section(results.report.details)
     yield from _confusions(task, gold, chosen)

@@ -111,7 +111,7 @@ class ClassificationTask(LabelTask):
         return [(label,) for label in self.gold(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        return {"label": self._numbers(self.gold(table))}
+        return {"label": self.label_numbers(self.gold(table))}
 
     def training_columns(self) -> tuple[str, ...]:
         return () if self.weight_column is None else (self.weight_column,)
@@ -167,11 +167,11 @@ class ClassificationTask(LabelTask):
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self.gold(table), predicted["predicted_label"]
-        return classification_metrics(self._numbers(gold), self._numbers(chosen))
+        return classification_metrics(self.label_numbers(gold), self.label_numbers(chosen))
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
-        gold = self._numbers(self.gold(table))
-        labels = LabelReport(gold, self._numbers(predicted["predicted_label"]), self.labels)
+        gold = self.label_numbers(self.gold(table))
+        labels = LabelReport(gold, self.label_numbers(predicted["predicted_label"]), self.labels)
         calibration = CalibrationReport(predicted["probabilities"], gold, self.temperature)
         is_calibrated = self.calibration != UNCALIBRATED
         return TaskReport(
@@ -188,7 +188,7 @@ class ClassificationTask(LabelTask):
                 "the softmax, in this tool's exported graph; other libraries do not divide them"
             )
 
-    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
+    def label_numbers(self, labels: Sequence[str]) -> np.ndarray:
         number = self.numbers()
         return np.array([number[label] for label in labels], np.int32)
 

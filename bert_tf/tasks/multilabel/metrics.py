@@ -66,16 +66,14 @@ def label_set_metrics(
     occur in either argument; samples F1 is the mean over rows, 1 for a row that rightly gets no
     label. Other quotients without rows are 0.
     """
-    right = (gold & predicted).sum(axis=1)
-    given, there = predicted.sum(axis=1), gold.sum(axis=1)
-    by_row = np.where(given + there == 0, 1.0, quotient(2 * right, given + there))
+    right, given, there = (gold & predicted).sum(), predicted.sum(), gold.sum()
     macro = measures.macro_average()
     return {
-        "micro_f1": _fraction(2 * right.sum(), given.sum() + there.sum()),
+        "micro_f1": float(quotient(2 * right, given + there)),
         "macro_f1": macro["f1"],
-        "samples_f1": float(by_row.mean()),
-        "micro_precision": _fraction(right.sum(), given.sum()),
-        "micro_recall": _fraction(right.sum(), there.sum()),
+        "samples_f1": float(_row_f1(gold, predicted).mean()),
+        "micro_precision": float(quotient(right, given)),
+        "micro_recall": float(quotient(right, there)),
         "macro_precision": macro["precision"],
         "macro_recall": macro["recall"],
         "subset_accuracy": float((gold == predicted).all(axis=1).mean()),
@@ -109,10 +107,6 @@ def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
         ),
         "coverage_error": float(coverage_error(gold, probabilities)),
     }
-
-
-def _fraction(part: np.integer, whole: np.integer) -> float:
-    return float(part / whole) if whole else 0.0
 
 
 def _mean(values: list[float]) -> float:
@@ -159,10 +153,7 @@ def sections(
     gold = task.targets(source)["labels"]
     sets = json_values(predicted["predicted_labels"])
     names = task.gold(source)
-    chosen = np.zeros_like(gold)
-    number = {label: place for place, label in enumerate(task.labels)}
-    for row, labels in enumerate(sets):
-        chosen[row, [number[label] for label in labels]] = True
+    chosen = task.membership(sets)
     thresholds = np.broadcast_to(task.decision_thresholds or (0.5,), len(task.labels))
     yield label_section(results.report.details, more={"threshold": ("number", thresholds.tolist())})
     measures: dict[str, tuple[Any, np.ndarray]] = {

@@ -153,7 +153,7 @@ class MultiLabelTask(LabelTask):
             )
 
     def trained_on(self, source: Table) -> Self:
-        frequencies = self._membership(self.label_sets(source)).mean(axis=0)
+        frequencies = self.membership(self.label_sets(source)).mean(axis=0)
         return dataclasses.replace(self, label_frequencies=tuple(frequencies.tolist()))
 
     def gold(self, table: Table) -> list[list[str]]:
@@ -161,7 +161,7 @@ class MultiLabelTask(LabelTask):
         return [sorted(one, key=number.__getitem__) for one in self.label_sets(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        return {"labels": self._membership(self.label_sets(table))}
+        return {"labels": self.membership(self.label_sets(table))}
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
         frequencies = np.average(targets["labels"], axis=0, weights=weights)
@@ -245,7 +245,7 @@ class MultiLabelTask(LabelTask):
         self, table: Table, predicted: dict[str, Any]
     ) -> tuple[np.ndarray, np.ndarray]:
         chosen = json_values(predicted["predicted_labels"])
-        return self._membership(self.label_sets(table)), self._membership(chosen)
+        return self.membership(self.label_sets(table)), self.membership(chosen)
 
     def _measures(self, gold: np.ndarray, predicted: np.ndarray) -> LabelMeasures:
         return LabelMeasures(
@@ -259,7 +259,8 @@ class MultiLabelTask(LabelTask):
     def label_sets(self, table: Table) -> list[tuple[str, ...]]:
         return listed_labels(table.columns[self.label_column])
 
-    def _membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
+    def membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
+        """Returns which labels each row has, bool [rows, labels]."""
         number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])

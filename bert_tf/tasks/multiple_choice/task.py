@@ -57,12 +57,7 @@ class MultipleChoiceTask(Task):
     ) -> tuple[Self, ChoiceRows]:
         columns = named_columns(ChoiceColumns, config)
         rows = read_choices(
-            config.train,
-            columns,
-            label_form=config.label_form,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-            console=console,
+            config.train, columns, label_form=config.label_form, **cls.reading(config, console)
         )
         return cls.of_options(config, columns=columns, label_form=rows.label_form), rows
 

@@ -69,12 +69,7 @@ class QuestionAnsweringTask(Task):
         check_question_lengths(config.sequence_length, config.max_query_length)
         columns = named_columns(QuestionColumns, config)
         questions = read_questions(
-            config.train,
-            columns,
-            check_offsets=True,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-            console=console,
+            config.train, columns, check_offsets=True, **cls.reading(config, console)
         )
         threshold = config.null_score_diff_threshold
         task = cls.of_options(

@@ -120,13 +120,7 @@ class SimilarityTask(Task):
             pooling=recipe.pooling,
             normalize=recipe.normalize,
         )
-        table = task.read(
-            config.train,
-            console,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-        )
-        return task, table
+        return task, task.read(config.train, **cls.reading(config, console))
 
     @property
     def label_column(self) -> str | None:
@@ -278,7 +272,7 @@ class SimilarityTask(Task):
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> SimilarityModule:
-        return SimilarityModule(model, tokenizer, max_seq_length=self.max_seq_length)
+        return SimilarityModule(model, tokenizer, self.max_seq_length)
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return model.encoder.encode_inputs(batch, training=False, dropout_key=None)

@@ -73,13 +73,7 @@ class TaggingTask(Task):
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
         columns = named_columns(TagColumns, config, tags=config.tag_column)
-        texts = read_tagged_texts(
-            config.train,
-            columns,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-            console=console,
-        )
+        texts = read_tagged_texts(config.train, columns, **cls.reading(config, console))
         with texts.reasons_first():
             check_sentence_column(texts, config.sentence_column)
             texts = usual_tags(texts, config.scheme, config.names, console)

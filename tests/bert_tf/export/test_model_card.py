@@ -200,6 +200,6 @@ def test_requests_for_tensorflow_serving_are_json():
         ),
     ):
         written = FORMATS["savedmodel"].load(layout="serving", inputs=inputs)
-        lines = "\n".join(written.loading(card, CONFIG, lowercase=True))
+        lines = "\n".join(written.loading(card, lowercase=True))
         body = re.search(r":predict -d '(.*)'", lines)[1]
         assert json.loads(body) == {"instances": [row]}
