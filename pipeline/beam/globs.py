@@ -32,14 +32,14 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
     pattern, place = "", 0
     for mark in _MARKS.finditer(glob):
         pattern += re.escape(glob[place : mark.start()])
-        pattern += _FIXED_MARKS.get(mark[0]) or _bracket(mark[2], has_others=bool(mark[1]))
+        pattern += _FIXED_MARKS.get(mark[0]) or _bracket(mark[2], is_negated=bool(mark[1]))
         place = mark.end()
     return re.compile(pattern + re.escape(glob[place:]), re.DOTALL)
 
 
-def _bracket(characters: str, *, has_others: bool) -> str:
+def _bracket(characters: str, *, is_negated: bool) -> str:
     escaped = re.sub(r"[]\\[^]", r"\\\g<0>", characters)
-    return rf"(?=[^/.]|{_DOT})[{'^' if has_others else ''}{escaped}]"
+    return rf"(?=[^/.]|{_DOT})[{'^' if is_negated else ''}{escaped}]"
 
 
 def list_local(pattern: str) -> dict[str, int]:

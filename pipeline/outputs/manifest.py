@@ -97,10 +97,14 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
         names.update(name for name in known if name not in names and (output / name).is_file())
     return [
         _describe(output / name, name, hashes.get(name))
-        for name in sorted(names.difference(JOB_FILES))
-        if (parts := Path(name).parts)[0] not in WORKING_FOLDERS
-        and not any(part.startswith(".") for part in parts)
+        for name in sorted(filter(is_content, names))
+        if Path(name).parts[0] not in WORKING_FOLDERS
     ]
+
+
+def is_content(name: str) -> bool:
+    """Whether a file of a folder is no note of the job, hidden, or being written."""
+    return name not in JOB_FILES and not any(part.startswith(".") for part in Path(name).parts)
 
 
 def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:

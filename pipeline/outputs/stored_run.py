@@ -20,7 +20,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.training.run_files import STATE_FILE
 from pipeline.beam.stored_path import copy_files, path_of
-from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS, read_manifest
+from pipeline.outputs.manifest import WORKING_FOLDERS, is_content, read_manifest
 
 
 def fetched_records(data: PretrainingData, folder: Path, console: Console) -> PretrainingData:
@@ -65,12 +65,8 @@ class StoredRun:
     def fetch(self) -> None:
         if self._published is not None:
             return
-        stored = {
-            str(path.relative_to(self.place))
-            for path in self.place.rglob("*")
-            if _is_published(path.relative_to(self.place))
-        }
-        wanted = [name for name in sorted(stored) if self._is_wanted(name, stored)]
+        stored = _names(self.place)
+        wanted = [name for name in stored if self._is_wanted(name, stored)]
         if wanted:
             self._console.info(
                 f"{self.place}: copying {quantity(len(wanted), 'file')} of the run to {self.folder}"
@@ -94,7 +90,7 @@ class StoredRun:
         if self._published is None:
             self._published = {}
         published = self._published
-        states = {name: _state(self.folder / name) for name in self._names()}
+        states = {name: _state(self.folder / name) for name in _names(self.folder)}
         changed = [name for name, state in states.items() if published.get(name) != state]
         checkpoints = [name for name in changed if PurePath(name).parts[0] == _CHECKPOINTS]
         counting = [name for name in checkpoints if PurePath(name).name == STATE_FILE]
@@ -115,16 +111,11 @@ class StoredRun:
         """Hashes of the run's files, by path."""
         return {
             name: file_sha256(self.folder / name)
-            for name in self._names()
+            for name in _names(self.folder)
             if PurePath(name).parts[0] not in WORKING_FOLDERS
         }
 
-    def _names(self) -> list[str]:
-        found = (path for path in self.folder.rglob("*") if path.is_file())
-        names = [path.relative_to(self.folder) for path in found]
-        return sorted(str(name) for name in names if _is_published(name))
-
-    def _is_wanted(self, name: str, stored: set[str]) -> bool:
+    def _is_wanted(self, name: str, stored: list[str]) -> bool:
         path = PurePath(name)
         if path.parts[0] != _CHECKPOINTS:
             return path.parts[0] == _BEST or self._check_held is not None
@@ -134,9 +125,9 @@ class StoredRun:
         copy_files({self.place / name: self.folder / name for name in names})
 
 
-def _is_published(name: PurePath) -> bool:
-    """Whether a file is the run's, and not the job's or one that is being written."""
-    return str(name) not in JOB_FILES and not any(part.startswith(".") for part in name.parts)
+def _names(folder: Path) -> list[str]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(filter(is_content, (str(path.relative_to(folder)) for path in found)))
 
 
 def _state(path: Path) -> _State:
