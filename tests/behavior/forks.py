@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -156,6 +157,7 @@ def _run(
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), target)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        warnings.resetwarnings()  # which are errors of tests
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)

@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow.python.client import pywrap_tf_session as client
 
+tf.get_logger().setLevel("ERROR")
 STRING, INT32 = 7, 3
 REQUESTS = 40
 vocab, positions, types = map(int, sys.argv[1:4])

@@ -5,6 +5,7 @@ import io
 import math
 
 import pytest
+from behavior.forks import run_forked
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import RunnerFailed
@@ -44,8 +45,18 @@ def train_config(**values):
     return build_section(TrainConfig, {"data": "-", "output": "-", "size": "base", **values})
 
 
-@pytest.mark.slow  # starts processes that compile steps
-def test_every_way_has_its_seconds_and_a_failure_is_told():
+@pytest.fixture
+def in_forks(monkeypatch):
+    """Trials are forks of the tests, where nothing is imported again."""
+
+    def run(command, *, env, **_):
+        return run_forked(f"from {command[2]} import _main\n_main()", command[3], env=env)
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+
+
+@pytest.mark.slow  # compiles steps
+def test_every_way_has_its_seconds_and_a_failure_is_told(in_forks):
     said = io.StringIO()
     console = Console(said)
     broken = Arithmetic(precision=PrecisionPolicy("no policy", False), shards=1)
@@ -83,6 +94,7 @@ def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):
 
 @pytest.mark.slow  # starts processes that load TensorFlow
 def test_a_trial_says_its_peak_and_none_where_the_pool_is_too_small(monkeypatch):
+    """In processes of its own, the peak of which is not that of the tests."""
     way = Arithmetic(precision=PrecisionPolicy("float32", False), shards=1)
     model = sized_config("tiny", 1000).replace(num_hidden_layers=1)
     shape = StepShape(rows=64, length=128, predictions=2)
