@@ -202,8 +202,10 @@ def test_encode_is_the_call_of_plain_layers(read, rate, hidden_act):
         np.testing.assert_allclose(mine, theirs, atol=1e-5 * max(1.0, np.abs(theirs).max()))
 
 
-@pytest.mark.parametrize("forward", [None, Forward()], ids=["plain", "fast"])
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "forward", [pytest.param(None, id="plain", marks=SLOW), pytest.param(Forward(), id="fast")]
+)
+@pytest.mark.parametrize("policy", ["float32", pytest.param("mixed_bfloat16", marks=SLOW)])
 def test_padding_of_the_sequence_output_is_0(forward, policy):
     model = BertEncoder(CONFIG, dtype=policy)
     model.build_weights()

@@ -62,12 +62,18 @@ def backbone():
     return model
 
 
-@pytest.fixture
-def preset(backbone, tmp_path):
-    backbone.save_to_preset(str(tmp_path / "preset"))
+@pytest.fixture(scope="module")
+def saved(backbone, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "preset"
+    backbone.save_to_preset(str(folder))
     tokenizer = keras_hub.models.BertTokenizer(vocabulary=VOCAB, lowercase=True)
-    tokenizer.save_to_preset(str(tmp_path / "preset"))
-    return tmp_path / "preset"
+    tokenizer.save_to_preset(str(folder))
+    return folder
+
+
+@pytest.fixture
+def preset(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "preset")
 
 
 @pytest.mark.slow

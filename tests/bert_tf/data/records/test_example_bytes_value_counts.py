@@ -28,6 +28,7 @@ def example_of(**features) -> bytes:
     return example.SerializeToString()
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(
