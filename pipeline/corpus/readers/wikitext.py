@@ -115,21 +115,17 @@ def is_too_unbalanced(wikitext: str) -> bool:
     For such markup the parser reads on to the end of the page, then begins again after it, so the
     time grows with the square of the page. A mark closes only the last one that is open.
     """
-    return characters_read_again(wikitext) > MOST_READ_AGAIN * len(wikitext) + _ALWAYS_FREE
+    return Balance(wikitext).cost() > MOST_READ_AGAIN * len(wikitext) + _ALWAYS_FREE
 
 
-def characters_read_again(wikitext: str) -> int:
-    """Sum of the distances of unclosed marks from the end of the page."""
-    return _Balance(wikitext).cost()
-
-
-class _Balance:
+class Balance:
     def __init__(self, wikitext: str):
         self._wikitext = wikitext
         self._open: list[tuple[str, int]] = []
         self._endless: set[str] = set()  # elements that are never closed from here on
 
     def cost(self) -> int:
+        """Sum of the distances of unclosed marks from the end of the page."""
         position = lost = 0
         while mark := _MARK.search(self._wikitext, position):
             position = mark.end()

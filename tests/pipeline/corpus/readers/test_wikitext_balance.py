@@ -6,8 +6,8 @@ import time
 import pytest
 
 from pipeline.corpus.readers.wikitext import (
+    Balance,
     WikitextError,
-    characters_read_again,
     is_too_unbalanced,
     plain_text,
 )
@@ -46,13 +46,13 @@ CLOSE = (
     ],
 )
 def test_what_is_closed_costs_nothing(wikitext):
-    assert characters_read_again(wikitext) == 0
+    assert Balance(wikitext).cost() == 0
 
 
 def test_what_stays_open_costs_the_way_to_the_end():
-    assert characters_read_again("a {{b c") == 5
-    assert characters_read_again("[[a <b> ]] c") == 12 + 8  # the parser reads ahead for both
-    assert characters_read_again("[http://a b\nc") == 11  # a link ends with its line
+    assert Balance("a {{b c").cost() == 5
+    assert Balance("[[a <b> ]] c").cost() == 12 + 8  # the parser reads ahead for both
+    assert Balance("[http://a b\nc").cost() == 11  # a link ends with its line
 
 
 def test_a_few_slips_in_a_long_page_are_no_reason():
