@@ -32,13 +32,13 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, EncodedRows
+from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Batching, EncodedRows
 from bert_tf.engines.cuda import compiled_forward
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.serving.signatures import IDS_INPUTS
 from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss, TaskData
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.running.batches import Batching, FinetuningInputs, ForwardPass
+from bert_tf.tasks.running.batches import FinetuningInputs, ForwardPass
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep

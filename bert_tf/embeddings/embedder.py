@@ -15,15 +15,7 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.base.errors import InputError
 from bert_tf.config.embedding_recipe import prepared_texts
 from bert_tf.cpu.cores import settle_threads
-from bert_tf.data.rows.encoded_rows import (
-    COMPILED_LENGTHS,
-    COMPILED_TIMES,
-    LENGTH_MULTIPLE,
-    EncodedRows,
-    Lengths,
-    budgeted_batches,
-    padded_length,
-)
+from bert_tf.data.rows.encoded_rows import COMPILED_TIMES, Batching, EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
@@ -96,7 +88,6 @@ class Embedder:
         load_all_weights(self._encoder, directory)
         specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
         self._is_compiled = has_accelerator()
-        self._multiple: Lengths = COMPILED_LENGTHS if self._is_compiled else LENGTH_MULTIPLE
         keep_float32_exact()
         jit = self._is_compiled or None
         self._forward = tf.function(self._vectors, specs, autograph=False, jit_compile=jit)
@@ -125,22 +116,21 @@ class Embedder:
         )
         tokens = tokenize_rows(self.tokenizer, read, max_seq_length=self.settings.max_seq_length)
         vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
-        budget = batch_tokens * (COMPILED_TIMES if self._is_compiled else 1)
-        for chosen in budgeted_batches(tokens.rows.lengths, budget=budget, multiple=self._multiple):
+        batching = Batching(
+            pad_id=self.tokenizer.pad_id,
+            batch_tokens=batch_tokens * (COMPILED_TIMES if self._is_compiled else 1),
+            max_seq_length=self.settings.max_seq_length,
+            is_compiled=self._is_compiled,
+        )
+        for chosen in batching.batches(tokens.rows.lengths):
             lengths = tokens.rows.lengths[chosen]
-            rows = len(chosen)
-            if self._is_compiled:  # as many as in a full batch
-                rows = max(1, budget // padded_length(lengths, self._multiple))
-            length = padded_length(lengths, self._multiple, most=self.settings.max_seq_length)
-            padded = tokens.rows.padded(
-                chosen, length=length, pad_id=self.tokenizer.pad_id, batch_size=rows
-            )
+            padded = tokens.rows.padded(chosen, **batching.padding(lengths))
             for row, vector in zip(chosen, self._batch_vectors(padded, lengths), strict=True):
                 vectors[row] = vector
             if on_rows is not None:
                 on_rows(int(repeats[chosen].sum()))
             if on_tokens is not None:
-                on_tokens(int(lengths.sum()), rows * length)
+                on_tokens(int(lengths.sum()), padded["input_mask"].size)
         hidden = self._encoder.config.hidden_size
         if self.settings.tokens:
             outputs = self._token_outputs(tokens, vectors)

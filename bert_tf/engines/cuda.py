@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError
 from bert_tf.base.gpus import nvidia_gpus, unusable_gpu
 from bert_tf.config.registries import BFLOAT16, FLOAT16, FLOAT32
-from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, COMPILED_TIMES
+from bert_tf.data.rows.encoded_rows import COMPILED_TIMES
 from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.tasks.base.task import ServedTask
@@ -25,8 +25,7 @@ _POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_flo
 class CudaEngine(TokenIdsEngine):
     """Pads batches to at most eight shapes, each of which XLA compiles once."""
 
-    lengths = COMPILED_LENGTHS
-    has_full_batches = True
+    is_compiled = True
     times = COMPILED_TIMES
 
 

@@ -14,12 +14,7 @@ import safetensors.numpy
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert_file import CONFIG, read_bert_document, read_task
-from bert_tf.data.rows.encoded_rows import (
-    LENGTH_MULTIPLE,
-    Lengths,
-    budgeted_batches,
-    padded_length,
-)
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, Batching
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.engines.engine import CallingEngine, check_finite
@@ -38,11 +33,10 @@ _WEIGHTS = "model.safetensors"
 class TokenIdsEngine(CallingEngine):
     """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch.
 
-    Batches have `lengths`; if `has_full_batches`, rows of padding fill up those with fewer tokens.
+    With `is_compiled` batches have few shapes, see `Batching`.
     """
 
-    lengths: ClassVar[Lengths] = LENGTH_MULTIPLE
-    has_full_batches: ClassVar[bool] = False
+    is_compiled: ClassVar[bool] = False
 
     def __init__(self, folder: Path, run: RunGraph, *faults: type[Exception]):
         """`faults` are what `run` raises of a damaged graph."""
@@ -97,18 +91,18 @@ class TokenIdsEngine(CallingEngine):
         if not len(sequences):
             return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
         lengths = np.diff(sequences.offsets)
-        batches = budgeted_batches(lengths, budget=batch_tokens, multiple=self.lengths)
-        parts = []
+        batching = Batching(
+            pad_id=self._tokenizer.pad_id,
+            batch_tokens=batch_tokens,
+            max_seq_length=self._task.max_seq_length if self.is_compiled else None,
+            is_compiled=self.is_compiled,
+        )
+        batches, parts = batching.batches(lengths), []
         for chosen in batches:
-            length, rows_in = padded_length(lengths[chosen], self.lengths), len(chosen)
-            if self.has_full_batches:
-                rows_in = max(1, batch_tokens // length)
-                length = min(length, self._task.max_seq_length)
-            inputs = sequences.padded(
-                chosen, length=length, pad_id=self._tokenizer.pad_id, batch_size=rows_in
-            )
+            inputs = sequences.padded(chosen, **batching.padding(lengths[chosen]))
             for name, values in more.items():
-                inputs[name] = np.zeros((rows_in, *values.shape[1:]), values.dtype)
+                shape = (len(inputs["input_mask"]), *values.shape[1:])
+                inputs[name] = np.zeros(shape, values.dtype)
                 inputs[name][: len(chosen)] = values[chosen]
             outputs = self._outputs(inputs)
             outputs = {name: values[: len(chosen)] for name, values in outputs.items()}

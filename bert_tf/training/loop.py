@@ -248,16 +248,11 @@ class TrainingLoop:
         self._log.add(results | {name: counts[name] for name in ("examples", "tokens")})
 
     def _finish(self) -> None:
-        self._end_training_lines()
+        self._log.end_training(self._step, self._step_timer)
         if self._state.evaluated_step != self._step:
             self._run_evaluation()
         self._save()
         self._files.publish_rest()
-
-    def _end_training_lines(self) -> None:
-        if self._log.has_unwritten:
-            self._log.write_training(self._step, self._step_timer)
-        self._log.end_progress()
 
     def _check_finite(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
@@ -275,7 +270,7 @@ class TrainingLoop:
 
     def _run_evaluation(self) -> None:
         if self._step == self._settings.total_steps:
-            self._end_training_lines()
+            self._log.end_training(self._step, self._step_timer)
         if self._evaluate is None:
             return
         self._is_untouched = False

@@ -99,10 +99,6 @@ class ProgressLog:
         self._unshown: Advance | None = None
         self.lines: dict[str, Line] = {}
 
-    @property
-    def has_unwritten(self) -> bool:
-        return bool(self._builder.pending)
-
     def state(self) -> dict[str, Any]:
         """JSON values for `restore`: numbers not yet logged, and the newest lines."""
         return {"pending": self._builder.pending, "lines": self.lines}
@@ -135,7 +131,10 @@ class ProgressLog:
         )
         self._unshown = None if self._console.progress(advance) else advance
 
-    def end_progress(self) -> None:
+    def end_training(self, step: int, timer: StepTimer) -> None:
+        """Logs the rest of the steps, and ends their progress."""
+        if self._builder.pending:
+            self.write_training(step, timer)
         self._console.end_progress(self._unshown)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:

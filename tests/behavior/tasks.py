@@ -16,12 +16,13 @@ from behavior.pages import check_page
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
+from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.engines.engine import encoded_lists, encoded_texts
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import TASKS, task_from_settings
-from bert_tf.tasks.running.batches import Batching, Evaluator
+from bert_tf.tasks.running.batches import Evaluator
 from pipeline.report.page import evaluation_page
 from pipeline.report.runs import FOREIGN
 

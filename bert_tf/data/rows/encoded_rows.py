@@ -186,6 +186,39 @@ def budgeted_batches(
     return batches
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Batching:
+    """Batches for a model with fixed weights: of similar lengths, and so many tokens and rows.
+
+    With `is_compiled` XLA compiles the model for at most eight shapes: rows of padding fill up
+    those batches that have fewer tokens.
+    """
+
+    pad_id: int
+    batch_tokens: int  # padding included
+    max_rows: int | None = None
+    max_seq_length: int | None = None  # no row is padded to more
+    is_compiled: bool = False
+
+    @property
+    def multiple(self) -> Lengths:
+        return COMPILED_LENGTHS if self.is_compiled else LENGTH_MULTIPLE
+
+    def batches(self, lengths: np.ndarray) -> list[np.ndarray]:
+        return budgeted_batches(
+            lengths, budget=self.batch_tokens, multiple=self.multiple, max_rows=self.max_rows
+        )
+
+    def padding(self, lengths: np.ndarray) -> dict[str, int]:
+        """Return arguments of `EncodedRows.padded` for a batch, by the lengths of its rows."""
+        rows, length = len(lengths), padded_length(lengths, self.multiple)
+        if self.is_compiled:  # as many as `batches` puts into a full one
+            rows = max(1, self.batch_tokens // length)
+            rows = min(rows, self.max_rows or rows)
+        length = min(length, self.max_seq_length or length)
+        return {"length": length, "pad_id": self.pad_id, "batch_size": rows}
+
+
 def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
     """Count tokens of `budgeted_batches`, padding included."""
     batches = budgeted_batches(lengths, budget=budget, multiple=multiple)

@@ -261,11 +261,6 @@ class TableTask(Task):
             config, num_labels=self.num_logits, dtype=policy, name=self.declaration.name
         )
 
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        return outputs
-
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         return self.predictions(reduced["logits"])
 

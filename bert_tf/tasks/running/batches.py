@@ -14,14 +14,7 @@ import tensorflow as tf
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.processor import map_ahead
 from bert_tf.cpu.cores import operations_at_once
-from bert_tf.data.rows.encoded_rows import (
-    COMPILED_LENGTHS,
-    LENGTH_MULTIPLE,
-    Lengths,
-    budgeted_batches,
-    epoch_batches,
-    padded_length,
-)
+from bert_tf.data.rows.encoded_rows import Batching, Lengths, epoch_batches, padded_length
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch
@@ -30,30 +23,11 @@ EVALUATING = "evaluating"
 _TOKENS_ON_ACCELERATORS = 32768
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Batching:
-    """Batches for a model with fixed weights.
-
-    They have up to `batch_tokens`, padding included, and up to `max_rows`, if given. With
-    `is_compiled` XLA compiles the model for at most eight shapes, of more tokens, and rows of
-    padding follow those of a batch in its result.
-    """
-
-    max_seq_length: int
-    pad_id: int
-    batch_tokens: int
-    max_rows: int | None = None
-    is_compiled: bool = False
-
-    @property
-    def multiple(self) -> Lengths:
-        return COMPILED_LENGTHS if self.is_compiled else LENGTH_MULTIPLE
-
-
 class ForwardPass:
     """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
-    `compute` turns a batch of `TaskData.batch` into tensors; `rows` counts those of the file.
+    `compute` turns a batch of `TaskData.batch` into tensors, in which those of rows of padding are
+    the last ones; `rows` counts those of the file. Compiled batches have more tokens.
     """
 
     def __init__(
@@ -67,19 +41,14 @@ class ForwardPass:
         action: str,
     ):
         self._data = data
-        self._batching = batching
         least = _TOKENS_ON_ACCELERATORS if batching.is_compiled else 0
-        self._budget = max(batching.batch_tokens, least) // data.rows.sequences_per_row
+        budget = max(batching.batch_tokens, least) // data.rows.sequences_per_row
+        self._batching = dataclasses.replace(batching, batch_tokens=budget)
         self._rows = rows
         self._console = console
         self._action = action
         self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
-        self._batches = budgeted_batches(
-            data.rows.lengths,
-            budget=self._budget,
-            multiple=batching.multiple,
-            max_rows=batching.max_rows,
-        )
+        self._batches = self._batching.batches(data.rows.lengths)
         signature = {
             name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
             for name, values in self._batch(np.zeros(1, np.int64)).items()
@@ -115,13 +84,8 @@ class ForwardPass:
         )
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        lengths, batching = self._data.rows.lengths[chosen], self._batching
-        length = padded_length(lengths, batching.multiple, most=batching.max_seq_length)
-        rows = None
-        if batching.is_compiled:  # as many as `budgeted_batches` puts into a full batch
-            rows = max(1, self._budget // padded_length(lengths, batching.multiple))
-            rows = min(rows, batching.max_rows or rows)
-        return self._data.batch(chosen, length=length, pad_id=batching.pad_id, batch_size=rows)
+        padding = self._batching.padding(self._data.rows.lengths[chosen])
+        return self._data.batch(chosen, **padding)
 
 
 class Evaluator:
@@ -131,23 +95,14 @@ class Evaluator:
     """
 
     def __init__(
-        self,
-        task: Task,
-        model: Any,
-        data: TaskData,
-        batching: Batching,
-        console: Console,
+        self, task: Task, model: Any, data: TaskData, batching: Batching, console: Console
     ):
         self._task = task
         self._model = model
         self._data = data
+        rows = len(data.source)
         self._forward = ForwardPass(
-            self._outputs_and_sums,
-            data,
-            batching,
-            rows=len(data.source),
-            console=console,
-            action=EVALUATING,
+            self._outputs_and_sums, data, batching, rows=rows, console=console, action=EVALUATING
         )
 
     def run(self) -> TaskResults:

@@ -17,12 +17,13 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.finetuning import Teaching
+from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.table_task import Student
 from bert_tf.tasks.base.task import FinetuningLoss, TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.running.batches import Batching, ForwardPass
+from bert_tf.tasks.running.batches import ForwardPass
 from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory

@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import replacing_file, write_text_atomically
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -18,7 +19,7 @@ from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.running.batches import EVALUATING, Batching, Evaluator
+from bert_tf.tasks.running.batches import EVALUATING, Evaluator
 from bert_tf.tasks.running.finetuning_rows import Truncation
 from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
 from bert_tf.training.best_model import BestModelKeeper

@@ -15,12 +15,12 @@ from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Lengths
+from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Batching, Lengths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import FinetuningLoss, RowsCheck, Task, TaskData, accept_any_rows
-from bert_tf.tasks.running.batches import Batching, Evaluator, FinetuningInputs
+from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows

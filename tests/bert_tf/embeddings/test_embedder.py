@@ -50,7 +50,7 @@ def test_on_gpus_full_batches_of_few_shapes_give_the_same_vectors(monkeypatch, t
     longest = settings(max_seq_length=22, tokens=tokens)
     expected = Embedder(TINY, longest).predict({"text": texts})
     monkeypatch.setattr("bert_tf.embeddings.embedder.has_accelerator", lambda: True)
-    monkeypatch.setattr("bert_tf.embeddings.embedder.COMPILED_LENGTHS", (8, 24))
+    monkeypatch.setattr("bert_tf.data.rows.encoded_rows.COMPILED_LENGTHS", (8, 24))
     embedder = Embedder(TINY, longest)
     forward, shapes = embedder._forward, []
     embedder._forward = lambda *batch: shapes.append(batch[0].shape) or forward(*batch)
