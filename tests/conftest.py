@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -122,11 +123,25 @@ def prepare_children() -> None:
     """Does once what nearly every process of tests would do first."""
     from numba.core.registry import cpu_target
 
+    from bert_tf.cpu import adamw
+    from bert_tf.cpu.kernels import elements, heads, softmax, sum_norm
     from bert_tf.data.text.normalizer import normalizer_model
 
+    normalizer_model(lowercase=True)
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
-    normalizer_model(lowercase=True)
+    for kind in (np.float32, np.uint16):  # uint16 for bfloat16
+        elements.gelu_entry(kind, True)
+        elements.gelu_gradient_entry(kind)
+        for parts in (1, 3):
+            heads.heads_entry(kind, parts)
+            heads.heads_gradient_entry(kind, parts)
+        for entry in (sum_norm.sum_norm_entry, softmax.softmax_entry, adamw.squared_norm_entry):
+            entry(kind)
+        for entry in (sum_norm.sum_norm_gradient_entry, softmax.softmax_gradient_entry):
+            entry(kind)
+    elements.keep_elements_entry()
+    adamw.adamw_entry(np.float32, False)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -88,32 +88,24 @@ def test_short_sequences_share_rows_and_are_learned_as_well(padded_data, model_c
     assert line["tokens_per_second"] / line["examples_per_second"] == pytest.approx(10, rel=1e-3)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**70])
-def test_any_whole_number_is_a_seed(seed, data, model_config, tmp_path):
-    keys = {
-        "model_config": model_config,
-        "steps": 1,
-        "seed": seed,
-        "attention_probs_dropout_prob": 0.5,
-    }
-    manifest, _ = train(data, tmp_path / "run", **keys)
-    assert manifest["config"]["seed"] == seed
-    config = read_model_directory(tmp_path / "run").config
-    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.5)
-
-
 def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path):
+    """With a seed and rates of dropout of its own; any whole number is a seed."""
     data = write_data(tmp_path / "data", eval_records=0)
-    manifest, said = train(data, tmp_path / "run", model_config=model_config, steps=1)
+    keys = {"steps": 1, "seed": 2**70, "attention_probs_dropout_prob": 0.5}
+    manifest, said = train(data, tmp_path / "run", model_config=model_config, **keys)
+    assert manifest["config"]["seed"] == 2**70
     assert "has no eval shards, so nothing is evaluated and best/ is the last model" in said
     assert manifest["metrics"]["eval"] is None
     assert "the model of the last step (1); there was no evaluation to choose by" in said
-    assert read_model_directory(tmp_path / "run").config.hidden_size == 16
+    config = read_model_directory(tmp_path / "run").config
+    assert config.hidden_size == 16
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.5)
 
 
 def test_a_run_without_progress_stops_early(data, model_config, tmp_path):
-    keys = {"learning_rate": 1e-30, "eval_every": 2, "early_stop_evals": 2}
+    keys = {"learning_rate": 1e-30, "eval_every": 2, "early_stop_evals": 2, "seed": -1}
     manifest, said = train(data, tmp_path / "run", model_config=model_config, **keys)
+    assert manifest["config"]["seed"] == -1
     assert manifest["counts"]["steps"] == 6
     assert manifest["stopped_early"] == "no better evaluation in 2 since step 2"
     assert "stopped early at step 6: no better evaluation in 2 since step 2" in said

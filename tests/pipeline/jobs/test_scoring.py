@@ -429,16 +429,24 @@ def whole(model, tmp_path_factory):
     return folder, scoring.run(config, RUNNER, Log().options())
 
 
+@pytest.fixture(scope="module")
+def stopped(model, whole, tmp_path_factory):
+    """The folder of a job that was interrupted when all rows were scored."""
+    folder = tmp_path_factory.mktemp("stopped")
+    config = config_of(model, whole[0] / "new.csv", output=folder / "scored.csv")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(running, "join_parts", fail)
+        scoring.run(config, RUNNER, Log().options())
+    return folder
+
+
 @pytest.mark.parametrize("kind", [".rows", ".rejects.jsonl", ".done.json", "table-00000.json"])
 def test_what_was_damaged_after_an_interruption_is_scored_again(
-    model, whole, tmp_path, monkeypatch, kind
+    model, whole, stopped, tmp_path, kind
 ):
     folder, wanted = whole
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     config = config_of(model, folder / "new.csv", output=tmp_path / "scored.csv")
-    monkeypatch.setattr(running, "join_parts", fail)
-    with pytest.raises(RuntimeError):
-        scoring.run(config, RUNNER, Log().options())
-    monkeypatch.undo()
     damaged = [path for path in (tmp_path / ".scored.csv.parts").iterdir() if kind in path.name]
     assert damaged
     for path in damaged:

@@ -82,13 +82,16 @@ def learned(small_config, tmp_path, quiet_console):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", WRITERS)
-@pytest.mark.parametrize("scheme", ["auto", "bilou", "plain"])
+@pytest.mark.parametrize(
+    ("form", "scheme"),
+    [  # rows of conll and tokens are alike
+        *(("conll", "auto"), ("tokens", "bio"), ("conll", "plain")),
+        *(("entities", scheme) for scheme in ("auto", "bilou", "plain")),
+    ],
+)
 def test_task(learned, tokenizer, tmp_path, form, scheme):
     ending = ".conll" if form == "conll" else ".jsonl"
     path = WRITERS[form](tmp_path / f"rows{ending}")
-    if form != "entities" and scheme == "bilou":
-        scheme = "bio"
     check_task(*learned(path, scheme=scheme), tokenizer)
 
 
