@@ -10,9 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# Room -> lines and files. The whole is less than its rooms together: 64,000 lines, 1,200 for
-# curation, 500 for accelerators and 180 for faults, those included that these made other rooms
-# longer by.
+# Room -> lines and files. The whole has 64,000 lines, and 2,000 for curation, accelerators and
+# faults; that is less than its rooms together.
 BUDGETS = {
     "bert_tf/base": (1510, 13),
     "bert_tf/config": (2901, 17),
@@ -23,7 +22,7 @@ BUDGETS = {
     "bert_tf/training": (3432, 21),
     "bert_tf/pretraining": (1223, 8),
     "bert_tf/tasks": (10970, 60),
-    "bert_tf/serving": (1613, 11),
+    "bert_tf/serving": (1622, 11),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": (2779, 21),
     "pipeline/beam": (2024, 14),
     "pipeline/outputs": (1763, 9),
@@ -37,7 +36,7 @@ BUDGETS = {
     "pipeline/proposal": (990, 6),
     "pipeline/demo": (520, 5),
     "pipeline/cli": (2047, 26),
-    "bert_tf, pipeline": (65915, 460),
+    "bert_tf, pipeline": (66000, 430),
 }
 
 

@@ -94,7 +94,7 @@ class TokenIdsEngine(CallingEngine):
         batching = Batching(
             pad_id=self._tokenizer.pad_id,
             batch_tokens=batch_tokens,
-            max_seq_length=self._task.max_seq_length if self.is_compiled else None,
+            max_seq_length=self._task.max_seq_length,
             is_compiled=self.is_compiled,
         )
         batches, parts = batching.batches(lengths), []

@@ -18,6 +18,7 @@ def map_row_batches(
     type_ids: tf.RaggedTensor,
     *,
     batch_tokens: tf.Tensor,
+    max_seq_length: int,
     pad_id: int,
     outputs: tuple[tf.TensorSpec, ...],
 ) -> tuple[tf.Tensor, ...]:
@@ -30,6 +31,7 @@ def map_row_batches(
             the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
         word_ids, type_ids: ragged int32 [rows, (tokens)].
         batch_tokens: int32 scalar, rows x padded length of a batch.
+        max_seq_length: no row is padded to more: the model may have no more positions.
         outputs: shape (without the row axis) and dtype of `forward`'s results.
     """
     lengths = tf.cast(word_ids.row_lengths(), tf.int32)
@@ -43,6 +45,7 @@ def map_row_batches(
         length = _rounded_up(sorted_lengths[begin])
         end = tf.minimum(begin + tf.maximum(batch_tokens // length, 1), rows)
         chosen = order[begin:end]
+        length = tf.minimum(length, max_seq_length)
         padded = _padded(word_ids, type_ids, chosen, length=length, pad_id=pad_id)
         results = forward(padded, chosen)
         written = tuple(

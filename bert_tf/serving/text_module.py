@@ -114,7 +114,12 @@ class TextModule(tf.Module, abc.ABC):
     ) -> tuple[tf.Tensor, ...]:
         """Runs a model over rows, their word and type ids, see `map_row_batches`."""
         return map_row_batches(
-            forward, *rows, batch_tokens=batch_tokens, pad_id=self.tokenizer.pad_id, outputs=outputs
+            forward,
+            *rows,
+            batch_tokens=batch_tokens,
+            max_seq_length=self.max_seq_length,
+            pad_id=self.tokenizer.pad_id,
+            outputs=outputs,
         )
 
     def signatures(self) -> Signatures:

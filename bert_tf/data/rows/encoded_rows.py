@@ -196,8 +196,8 @@ class Batching:
 
     pad_id: int
     batch_tokens: int  # padding included
+    max_seq_length: int  # no row is padded to more: the model may have no more positions
     max_rows: int | None = None
-    max_seq_length: int | None = None  # no row is padded to more
     is_compiled: bool = False
 
     @property
@@ -215,7 +215,7 @@ class Batching:
         if self.is_compiled:  # as many as `batches` puts into a full one
             rows = max(1, self.batch_tokens // length)
             rows = min(rows, self.max_rows or rows)
-        length = min(length, self.max_seq_length or length)
+        length = min(length, self.max_seq_length)
         return {"length": length, "pad_id": self.pad_id, "batch_size": rows}
 
 

@@ -171,7 +171,7 @@ def worst_rows(
         title=title,
         examples=[
             Example(line=lines[row], facts=facts(row), texts=shown_texts(texts, row))
-            for row in worst_first(losses).tolist()
+            for row in worst_first(np.where(is_wrong, losses, -np.inf)).tolist()
             if is_wrong[row]
         ],
         note=note,

@@ -7,6 +7,7 @@ from bert_tf.tasks.base.report_sections import (
     spread_points,
     table_by_group,
     worst_first,
+    worst_rows,
 )
 
 
@@ -36,6 +37,19 @@ def test_a_table_has_the_mean_of_each_group_that_has_rows():
     )
     assert table.rows == [["a", 2, 0.5], ["c", 1, 0.0]]
     assert table.columns == (("kind", "text"), ("rows", "count"), ("right", "fraction"))
+
+
+def test_right_rows_with_high_losses_take_no_place_of_wrong_ones():
+    number = 100
+    section = worst_rows(
+        losses=np.linspace(1, 0, number),
+        is_wrong=np.arange(number) >= number - 3,
+        lines=range(2, number + 2),
+        texts={},
+        facts=lambda row: {},
+        note="",
+    )
+    assert [example.line for example in section.examples] == [99, 100, 101]
 
 
 def test_the_worst_rows_come_first_and_points_are_spread():
