@@ -25,8 +25,8 @@ class GraphFormat(HuggingFaceFormat):
     """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them."""
 
     library: ClassVar[str]  # runs the graph
-    runner: ClassVar[str]  # in Python, what runs it
-    call: ClassVar[str]  # of the `model` that runs it, on `inputs`
+    runner: ClassVar[str]  # Python that loads the graph
+    call: ClassVar[str]  # Python that runs this `model` on `inputs`
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         graph = trained_graph(trained)

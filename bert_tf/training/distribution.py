@@ -223,6 +223,7 @@ def distributed_iterator(
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
 
+        @tf.autograph.experimental.do_not_convert
         def local_rows(batch: Batch) -> Batch:
             return {
                 name: split_rows(tensor, replicas)[first : first + local]

@@ -31,7 +31,7 @@ def keep_s3_clients() -> None:
         from apache_beam.io.aws.clients.s3 import boto3_client
     except ImportError:
         return
-    # Clients are made for many threads and renew their credentials.
+    # Clients are made for many threads and renew their credentials; of two made at once one stays.
     client = functools.cache(lambda **options: boto3.session.Session().client(**options))
     session = SimpleNamespace(client=client)
     boto3_client.boto3 = SimpleNamespace(session=SimpleNamespace(Session=lambda: session))

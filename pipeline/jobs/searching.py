@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
@@ -34,6 +33,15 @@ from pipeline.outputs.manifest import rejects_path
 _QUERIES_PER_BLOCK = 256
 _VECTORS_PER_BLOCK = 1 << 16
 NONE = -1
+# Of the index.
+_LINKS = 32  # of a vector
+_BUILD_CANDIDATES = 80
+_LEAST_SEARCH_CANDIDATES = 128
+_VECTORS_PER_CALL = 4096
+# Of the results.
+COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
+_ENDINGS = (".jsonl", ".csv")
+_SCORE_DIGITS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,15 +96,11 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
 
 def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k greatest of each row and their columns, in descending order; equal ones from left."""
+    import tensorflow as tf  # after the checks of the paths
+
     with tf.device("CPU"):
         found = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
     return found.values.numpy(), found.indices.numpy()
-
-
-_LINKS = 32  # of a vector
-_BUILD_CANDIDATES = 80
-_LEAST_SEARCH_CANDIDATES = 128
-_VECTORS_PER_CALL = 4096
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
@@ -123,11 +127,6 @@ def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
     index.hnsw.efSearch = max(_LEAST_SEARCH_CANDIDATES, 2 * k)
     scores, rows = index.search(np.ascontiguousarray(queries), k)
     return Neighbors(rows, scores)
-
-
-COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
-_ENDINGS = (".jsonl", ".csv")
-_SCORE_DIGITS = 6
 
 
 def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:

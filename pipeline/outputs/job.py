@@ -384,17 +384,21 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
     interval = _REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS
     ended = threading.Event()
 
+    def keep() -> None:
+        with suppress(OSError):  # a full disk stops the job where it writes its output
+            keep_seconds(path, elapsed.total())
+
     def keep_on() -> None:
-        is_ended = False
-        while not is_ended:
-            is_ended = ended.wait(interval)
-            with suppress(OSError):  # a full disk stops the job where it writes its output
-                keep_seconds(path, elapsed.total())
+        while not ended.wait(interval):
+            keep()
 
     thread = threading.Thread(target=keep_on, daemon=True)
     thread.start()
     try:
         yield elapsed
+    except BaseException:
+        keep()
+        raise
     finally:
         ended.set()
         thread.join()

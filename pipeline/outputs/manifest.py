@@ -103,7 +103,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
 
 
 def is_content(name: str) -> bool:
-    """Whether a file of a folder is no note of the job, hidden, or being written."""
+    """Whether a file of a folder is neither a note of the job, nor hidden or being written."""
     return name not in JOB_FILES and not any(part.startswith(".") for part in Path(name).parts)
 
 

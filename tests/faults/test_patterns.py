@@ -29,6 +29,7 @@ _LEAST_SECONDS = 0.01  # quadratic, a cell of 1 MB would take 150 s
 _MOST_RATIO = 24
 # Of texts that are short, or the project's own.
 _NOT_OF_OTHERS = {
+    "pipeline.beam.globs": "paths of the command line",
     "pipeline.beam.runner": "options of the command line",
     "pipeline.corpus.readers.html_process": "the first 4,096 bytes of a page",
     "pipeline.demo.corpus": "files of the package",

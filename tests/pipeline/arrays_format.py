@@ -21,7 +21,7 @@ class ArraysFormat:
         np.savez(output / "arrays.npz", **contents["tensors"])
         return ["arrays have no tokenizer"]
 
-    def loading(self, card, config, *, lowercase):
+    def loading(self, card, *, lowercase):
         """See `ModelFormat.loading`."""
         return [f"With NumPy ({card.transformers_class}): `numpy.load`."]
 

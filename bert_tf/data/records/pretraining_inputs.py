@@ -133,6 +133,7 @@ class PretrainingInputs:
                 raise
             return [rows[name][skipped:] for name in signature]
 
+        @tf.autograph.experimental.do_not_convert
         def read_tensors(number: tf.Tensor) -> dict[str, tf.Tensor]:
             types = [spec.dtype for spec in signature.values()]
             tensors = tf.numpy_function(read, [number], types, stateful=False)
@@ -141,6 +142,7 @@ class PretrainingInputs:
                 for (name, spec), tensor in zip(signature.items(), tensors, strict=True)
             }
 
+        @tf.autograph.experimental.do_not_convert
         def batch(rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
             shapes = {name: [self.rows, *tensor.shape[1:]] for name, tensor in rows.items()}
             return source.batch(
@@ -171,6 +173,7 @@ def evaluation_batches(
     if limit:
         dataset = dataset.take(limit)
 
+    @tf.autograph.experimental.do_not_convert
     def filled(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         missing = batch_size - tf.shape(serialized)[0]
         return {

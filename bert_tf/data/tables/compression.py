@@ -75,7 +75,7 @@ class PartStream(io.RawIOBase):
 
 
 def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield where each member begins, from `place` on, and its parts; zeros are tape padding."""
+    """Yield where each member begins, from the `place` of the stream on, and its parts in turn."""
     begin, step_bytes, magic = _DECOMPRESSORS[compression]
     member: Any = None  # the one that is read; None between two
     start, is_first = place, True

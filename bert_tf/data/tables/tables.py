@@ -81,9 +81,8 @@ class FileRows:
     """The usable rows of a whole file."""
 
     noun: ClassVar[str] = "row"
-    row_fields: ClassVar[
-        tuple[str, ...]
-    ] = ()  # lists and arrays with an item per row, or dicts of them
+    # Lists and arrays with an item per row, or dicts of them.
+    row_fields: ClassVar[tuple[str, ...]] = ()
 
     source: str  # the file
     lines: list[int]  # the line each usable row starts on, counted from 1

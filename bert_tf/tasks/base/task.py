@@ -345,16 +345,14 @@ def _same_named(task: type[Task], options: Any) -> dict[str, Any]:
 
 
 class FinetuningLoss:
-    """A `TaskLoss` of the training loop; without AutoGraph, which takes seconds to read callees."""
+    """A `TaskLoss` of the training loop."""
 
     def __init__(self, task: Task):
         self._task = task
 
-    @tf.autograph.experimental.do_not_convert
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         return self._task.weights(batch)
 
-    @tf.autograph.experimental.do_not_convert
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:

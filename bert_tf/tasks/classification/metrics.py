@@ -250,7 +250,7 @@ def _confusions(
     task: ClassificationTask, gold: np.ndarray, chosen: np.ndarray
 ) -> Iterator[Section]:
     size = len(task.labels)
-    pairs, counts = np.unique(gold * size + chosen, return_counts=True)
+    pairs, counts = np.unique(gold.astype(np.int64) * size + chosen, return_counts=True)
     rows, columns = pairs // size, pairs % size
     frequent = np.argsort(-np.bincount(gold, minlength=size), kind="stable")[:_MATRIX_LABELS]
     kept = np.sort(frequent)

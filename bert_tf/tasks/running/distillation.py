@@ -133,14 +133,12 @@ class DistillationLoss(FinetuningLoss):
         self._weight = teaching.weight
         self._temperature = teaching.temperature
 
-    @tf.autograph.experimental.do_not_convert
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         return {
             "label_loss": super().weights(batch)["loss"],
             "teacher_loss": tf.reduce_sum(batch[SOFT_WEIGHTS]),
         }
 
-    @tf.autograph.experimental.do_not_convert
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:

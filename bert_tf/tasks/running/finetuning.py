@@ -237,7 +237,7 @@ _FEW, _ENOUGH = 20, 100
 
 
 def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -> Iterator[str]:
-    """Warns of a run with fewer than 20 steps.
+    """Yields a warning if a run has fewer than 20 steps.
 
     With warmup among so few, a new head stays close to chance; the smallest sets of GLUE have a
     few hundred (RTE: 234 at batch size 32).

@@ -33,7 +33,7 @@ class MeasuredText:
     data: np.ndarray  # uint8, UTF-8 in composed form
     starts: np.ndarray  # int64 [lines]
     stops: np.ndarray  # int64 [lines]
-    feeds: np.ndarray  # int64 [lines]: line feeds before the line, 0 before a document's first
+    feeds: np.ndarray  # int64 [lines]: line feeds before the line; set to 0 before documents
     documents: np.ndarray  # int64 [lines], not falling
     num_documents: int
 

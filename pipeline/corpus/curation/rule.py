@@ -48,7 +48,7 @@ class Rule:
     @property
     def threshold(self) -> float:
         threshold = self.maximum if self.minimum is None else self.minimum
-        assert threshold is not None  # as it says above
+        assert threshold is not None  # one of the two is set
         return threshold
 
     @property

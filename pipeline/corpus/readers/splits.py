@@ -58,7 +58,7 @@ class Chunk:
         )
 
 
-# A document with its line, what cannot be read, or the reason to leave out a document.
+# Line and text of a document, what cannot be read, or the reason why a document is left out.
 Found = tuple[int, bytes] | Reject | str
 
 
@@ -68,7 +68,7 @@ def collect(
     found: Iterable[Found],
     cells: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> RawBlock:
-    """Makes the block of a chunk; `cells` of documents, for `tally_columns`, come meanwhile."""
+    """Makes the block of a chunk; `cells`, for `tally_columns`, may be filled while it reads."""
     texts: list[bytes] = []
     lines: list[int] = []
     rejects: list[Reject] = []
@@ -139,11 +139,13 @@ class ChunkReader(abc.ABC):
                 stream = BlockStream(read(stored, path))
                 for chunk in self._cut(stream, path, block_bytes):
                     bit, offset = stream.block_of(chunk.offset)
+                    if chunk.offset - offset > _MOST_SKIPPED_BYTES:
+                        splits = []
+                        break
                     splits.append(
                         dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
                     )
-        skipped = max((split.offset - split.block_offset for split in splits), default=0)
-        yield from splits if splits and skipped <= _MOST_SKIPPED_BYTES else [WHOLE_FILE]
+        yield from splits or [WHOLE_FILE]
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Reads a split by blocks; raises UsageError if the file has changed since it was split."""

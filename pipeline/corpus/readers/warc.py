@@ -140,15 +140,17 @@ def _open(path: str) -> UncompressedFile:
     return UncompressedFile(path, None, unpack_members if is_gzip else uncompressed)
 
 
-def _batches(pages: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
+def _batches(found: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
     batch: list[_Page | Reject | str] = []
-    size = 0
-    for page in pages:
+    size = pages = 0
+    for page in found:
         batch.append(page)
-        size += len(page.content) if isinstance(page, _Page) else 0
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_PAGES:
+        if isinstance(page, _Page):
+            size += len(page.content)
+            pages += page.is_html
+        if size >= _BATCH_BYTES or pages >= _BATCH_PAGES:
             yield batch
-            batch, size = [], 0
+            batch, size, pages = [], 0, 0
     yield batch
 
 

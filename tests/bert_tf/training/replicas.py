@@ -1,6 +1,6 @@
 """Run by test_loop_replicas.py in its own process, since devices are configured once a process.
 
-    python replicas.py mirrored RUNS TASK...      two logical processors, mirrored:4 four
+    python replicas.py mirrored RUNS TASK...      two logical processors
     python replicas.py multi-worker RUNS TASK...  one of two workers, named by TF_CONFIG
 
 Trains tasks one after the other, each with run directory RUNS/TASK: `adamw` and `lamb` are the
@@ -74,18 +74,16 @@ def trained_numbers(task, strategy, run_directory):
 
 
 def main(name, runs, *tasks):
-    name, _, replicas = name.partition(":")
-    replicas = int(replicas or 2)
     if name == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * replicas,
+            [tf.config.LogicalDeviceConfiguration()] * 2,
         )
     from bert_tf.base.console import Console
     from bert_tf.training.distribution import is_chief, make_strategy
 
     strategy = make_strategy(name, None, Console())
-    assert strategy.num_replicas_in_sync == replicas
+    assert strategy.num_replicas_in_sync == 2
     numbers = {task: trained_numbers(task, strategy, Path(runs, task)) for task in tasks}
     sys.stdout.write("\n" + json.dumps({"chief": is_chief(strategy), **numbers}))
 

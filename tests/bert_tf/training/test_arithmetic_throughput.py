@@ -16,6 +16,12 @@ WORK = ModelFlops(
 MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
 
 
+@pytest.fixture(autouse=True)
+def measured_for_long_enough(monkeypatch):
+    """The other tests measure for 0.01 s, see `conftest.py`."""
+    monkeypatch.setattr(arithmetic, "_SECONDS", 0.3)
+
+
 @pytest.mark.parametrize(
     "batch",
     [
@@ -56,11 +62,6 @@ def test_a_batch_is_reckoned_with_by_its_sequences_however_they_lie(batch):
 
 def test_tasks_without_a_masked_lm_head_have_no_predictions():
     assert float(count_work({"input_mask": tf.constant(MASKS)})["predictions"]) == 0.0
-
-
-@pytest.fixture(autouse=True)
-def measured_for_long_enough(monkeypatch):
-    monkeypatch.setattr(arithmetic, "_SECONDS", 0.3)
 
 
 def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):

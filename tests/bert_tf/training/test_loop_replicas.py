@@ -143,12 +143,12 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
 
 def test_steps_as_on_gpus_have_the_losses_of_one_device(tmp_path, packed_alone):
     """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
-    printed(start("mirrored:4", tmp_path, "packed-gpus"))
+    printed(start("mirrored", tmp_path, "packed-gpus"))
     assert_same_losses(tmp_path / "packed-gpus", packed_alone)
 
 
 def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(tmp_path, packed_alone):
-    printed(start("mirrored:2", tmp_path, "packed-gpus-bfloat16"))
+    printed(start("mirrored", tmp_path, "packed-gpus-bfloat16"))
     rounded, exact = (
         [line["loss"] for line in read_metrics(folder / "metrics.jsonl")]
         for folder in (tmp_path / "packed-gpus-bfloat16", packed_alone)

@@ -8,7 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.data.rows.encoded_rows import budgeted_batches, epoch_batches, padded_length
+from bert_tf.data.rows.encoded_rows import (
+    Batching,
+    budgeted_batches,
+    epoch_batches,
+    padded_length,
+)
 
 LENGTHS = np.random.default_rng(5).integers(3, 129, size=5003)
 
@@ -72,3 +77,19 @@ def test_budgeted_batches_of_nothing_and_of_empty_rows():
 def test_padded_length_stops_at_the_model():
     assert padded_length(np.array([3, 17]), 16) == 32
     assert padded_length(np.array([120]), 16, most=125) == 125
+
+
+@given(st.lists(st.integers(1, 33), min_size=1, max_size=60), st.booleans())
+def test_a_batch_fits_the_model_and_few_shapes_are_compiled(numbers, is_compiled):
+    lengths = np.array(numbers)
+    batching = Batching(
+        pad_id=0, batch_tokens=200, max_rows=5, max_seq_length=33, is_compiled=is_compiled
+    )
+    shapes = set()
+    for chosen in batching.batches(lengths):
+        padding = batching.padding(lengths[chosen])
+        assert lengths[chosen].max() <= padding["length"] <= 33
+        assert len(chosen) <= padding["batch_size"] <= 5
+        shapes.add((padding["batch_size"], padding["length"]))
+    if is_compiled:
+        assert shapes <= {(5, 32), (3, 33)}

@@ -100,7 +100,7 @@ def test_workers_share_a_file_of_gzip_members(tmp_path, monkeypatch):
     assert len(read_corpus(path, 50).splits) == 1  # a long member is read by one worker
 
 
-def test_workers_share_a_file_of_zstandard_frames(tmp_path):
+def test_workers_share_a_file_of_zstandard_frames(tmp_path, monkeypatch):
     path = tmp_path / "a.warc.zst"
     frames = [zstandard.compress(gzip.decompress(member)) for member in packed(range(60))]
     path.write_bytes((b"\0" * 3).join(frames))
@@ -109,6 +109,11 @@ def test_workers_share_a_file_of_zstandard_frames(tmp_path):
     assert len(cut.documents) == 60 and cut.documents == whole.documents
     lines = [line for block in cut.blocks for line in block.document_lines.tolist()]
     assert lines == [*range(1, 61)]
+    monkeypatch.setattr("pipeline.corpus.readers.splits._MOST_SKIPPED_BYTES", 10_000)
+    one = tmp_path / "one.warc.zst"  # as `zstd one.warc` makes it
+    one.write_bytes(zstandard.compress(b"".join(map(zstandard.decompress, frames))))
+    assert len(read_corpus(one, 50).splits) == 1
+    assert read_corpus(one, 50).documents == whole.documents
     path.write_bytes(b"".join([*frames[:30], frames[30][:-9], *frames[31:]]))
     for block_bytes in (1_000_000, 3000):
         with pytest.raises(InputError, match=r"a\.warc\.zst: cannot be read to its end"):
