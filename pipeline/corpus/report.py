@@ -207,6 +207,16 @@ def write_lists(folder: str, output: Path) -> dict[str, int]:
     return {name: _write_list(folder, name, place(output)) for name, place in _LISTS.items()}
 
 
+def move_lists(folder: Path, output: Path) -> None:
+    """Moves lists from beside a folder to beside an output on the same storage."""
+    for place in _LISTS.values():
+        made, target = place(folder), place(output)
+        if made.exists():
+            made.replace(target)
+        else:
+            target.unlink(missing_ok=True)  # of an older output
+
+
 def list_meanings(output: Path, *, duplicates: str, rejects: str) -> list[tuple[Path, str]]:
     """The lists that there may be beside an output, with what they are to the user."""
     return [

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
@@ -96,8 +97,6 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
 
 def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k greatest of each row and their columns, in descending order; equal ones from left."""
-    import tensorflow as tf  # after the checks of the paths
-
     with tf.device("CPU"):
         found = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
     return found.values.numpy(), found.indices.numpy()

@@ -32,6 +32,7 @@ from pipeline.corpus.report import (
     facts_of_block,
     list_meanings,
     list_reasons,
+    move_lists,
     read_report,
     report_corpus_lines,
     write_lists,
@@ -135,7 +136,7 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
     record.console.info(health.line)
     record.warn(health.warnings)
     output = path_of(config.output)
-    write_lists(str(work), output)
+    move_lists(work, output)
     write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
     lists = list_meanings(
         output,

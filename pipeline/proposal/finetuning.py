@@ -43,6 +43,14 @@ _LONG = 256  # tokens from which the smaller batch saves memory
 _SMALL_BATCH, _BATCH = 16, 32
 _ENOUGH_STEPS = 300
 _EPOCHS, _MOST_EPOCHS = 3, 20
+_MEASURED_SECONDS = 2.0
+_QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
+_EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
+_HINTS = (
+    "eval: dev.csv         rows to evaluate on, instead of a tenth of these",
+    "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
+    "All keys: bert-pipeline finetune --help-all",
+)
 
 
 def column_lines(table: TableSketch) -> Iterator[str]:
@@ -172,16 +180,6 @@ def choose_recipe(
         epochs=epochs,
         sequences=sequences,
     )
-
-
-_MEASURED_SECONDS = 2.0
-_QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
-_EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
-_HINTS = (
-    "eval: dev.csv         rows to evaluate on, instead of a tenth of these",
-    "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
-    "All keys: bert-pipeline finetune --help-all",
-)
 
 
 def propose(

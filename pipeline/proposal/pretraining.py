@@ -23,20 +23,18 @@ from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.text_files import file_encoding
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
-from pipeline.proposal.corpus_facts import (
+from pipeline.proposal.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
+from pipeline.proposal.pretraining_recipe import (
     EPOCHS,
     LENGTH,
     MOST_STEPS,
     TOKENS_PER_WEIGHT,
     VOCAB_SIZES,
-    CorpusFacts,
     PretrainingRecipe,
     choose_length,
     choose_recipe,
     choose_size,
-    facts_lines,
     largest_batch,
-    look_at_corpus,
     shape_line,
 )
 
@@ -48,6 +46,11 @@ SECTIONS: dict[str, type[Section]] = {
     "preprocess": PreprocessConfig,
     "train": TrainConfig,
 }
+_MEASURED_SECONDS = 2.0
+_TRIAL_FLOPS = 1e11  # of a step that is timed: half a second at 200 GFLOP/s
+_FEW_WORDS = 1_000_000
+_MANY_SIMILAR = 0.01  # of the documents
+_LONG_SECONDS = 24 * 3600
 _SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
 _SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {
     "lowercase",
@@ -186,13 +189,6 @@ def _train_reasons(
         "steps": f"as many as BERT; {read}" if recipe.steps >= MOST_STEPS else read,
         "eval_every": f"about {quantity(round(recipe.steps / recipe.eval_every), 'evaluation')}",
     }
-
-
-_MEASURED_SECONDS = 2.0
-_TRIAL_FLOPS = 1e11  # of a step that is timed: half a second at 200 GFLOP/s
-_FEW_WORDS = 1_000_000
-_MANY_SIMILAR = 0.01  # of the documents
-_LONG_SECONDS = 24 * 3600
 
 
 def propose_pretraining(

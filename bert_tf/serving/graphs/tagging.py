@@ -262,10 +262,9 @@ class TextTagger(TextModule):
         def best_tags(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
             logits = self.head_outputs(batch)["logits"]
             probabilities = tf.nn.softmax(logits, axis=-1)
-            # Batches are of several lengths; a row of `max_seq_length` can hold each.
-            beyond = longest - tf.shape(logits)[1]
+            beyond = longest - tf.shape(logits)[1]  # batches are of several lengths up to it
             return tuple(
-                tf.pad(values, [[0, 0], [0, tf.maximum(beyond, 0)]])[:, :longest]
+                tf.pad(values, [[0, 0], [0, beyond]])
                 for values in (
                     tf.argmax(logits, axis=-1, output_type=tf.int32),
                     tf.reduce_max(probabilities, axis=-1),

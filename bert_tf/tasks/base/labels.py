@@ -65,7 +65,7 @@ def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterator[str]:
-    """Yields lines with each label and its rows; of many the most frequent of the first file."""
+    """Yields lines with each label and its rows; of many, those most frequent in the first file."""
     columns = [(name, each.counts) for name, each in rows.items()]
     shown = labels
     if len(labels) > _SHOWN_LABELS:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.bert import SIZES, sized_config
-from pipeline.proposal.corpus_facts import (
+from pipeline.proposal.pretraining_recipe import (
     choose_length,
     choose_recipe,
     choose_size,

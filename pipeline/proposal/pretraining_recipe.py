@@ -1,0 +1,121 @@
+"""Vocabulary, model, length, batch and steps for an amount of text, as `init pretrain` proposes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.config.bert import SIZES, BertConfig, sized_config
+
+# Devlin et al. (2019, A.2) read their corpus about 40 times; Muennighoff et al. (2023) find nothing
+# gained beyond about that.
+EPOCHS = 40
+# Hoffmann et al. (2022): tokens to be read per weight.
+TOKENS_PER_WEIGHT = 20
+VOCAB_SIZES = (30_000, 16_000, 8_000, 4_000)
+# Gowda and May (2020): so many entries should occur so often for their embeddings to be learned.
+_FREQUENT_FRACTION, _FREQUENT = 0.95, 100
+# By width. 128: configs/train/tiny.yaml; up to 512: ELECTRA-Small (Clark et al. 2020), less for
+# larger batches; from 768: Devlin et al. (2019).
+_RATES = ((128, 1e-3), (256, 5e-4), (512, 3e-4), (math.inf, 1e-4))
+_BATCHES = ((256, 64), (512, 128), (math.inf, 256))
+_LEAST_BATCH = 16
+_ENOUGH_STEPS = 10_000  # smaller batches make as many of little text
+MOST_STEPS = 1_000_000  # of BERT
+LENGTH = 128  # of BERT's first 90% of the steps
+_LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
+_COVERED = 0.99  # of the documents fit in a sequence
+_MASKED = 0.15
+_EVALUATIONS = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingRecipe:
+    """Keys of the sections `preprocess` and `train`."""
+
+    size: str
+    max_seq_length: int
+    max_predictions_per_seq: int
+    batch_size: int
+    learning_rate: float
+    steps: int
+    eval_every: int
+
+    def passes_over(self, tokens: float) -> float:
+        """How often a run reads its text, with all positions filled (Devlin et al. 2019, A.2)."""
+        return self.steps * self.batch_size * self.max_seq_length / max(tokens, 1)
+
+
+def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
+    """Returns the largest vocabulary most of whose entries occur often enough to be learned.
+
+    Takes sizes, largest first, each with the counts of its multi-character entries, float or int
+    [entries]. Falls back to the last one.
+    """
+    for size, frequencies in frequencies_by_size:
+        if len(frequencies) and np.mean(frequencies >= _FREQUENT) >= _FREQUENT_FRACTION:
+            return size
+    return frequencies_by_size[-1][0]
+
+
+def choose_size(tokens: float, vocab_size: int) -> str:
+    """The largest model that 40 passes over the text give 20 tokens per weight."""
+    fitting = [
+        size
+        for size in SIZES
+        if TOKENS_PER_WEIGHT * sized_config(size, vocab_size).encoder_parameters <= EPOCHS * tokens
+    ]
+    return fitting[-1] if fitting else next(iter(SIZES))
+
+
+def choose_length(document_tokens: np.ndarray) -> int:
+    """128 tokens as BERT, or fewer if 99% of the documents (lengths in tokens) fit."""
+    needed = float(np.quantile(document_tokens, _COVERED)) + 3  # [CLS] and two [SEP]
+    rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
+    return min(max(rounded, _LEAST_LENGTH), LENGTH)
+
+
+def largest_batch(size: str) -> int:
+    """The number of sequences in a batch where there is enough text."""
+    width = SIZES[size]["hidden_size"]
+    return next(batch for widest, batch in _BATCHES if width <= widest)
+
+
+def choose_recipe(
+    size: str,
+    *,
+    tokens: float,
+    max_seq_length: int,
+    batch_size: int | None = None,
+    steps: int | None = None,
+) -> PretrainingRecipe:
+    """Chooses batch size, learning rate and steps, unless given."""
+    width = SIZES[size]["hidden_size"]
+    sequences = EPOCHS * tokens / max_seq_length
+    batch = batch_size or largest_batch(size)
+    while batch_size is None and batch > _LEAST_BATCH and sequences / batch < _ENOUGH_STEPS:
+        batch //= 2
+    steps = steps or min(_rounded(sequences / batch), MOST_STEPS)
+    return PretrainingRecipe(
+        size=size,
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=math.ceil(_MASKED * max_seq_length),
+        batch_size=batch,
+        learning_rate=next(rate for widest, rate in _RATES if width <= widest),
+        steps=steps,
+        eval_every=_rounded(steps / _EVALUATIONS),
+    )
+
+
+def shape_line(model: BertConfig) -> str:
+    millions = model.encoder_parameters / 1e6
+    return f"{model.num_hidden_layers} layers, {model.hidden_size} wide, {millions:.1f}M weights"
+
+
+def _rounded(number: float) -> int:
+    """Two significant digits, at least 1."""
+    digits = max(len(str(int(number))) - 2, 0)
+    return max(int(round(number, -digits)), 1)
