@@ -33,7 +33,7 @@ _LETTER = "0-9A-Za-z\u00c0-\u052f"
 _ATOM = rf"[{_LETTER}_!#$%&'*+/=?^`{{|}}~-]"
 _LABEL = rf"(?:[{_LETTER}-]{{0,61}}[{_LETTER}])?"
 _EMAIL = re.compile(
-    rf"(?<![{_LETTER}_])[{_LETTER}_]{_ATOM}{{0,63}}+(?:\.{_ATOM}{{1,63}}+){{0,15}}+"
+    rf"(?<![{_LETTER}_])[{_LETTER}_]{_ATOM}{{0,63}}+(?:\.{_ATOM}{{1,63}}+){{0,15}}"
     rf"(?:@(?:(?:[{_LETTER}]{_LABEL}\.){{1,8}}[A-Za-z\u00c0-\u052f]{_LABEL}"
     r"|\[(?:[0-9]{1,3}\.){3}[0-9]{1,3}\]))+"
 )
