@@ -69,8 +69,7 @@ class Sample(NamedTuple):
     text: str
 
 
-Samples = Mapping[str, Sequence[Sample]]
-"""By the name of the rule."""
+Samples = Mapping[str, Sequence[Sample]]  # by the name of the rule
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -53,17 +53,14 @@ Listed = tuple[tuple[str, str, int], tuple[int, bytes]]
 
 @dataclasses.dataclass
 class CorpusReport:
-    # documents, sentences, bytes: kept, in UTF-8.
-    documents: int = 0
+    documents: int = 0  # kept, as sentences and bytes
     sentences: int = 0
-    bytes: int = 0
+    bytes: int = 0  # of their text in UTF-8
     copies: int = 0  # documents kept that equal another one, to the letter
-    # dropped, dropped_lines: left out on purpose, by reason.
-    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)  # on purpose, by reason
     dropped_lines: Counter[str] = dataclasses.field(default_factory=Counter)
     replaced: Counter[str] = dataclasses.field(default_factory=Counter)  # personal data, by kind
-    # Lines and rows that could not be read, by reason.
-    rejected: Counter[str] = dataclasses.field(default_factory=Counter)
+    rejected: Counter[str] = dataclasses.field(default_factory=Counter)  # unreadable, by reason
     # Documents that share text with a file of `exclude`, by file.
     excluded: Counter[str] = dataclasses.field(default_factory=Counter)
 
@@ -97,17 +94,10 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         rejected=Counter(reject.reason for reject in evidence.rejects),
         excluded=Counter(file for *_, file in sharing),
     )
-    return BlockFacts(
-        report,
-        [
-            *_list_parts(REJECTS, evidence.rejects),
-            *_list_parts(DROPPED, evidence.documents),
-            *_list_parts(SHARED, evidence.shared),
-        ],
-        evidence.samples,
-        evidence.tallies,
-        document_hashes(block),
-    )
+    lists = [*_list_parts(REJECTS, evidence.rejects), *_list_parts(DROPPED, evidence.documents)]
+    lists += _list_parts(SHARED, evidence.shared)
+    hashes = document_hashes(block)
+    return BlockFacts(report, lists, evidence.samples, evidence.tallies, hashes)
 
 
 def read_facts(data: bytes) -> BlockFacts:

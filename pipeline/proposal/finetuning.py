@@ -36,8 +36,7 @@ _WIDEST_EXAMPLE = 50
 # By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
 _RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
 _COVERED = 0.99  # of the rows are read to their end
-_LENGTH_MULTIPLE = 16
-_LEAST_LENGTH = 32
+_LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
 _FEW_ROWS = 4000  # smaller sets are trained in smaller batches
 _LONG = 256  # tokens from which the smaller batch saves memory
 _SMALL_BATCH, _BATCH = 16, 32
@@ -284,11 +283,8 @@ def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
     yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
     yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
     if survey.duplicates:
-        conflicts = (
-            f"; {quantity(survey.conflicting, 'text')} with several labels"
-            if survey.conflicting
-            else ""
-        )
+        several = quantity(survey.conflicting, "text")
+        conflicts = f"; {several} with several labels" if survey.conflicting else ""
         repeated = quantity(survey.duplicates, "row")
         yield f"  duplicates  {repeated} with the texts of an earlier row{conflicts}"
     quantiles = ", ".join(f"{name} {n:,}" for name, n in _quantiles(survey.lengths).items())

@@ -11,8 +11,7 @@ from mwparserfromhell.parser import tokenizer as python_tokenizer
 from pipeline.corpus.readers.wikitext_rendering import BREAK, HOLE, ITEM, Renderer
 
 _Tokenizer = CTokenizer or python_tokenizer.Tokenizer
-# Python before 3.11.5 goes on at the wrong place behind a possessive group that fails after it has
-# moved (gh-106052), so groups that may fail so are not possessive.
+# A possessive group that fails half-way matches its half in Python before 3.11.5 (gh-106052).
 _COMMENT = re.compile(
     r"(?P<before>(?<=\n)[ \t]*+)?<!--.*?(?:-->(?P<after>[ \t]*+\n)?|\Z)", re.DOTALL
 )
