@@ -26,7 +26,7 @@ from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.delimited import DelimitedReader
 from pipeline.corpus.readers.html_pages import HtmlReader
 from pipeline.corpus.readers.jsonl import JsonlReader
-from pipeline.corpus.readers.layouts import Sketch, add_up
+from pipeline.corpus.readers.layouts import Sketch
 from pipeline.corpus.readers.mediawiki import MediaWikiReader
 from pipeline.corpus.readers.parquet import ParquetReader
 from pipeline.corpus.readers.splits import ChunkReader, Split
@@ -131,10 +131,8 @@ class TextLook:
         found: Counter[str] = Counter()
         files = Counter(self.layouts.values())
         for layout, number in files.most_common():
-            alike = add_up(
-                sketch for path, sketch in self.sketches.items() if self.layouts[path] == layout
-            )
-            found[alike.description(layout)] += number
+            alike = [each for path, each in self.sketches.items() if self.layouts[path] == layout]
+            found[sum(alike, Sketch()).description(layout)] += number
         return found
 
     def documents(self) -> float:
@@ -142,7 +140,7 @@ class TextLook:
         for layout in set(self.layouts.values()):
             of_layout = [path for path, name in self.layouts.items() if name == layout]
             looked_at = [self.sketches[path] for path in of_layout if path in self.sketches]
-            alike = add_up(looked_at)
+            alike = sum(looked_at, Sketch())
             whole = alike.file_bytes / max(alike.text_bytes, 1)
             if alike.documents(layout) == alike.files:  # a document per file
                 whole = 1.0
@@ -193,11 +191,11 @@ def _look_at_files(
 
 def _decide(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
     small = [sketch for sketch in sketches.values() if sketch.lines < _TELLING_LINES]
-    together = add_up(small)
+    together = sum(small, Sketch())
     if together.lines < _TELLING_LINES:
-        together = add_up(sketches.values())
-    short = add_up(sketch for sketch in small if not sketch.is_full)
-    full = add_up(sketch for sketch in small if sketch.is_full)
+        together = sum(sketches.values(), Sketch())
+    short = sum((sketch for sketch in small if not sketch.is_full), Sketch())
+    full = sum((sketch for sketch in small if sketch.is_full), Sketch())
     # Files of sentences beside articles are more than short paragraphs of theirs.
     is_mixed = full.files > 0 and short.lines >= _TELLING_LINES // 4 and short.is_surely_sentences
     usual = (full if is_mixed else together).layout(num_files)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 import re
-from collections.abc import Iterable
 
 import numba
 import numpy as np
@@ -67,6 +64,7 @@ class Sketch:
     breaks: int = 0  # ends of lines inside a group, in files with several
     wrapped_breaks: int = 0  # where the next word would have crossed the margin of the file
     ended_breaks: int = 0  # after a mark that ends a sentence
+    inner_ends: int = 0  # of lines before a break, those with a sentence that ends within them
     tails: int = 0  # last lines of groups of several lines, in such files
     short_tails: int = 0  # of them, those that end well before the margin
     pieces: int = 0  # what two or more blank lines in a row separate
@@ -84,6 +82,9 @@ class Sketch:
     def is_wrapped(self) -> bool:
         """Whether lines end at a margin, not with sentences; fewer reach it in lists and code."""
         no_sentences = self.ended_breaks <= 0.1 * self.breaks
+        has_ends_within = 0 < self.breaks <= 30 * self.inner_ends
+        if has_ends_within and self.ended_breaks <= min(self.breaks / 3, 2 * self.inner_ends):
+            return True  # parts have margins of their own
         return (
             self.breaks >= _FEWEST_BREAKS
             and self.wrapped_breaks >= (0.3 if no_sentences else 0.75) * self.breaks
@@ -185,10 +186,6 @@ class Sketch:
         )
 
 
-def add_up(sketches: Iterable[Sketch]) -> Sketch:
-    return functools.reduce(operator.add, sketches, Sketch())
-
-
 def has_other_line_ends(head: bytes) -> bool:
     """Whether CR, NEL, or Unicode's line or paragraph separator end the lines of a file."""
     others = len(_OTHER_LINE_END.findall(head))
@@ -221,11 +218,12 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     is_thin = (np.diff(piece_bounds) <= 2) & ~pieces_with_text
     breaks = int(is_break.sum())
     is_tail = np.append(~is_break, True) & np.append(False, is_break)
-    wrapped = short_tails = 0
+    wrapped = short_tails = inner_ends = 0
     if breaks >= _FEWEST_BREAKS:
         margin = np.quantile(widths[:-1][is_break], _MARGIN_QUANTILE)
         reaches = widths[:-1] + 1 + first_words[1:] > margin
         if _NARROWEST_MARGIN <= margin <= _WIDEST_MARGIN:
+            inner_ends = int((is_break & (sentences[:-1] > 1)).sum())
             wrapped = int((reaches & is_break).sum())
             short_tails = int((widths[is_tail] <= _SHORT_TAIL * margin).sum())
     else:
@@ -255,6 +253,7 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         breaks=breaks,
         wrapped_breaks=wrapped,
         ended_breaks=int((is_ended[:-1] & is_break).sum()) if breaks else 0,
+        inner_ends=inner_ends,
         tails=int(is_tail.sum()) if breaks else 0,
         short_tails=short_tails,
         pieces=len(piece_bounds) - 1,

@@ -1,5 +1,6 @@
 """What is understood of a corpus before it is read: layouts, whatever the order and line ends."""
 
+import textwrap
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -124,6 +125,19 @@ def test_documentation_with_lists_and_code_is_hard_wrapped_text(tmp_path):
     layouts = list(layouts_of(sorted(map(str, tmp_path.iterdir()))).values())
     assert layouts.count("paragraphs") > 0.9 * len(layouts)
     assert set(layouts) <= {"paragraphs", "articles", "file"}
+
+
+def test_wrapped_text_has_several_margins(tmp_path):
+    """Signatures are wider than the prose below them, and sentences end within its lines."""
+    prose = "This is said in a few words. What follows takes more of them, and it goes on. " * 4
+    entry = ["name(argument, *, option=None, another_option=None)".ljust(85, ".")]
+    entry += textwrap.wrap(prose, 60)
+    (tmp_path / "manual.txt").write_text("\n\n".join(["\n".join(entry)] * 20))
+    headlines = ["Mr. Brown meets the mayor", "U.S. senate votes", "Rain in the north"] * 3
+    (tmp_path / "headlines.txt").write_text("\n\n".join(["\n".join(headlines)] * 20))
+    layouts = {"headlines.txt": "sentences", "manual.txt": "paragraphs"}
+    for name, layout in layouts.items():
+        assert set(layouts_of([str(tmp_path / name)]).values()) == {layout}
 
 
 def test_pages_with_headings_and_lists_are_a_document_each(tmp_path):
