@@ -98,7 +98,10 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     block = _split(raw, lines, None if raw.layout == SENTENCE_LINES else rules.splitter, rules)
     if rules.exclusion is not None:
         block = rules.exclusion.apply(block)
-    return _keep_fit_documents(block, rules.limits)
+    for reason, least in rules.limits.items():  # a document goes for the first reason that holds
+        sizes = measure_documents(block)[reason]
+        block = block.drop_documents(sizes < least, reason, sizes)
+    return block
 
 
 def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
@@ -247,14 +250,6 @@ def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Ev
         rejects.append(Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}"))
     rejects.sort(key=lambda reject: reject.line)
     return dataclasses.replace(raw.evidence, rejects=rejects)
-
-
-def _keep_fit_documents(block: DocumentBlock, limits: Mapping[str, float]) -> DocumentBlock:
-    """Drops documents outside the limits, each for the first reason that holds."""
-    for reason, least in limits.items():
-        sizes = measure_documents(block)[reason]
-        block = block.drop_documents(sizes < least, reason, sizes)
-    return block
 
 
 def measure_documents(block: DocumentBlock) -> dict[str, np.ndarray]:

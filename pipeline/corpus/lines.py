@@ -6,6 +6,7 @@ White space is treated as by `tensorflow_text`'s BERT tokenizers. Joiners and di
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -13,23 +14,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.kernels import count_characters, take_ranges
+from bert_tf.base.kernels import take_ranges
 from bert_tf.data.text.casing import normalize
 from pipeline.corpus.characters import (
     BLANK,
+    CLOSER,
     COMPOSE,
     KEEP_INSIDE,
+    LOWER,
+    QUOTE,
     REMOVE,
+    TERMINATOR,
+    WIDE_TERMINATOR,
     cleaning_table,
     decode,
+    sentence_table,
     valid_width,
 )
 from pipeline.corpus.document_block import offsets_and_data
 
-_FEWEST_BREAKS = 3  # fewer line ends prove nothing
+FEWEST_BREAKS = 3  # fewer line ends prove nothing
+NARROWEST_MARGIN, WIDEST_MARGIN = 30, 200  # columns
 _WRAPPED_FRACTION = 0.5
-_WIDEST_MARGIN = 200  # characters
+_USUAL_FRACTION = 0.9  # of the width of lines whose sentence surely goes on
 _NO_MARGIN = 1 << 62
+_FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
+# Scripts whose lines are broken between any characters, but a few marks.
+_FIRST_IDEOGRAPH, _FIRST_HANGUL = 0x2E80, 0xAC00
+_UNBROKEN = 4  # columns that may not be broken
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,65 +168,120 @@ def _find_uncomposed(data, offsets, table):
     return may_change
 
 
-@numba.njit(cache=True, nogil=True)
 def paragraph_bounds(data, offsets, line_documents, may_join=True):
     """Joins the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
     Lines are joined in hard-wrapped documents only: at least half of the lines with a successor end
-    where the next word would have crossed the margin (the longest line); none without `may_join`.
+    where the next word would have crossed the margin (the longest line), or sentences go on across
+    line ends; none without `may_join`.
 
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
     """
-    starts = np.empty(len(line_documents), np.int64)
-    stops = np.empty_like(starts)
-    documents = np.empty_like(starts)
-    found = 0
-    first = 0
-    while first < len(line_documents):
-        last = first
-        while last < len(line_documents) and line_documents[last] == line_documents[first]:
-            last += 1
-        margin = _margin(data, offsets, first, last) if may_join else _NO_MARGIN
-        joins = False
-        for line in range(first, last):
-            start, stop = offsets[line], offsets[line + 1] - 1
-            if start == stop:
-                joins = False
-                continue
-            if joins:
-                stops[found - 1] = stop
-            else:
-                starts[found], stops[found] = start, stop
-                documents[found] = line_documents[line]
-                found += 1
-            joins = margin < _NO_MARGIN and line + 1 < last
-            joins = joins and _reaches(data, offsets, line, margin)
-        first = last
-    return starts[:found], stops[:found], documents[:found]
+    starts, stops = offsets[:-1], offsets[1:] - 1
+    has_text = stops > starts
+    joins = np.zeros(len(starts), np.bool_)
+    if may_join and len(starts):
+        is_break = has_text[:-1] & has_text[1:] & (np.diff(line_documents) == 0)
+        joins = _joins(measure_lines(data, starts, stops, is_break), line_documents, has_text)
+    begins = has_text & ~np.append(False, joins)[: len(starts)]
+    return starts[begins], stops[has_text & ~joins], line_documents[begins]
+
+
+def _joins(lines: LineEnds, documents: np.ndarray, has_text: np.ndarray) -> np.ndarray:
+    """bool [lines]: whether a line and the next one are of the same paragraph."""
+    _, firsts, places = np.unique(documents, return_index=True, return_inverse=True)
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, firsts, dtype=np.int64)
+
+    widest = np.maximum.reduceat(lines.widths, firsts)
+    breaks, continued = total(lines.is_break), total(lines.is_continued)
+    reaching = total(lines.is_break & (lines.next_widths > widest[places]))
+    is_wrapped = (breaks >= FEWEST_BREAKS) & (reaching >= _WRAPPED_FRACTION * breaks)
+    counts = (total(has_text), breaks, total(lines.is_open), continued, total(lines.begins_lower))
+    usual = _USUAL_FRACTION * total(lines.widths * lines.is_continued) / np.maximum(continued, 1)
+    margins = np.where(goes_on(*counts), usual, np.inf)
+    margins = np.where(is_wrapped & (widest <= WIDEST_MARGIN), widest, margins)[places]
+    return lines.is_break & (
+        (lines.next_widths > margins) | (lines.is_continued & (margins < np.inf))
+    )
+
+
+class LineEnds(NamedTuple):
+    """What the ends of lines tell about them, [lines] each.
+
+    Widths are columns, of which wide characters have two.
+    """
+
+    widths: np.ndarray
+    next_widths: np.ndarray  # with the first word of the next line
+    is_break: np.ndarray  # whether another line of the same block follows
+    is_open: np.ndarray  # such a line without a mark that ends a sentence
+    is_continued: np.ndarray  # of them, one of a usual width that goes on in lower case
+    begins_lower: np.ndarray  # in lower case, though no such line precedes
+
+
+def measure_lines(
+    data: np.ndarray, starts: np.ndarray, stops: np.ndarray, is_break: np.ndarray
+) -> LineEnds:
+    """Measures lines of clean text; `is_break` is bool [lines - 1]."""
+    is_break = np.append(is_break, False)
+    widths, is_ended, is_lower, first_words = _measure(data, starts, stops, sentence_table())
+    is_open = is_break & ~is_ended
+    is_usual = (widths >= NARROWEST_MARGIN) & (widths <= WIDEST_MARGIN)
+    return LineEnds(
+        widths=widths,
+        next_widths=widths + 1 + np.append(first_words[1:], 0),
+        is_break=is_break,
+        is_open=is_open,
+        is_continued=is_open & is_usual & np.append(is_lower[1:], False),
+        begins_lower=is_lower & ~np.append(False, is_open[:-1]),
+    )
+
+
+def goes_on(lines, breaks, open_breaks, continued_breaks, lower_begins):
+    """Whether sentences go on across line ends: more lines in lower case follow open ones."""
+    is_cased = 2 * continued_breaks * (lines - open_breaks) > 3 * lower_begins * open_breaks
+    return is_cased & (5 * continued_breaks >= breaks)
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(data, starts, stops, table):
+    """Columns of lines and first words, and whether a mark ends and lower case begins lines."""
+    count = len(starts)
+    widths = np.zeros(count, np.int64)
+    is_ended = np.zeros(count, np.bool_)
+    is_lower = np.zeros(count, np.bool_)
+    first_words = np.zeros(count, np.int64)
+    for line in range(count):
+        start, stop = starts[line], stops[line]
+        if start == stop:  # nothing, or not UTF-8
+            continue
+        end = stop
+        while end > start:
+            end -= 1
+            while end > start and data[end] & 0xC0 == 0x80:
+                end -= 1
+            kind = table[decode(data, end)[0]]
+            if kind != CLOSER and kind != QUOTE:
+                is_ended[line] = kind in (TERMINATOR, WIDE_TERMINATOR)
+                break
+        word_stop = start
+        while word_stop < stop and data[word_stop] != 32:
+            word_stop += 1
+        widths[line] = _columns(data, start, stop)
+        first = decode(data, start)[0]
+        is_lower[line] = table[first] == LOWER
+        first_words[line] = _columns(data, start, word_stop)
+        if _FIRST_IDEOGRAPH <= first < _FIRST_HANGUL:
+            first_words[line] = min(first_words[line], _UNBROKEN)
+    return widths, is_ended, is_lower, first_words
 
 
 @numba.njit(cache=True)
-def _margin(data, offsets, first, last):
-    """Width in characters at which lines were wrapped; more than any line's if they were not."""
-    widest = 0
-    for line in range(first, last):
-        widest = max(widest, count_characters(data, offsets[line], offsets[line + 1] - 1))
-    breaks = reaching = 0
-    for line in range(first, last - 1):
-        has_text = offsets[line + 1] - offsets[line] > 1
-        if has_text and offsets[line + 2] - offsets[line + 1] > 1:
-            breaks += 1
-            reaching += _reaches(data, offsets, line, widest)
-    is_wrapped = breaks >= _FEWEST_BREAKS and reaching >= _WRAPPED_FRACTION * breaks
-    return widest if is_wrapped and widest <= _WIDEST_MARGIN else _NO_MARGIN
-
-
-@numba.njit(cache=True)
-def _reaches(data, offsets, line, margin):
-    """Whether the first word of the next line would have crossed the margin in this line."""
-    word_stop = offsets[line + 1]
-    while data[word_stop] != 32:
-        word_stop += 1
-    width = count_characters(data, offsets[line], offsets[line + 1] - 1)
-    return width + 1 + count_characters(data, offsets[line + 1], word_stop) > margin
+def _columns(data, start, stop):
+    columns = 0
+    for position in range(start, stop):
+        columns += (data[position] & 0xC0 != 0x80) + (data[position] >= _FIRST_WIDE_BYTE)
+    return columns

@@ -143,7 +143,8 @@ def _split(data, starts, stops, table, lists):
                 sentence_stops[found] = position
                 found += 1
                 counts[paragraph] += 1
-                position = _end_of_spaces(data, position, stop, table)
+                while position < stop and table[decode(data, position)[0]] == SPACE:
+                    position += decode(data, position)[1]
                 begin = position
         if begin < stop:
             sentence_starts[found] = begin
@@ -157,16 +158,6 @@ def _split(data, starts, stops, table, lists):
 def _kind(data, position, table):
     code_point, width = decode(data, position)
     return table[code_point], width
-
-
-@numba.njit(cache=True)
-def _end_of_spaces(data, position, stop, table):
-    while position < stop:
-        kind, width = _kind(data, position, table)
-        if kind != SPACE:
-            break
-        position += width
-    return position
 
 
 @numba.njit(cache=True)

@@ -8,7 +8,6 @@ stay. A reference needs its semicolon, so that addresses such as `?a=1&copy=2` s
 
 from __future__ import annotations
 
-import functools
 import html
 import re
 from html.entities import html5
@@ -43,7 +42,11 @@ _UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
     """Removes markup of UTF-8; paragraphs end in `paragraph_end`, in lines a space."""
-    may_have = _find_candidates(texts)
+    marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
+    has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
+    numbers = np.flatnonzero(has_mark)
+    clean = clean_lines(texts.data, texts.starts[numbers], texts.stops[numbers])
+    may_have = numbers[clean.fault_positions < 0]
     if not len(may_have):
         return texts
     stripped = _strip(
@@ -60,14 +63,6 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
     )
 
 
-def _find_candidates(texts: Texts) -> np.ndarray:
-    marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
-    has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
-    numbers = np.flatnonzero(has_mark)
-    clean = clean_lines(texts.data, texts.starts[numbers], texts.stops[numbers])
-    return numbers[clean.fault_positions < 0]
-
-
 def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
     texts = texts.cast(pa.large_string())
     for pattern, replacement in (
@@ -82,18 +77,12 @@ def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
     in_line = paragraph_end != b"\n"
 
     def resolve(match: re.Match[str]) -> str:
-        characters = _character_of(match.group())
+        name = match.group()
+        characters = html.unescape(name) if name[1] == "#" else html5.get(name[1:], name)
         return " " if in_line and characters in _LINE_ENDS else characters
 
     resolved = [_REFERENCE.sub(resolve, text) for text in texts.filter(has_reference).to_pylist()]
     return pc.replace_with_mask(texts, has_reference, pa.array(resolved, pa.large_string()))
-
-
-@functools.lru_cache(maxsize=4096)
-def _character_of(reference: str) -> str:
-    if reference[1] == "#":
-        return html.unescape(reference)
-    return html5.get(reference[1:], reference)
 
 
 def find_boilerplate(lines: CleanLines) -> np.ndarray:

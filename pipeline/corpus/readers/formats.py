@@ -197,7 +197,8 @@ def _decide(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
     short = sum((sketch for sketch in small if not sketch.is_full), Sketch())
     full = sum((sketch for sketch in small if sketch.is_full), Sketch())
     # Files of sentences beside articles are more than short paragraphs of theirs.
-    is_mixed = full.files > 0 and short.lines >= _TELLING_LINES // 4 and short.is_surely_sentences
+    is_mixed = full.files > 0 and short.lines >= _TELLING_LINES // 4
+    is_mixed &= short.layout(short.files) == "sentences" and 5 * short.single_groups <= short.groups
     usual = (full if is_mixed else together).layout(num_files)
 
     def layout_of(sketch: Sketch) -> str:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 
-import numba
 import numpy as np
 
-from bert_tf.base.kernels import count_characters
-from pipeline.corpus.characters import (
-    CLOSER,
-    QUOTE,
-    TERMINATOR,
-    WIDE_TERMINATOR,
-    decode,
-    sentence_table,
+from pipeline.corpus.lines import (
+    FEWEST_BREAKS,
+    NARROWEST_MARGIN,
+    WIDEST_MARGIN,
+    clean_lines,
+    goes_on,
+    measure_lines,
 )
-from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import lines_of
 from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN
 from pipeline.corpus.sentences import split_sentences
@@ -28,12 +25,8 @@ _MANY_TIMES = 10
 END_OF_TEXT = b"<|endoftext|>"  # between the documents of corpora for GPT-2 and the like
 _END_OF_DOC = b"\n</doc>"
 
-_FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _MARGIN_QUANTILE = 0.98  # a few lines cross every margin: addresses, tables
-_NARROWEST_MARGIN, _WIDEST_MARGIN = 30, 200  # characters
 _SHORT_TAIL = 0.8  # of the margin
-_LONGEST_FIRST_WORD = 20
-_FIRST_IDEOGRAPH = 0x2E80  # from here on lines are broken between any two characters
 _LONG_LINE = 300  # characters that are no single sentence, marks or not
 _MARK = re.compile(rb"\s*(?:#{1,6} |[-*+|>] |\d+[.)] |```|\.\. |={4}|-{4}|\*{4}|~{4})")
 _INDENTS = (b"  ", b"\t", b"\xe3\x80\x80")  # of paragraphs
@@ -61,12 +54,12 @@ class Sketch:
     groups: int = 0  # of lines without a blank one between them
     single_groups: int = 0  # of one line
     titled_files: int = 0  # that begin with such a group
-    breaks: int = 0  # ends of lines inside a group, in files with several
     wrapped_breaks: int = 0  # where the next word would have crossed the margin of the file
-    ended_breaks: int = 0  # after a mark that ends a sentence
+    open_breaks: int = 0  # after no mark that ends a sentence
+    continued_breaks: int = 0  # of them, where a wide line goes on in lower case
+    lower_begins: int = 0  # other lines that begin in lower case
     inner_ends: int = 0  # of lines before a break, those with a sentence that ends within them
-    tails: int = 0  # last lines of groups of several lines, in such files
-    short_tails: int = 0  # of them, those that end well before the margin
+    short_tails: int = 0  # last lines of groups of several lines that end well before the margin
     pieces: int = 0  # what two or more blank lines in a row separate
     thin_pieces: int = 0  # of one or two lines that are sentences or headings
     single_gaps: int = 0  # one blank line alone, between two groups
@@ -79,29 +72,35 @@ class Sketch:
         return Sketch(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
     @property
+    def breaks(self) -> int:
+        """Ends of lines inside a group."""
+        return self.lines - self.groups
+
+    @property
+    def ended_breaks(self) -> int:
+        return self.breaks - self.open_breaks
+
+    @property
     def is_wrapped(self) -> bool:
         """Whether lines end at a margin, not with sentences; fewer reach it in lists and code."""
+        goes = (self.continued_breaks, self.lower_begins)
+        if goes_on(self.lines, self.breaks, self.open_breaks, *goes):
+            return True
         no_sentences = self.ended_breaks <= 0.1 * self.breaks
         has_ends_within = 0 < self.breaks <= 30 * self.inner_ends
         if has_ends_within and self.ended_breaks <= min(self.breaks / 3, 2 * self.inner_ends):
             return True  # parts have margins of their own
         return (
-            self.breaks >= _FEWEST_BREAKS
+            self.breaks >= FEWEST_BREAKS
             and self.wrapped_breaks >= (0.3 if no_sentences else 0.75) * self.breaks
             and self.ended_breaks <= 0.5 * self.breaks
-            and self.short_tails >= 0.4 * self.tails
+            and self.short_tails >= 0.4 * (self.groups - self.single_groups)
         )
 
     @property
     def is_full(self) -> bool:
         """Whether lines are paragraphs rather than sentences."""
         return 4 * self.full_lines > self.lines
-
-    @property
-    def is_surely_sentences(self) -> bool:
-        """Whether nearly all blank lines are between documents of a sentence per line."""
-        several = self.groups - self.single_groups
-        return self.layout(self.files) == "sentences" and several >= 0.8 * self.groups
 
     @property
     def has_gaps(self) -> bool:
@@ -207,27 +206,23 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         return Sketch()
     starts, stops = clean.offsets[:-1][places], clean.offsets[1:][places] - 1
     _, _, sentences = split_sentences(clean.data, starts, stops)
-    widths, is_ended, first_words = _measure(clean.data, starts, stops, sentence_table())
-    is_full = (sentences > 1) | (widths > _LONG_LINE)
     gaps = np.diff(places) - 1  # blank lines after each line but the last
+    ends = measure_lines(clean.data, starts, stops, gaps == 0)
+    is_full = (sentences > 1) | (ends.widths > _LONG_LINE)
     group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
     piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
-    is_break = gaps == 0
-    is_text = is_full | np.append(is_break, False) | np.append(False, is_break)
-    pieces_with_text = np.logical_or.reduceat(is_text, piece_bounds[:-1])
+    is_break = ends.is_break
+    is_inside = np.append(False, is_break[:-1])  # a group, after its first line
+    pieces_with_text = np.logical_or.reduceat(is_full | is_break | is_inside, piece_bounds[:-1])
     is_thin = (np.diff(piece_bounds) <= 2) & ~pieces_with_text
-    breaks = int(is_break.sum())
-    is_tail = np.append(~is_break, True) & np.append(False, is_break)
     wrapped = short_tails = inner_ends = 0
-    if breaks >= _FEWEST_BREAKS:
-        margin = np.quantile(widths[:-1][is_break], _MARGIN_QUANTILE)
-        reaches = widths[:-1] + 1 + first_words[1:] > margin
-        if _NARROWEST_MARGIN <= margin <= _WIDEST_MARGIN:
-            inner_ends = int((is_break & (sentences[:-1] > 1)).sum())
-            wrapped = int((reaches & is_break).sum())
-            short_tails = int((widths[is_tail] <= _SHORT_TAIL * margin).sum())
-    else:
-        breaks = 0
+    if is_break.sum() >= FEWEST_BREAKS:
+        margin = np.quantile(ends.widths[is_break], _MARGIN_QUANTILE)
+        if NARROWEST_MARGIN <= margin <= WIDEST_MARGIN:
+            inner_ends = int((is_break & (sentences > 1)).sum())
+            wrapped = int((is_break & (ends.next_widths > margin)).sum())
+            is_short = ends.widths <= _SHORT_TAIL * margin
+            short_tails = int((is_inside & ~is_break & is_short).sum())
     line_starts = lines.starts[places].tolist()
     indents = [head.startswith(_INDENTS, start) for start in line_starts]
     marks = [_MARK.match(head, start) is not None for start in line_starts]
@@ -243,18 +238,18 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         text_bytes=len(head),
         file_bytes=max(file_bytes, len(head)),
         lines=len(places),
-        characters=int(widths.sum()),
+        characters=int(ends.widths.sum()),
         full_lines=int(is_full.sum()),
         indented_lines=sum(indents),
         marked_lines=sum(marks),
         groups=len(group_sizes),
         single_groups=int((group_sizes == 1).sum()),
         titled_files=int(group_sizes[0] == 1),
-        breaks=breaks,
         wrapped_breaks=wrapped,
-        ended_breaks=int((is_ended[:-1] & is_break).sum()) if breaks else 0,
+        open_breaks=int(ends.is_open.sum()),
+        continued_breaks=int(ends.is_continued.sum()),
+        lower_begins=int(ends.begins_lower.sum()),
         inner_ends=inner_ends,
-        tails=int(is_tail.sum()) if breaks else 0,
         short_tails=short_tails,
         pieces=len(piece_bounds) - 1,
         thin_pieces=int(is_thin.sum()),
@@ -264,32 +259,3 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         marked_files=int(ends_marked or end_marks > 1),
         end_marks=end_marks,
     )
-
-
-@numba.njit(cache=True, nogil=True)
-def _measure(data, starts, stops, table):
-    """Characters of each line, whether a mark ends it, and characters of its first word."""
-    count = len(starts)
-    widths = np.zeros(count, np.int64)
-    is_ended = np.zeros(count, np.bool_)
-    first_words = np.zeros(count, np.int64)
-    for line in range(count):
-        start, stop = starts[line], stops[line]
-        widths[line] = count_characters(data, start, stop)
-        if start == stop:  # not UTF-8
-            continue
-        end = stop
-        while end > start:
-            end -= 1
-            while end > start and data[end] & 0xC0 == 0x80:
-                end -= 1
-            kind = table[decode(data, end)[0]]
-            if kind != CLOSER and kind != QUOTE:
-                is_ended[line] = kind in (TERMINATOR, WIDE_TERMINATOR)
-                break
-        word_stop = start
-        while word_stop < stop and data[word_stop] != 32:
-            word_stop += 1
-        longest = 1 if decode(data, start)[0] >= _FIRST_IDEOGRAPH else _LONGEST_FIRST_WORD
-        first_words[line] = min(count_characters(data, start, word_stop), longest)
-    return widths, is_ended, first_words

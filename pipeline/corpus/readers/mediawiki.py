@@ -70,7 +70,9 @@ class MediaWikiReader(ChunkReader):
             is_head = chunk.index == 0 and number == 0
             if stretch.startswith(_PAGE):
                 yield self._article(path, line, stretch)
-            elif not is_head and not _is_frame(stretch):
+                continue
+            frame = stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"")
+            if not is_head and frame.strip():
                 blank = len(stretch) - len(stretch.lstrip())
                 first_line = line + stretch.count(b"\n", 0, blank)
                 yield Reject(path, first_line, BROKEN_XML, "text outside of a page")
@@ -113,10 +115,6 @@ def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         yield line, data[position:stop]
         line += data.count(b"\n", position, stop)
         position = stop
-
-
-def _is_frame(stretch: bytes) -> bool:
-    return not stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"").strip()
 
 
 def _parse(path: str, line: int, data: bytes) -> ElementTree.Element | Reject:

@@ -131,7 +131,9 @@ class ChunkReader(abc.ABC):
             if compression_of(path) is None and not file.is_transcoded:
                 yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
-            may_be_split = not file.is_transcoded and _is_larger(path, block_bytes)
+            may_be_split = not file.is_transcoded
+        with open_stored(path) as stored:  # a small file is not worth reading twice
+            may_be_split &= len(stored.read(block_bytes + 1)) > block_bytes
         read = self.block_reader(path) if may_be_split else None
         splits: list[Split] = []
         if read is not None:
@@ -214,9 +216,3 @@ class ChunkReader(abc.ABC):
                 target = min(2 * len(pending), max(self.largest_document + 1, len(pending)))
             if not more:
                 return
-
-
-def _is_larger(path: str, size: int) -> bool:
-    """Whether the stored file is larger: a small one is not worth reading twice."""
-    with open_stored(path) as file:
-        return len(file.read(size + 1)) > size

@@ -405,3 +405,54 @@ def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
             "Then he left.",
         ]
     ]
+
+
+RAGGED = """\
+The old man sat on a bench beside the river
+and watched the slow boats go by until the evening came. He met Ann
+Lee there. He said nothing at all, though
+many people greeted him as they went
+to the market."""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        RAGGED,
+        f"See http://example.com/{200 * 'a'}.\n{RAGGED}",
+        f"Boats\n\nHe went home. He went\nout again.\n\n{RAGGED}",
+    ],
+)
+def test_sentences_go_on_across_line_ends_whatever_the_longest_line_is(lines, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": lines}))
+    (document,) = read_corpus(path).documents
+    assert document[-2:] == [
+        "He met Ann Lee there.",
+        "He said nothing at all, though many people greeted him as they went to the market.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["i was there and nobody else came, what a pity", "it was a long day for all of us, too"],
+        ["Pancakes with butter", "two eggs", "some flour", "Milk"],
+        ["第一章", "他从学校回来以后就坐在窗前看书", "外面下着雨", "母亲在厨房里做饭"],
+    ],
+)
+def test_lines_that_are_no_sentences_are_not_joined(lines, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "\n".join(lines)}))
+    assert read_corpus(path).documents == [lines]
+
+
+def test_chinese_is_joined_at_its_margin_in_columns(tmp_path):
+    path = tmp_path / "a.jsonl"
+    lines = [
+        "他从学校回来以后就坐在 Paris 的窗前看书外面下",
+        "着雨母亲在厨房里做饭弟弟在院子里玩耍他想起了",
+    ]
+    lines += ["去年夏天的事情那时候他们一家人住在海边每天都", "很快乐。"]
+    path.write_text(json.dumps({"text": "\n".join(lines)}))
+    assert read_corpus(path).documents == [[" ".join(lines)]]

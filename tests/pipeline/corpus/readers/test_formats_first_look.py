@@ -140,6 +140,29 @@ def test_wrapped_text_has_several_margins(tmp_path):
         assert set(layouts_of([str(tmp_path / name)]).values()) == {layout}
 
 
+def test_sentences_go_on_in_lower_case_in_hard_wrapped_text_only(tmp_path):
+    """As in notes and READMEs: most sentences end with lines; in chats any line is lower case."""
+    notes = """\
+ * The command learned an option to limit its output, which
+   is of use for large files.
+
+ * It fails no more when the folder
+   is empty, and tells what is missing
+   (merged later).
+
+Please see the file COPYING for
+a description of the license.
+
+This was written long ago.
+"""
+    chats = "who was there?\nThe one with the long red scarf and the old hat\noh, him\n"
+    chats += "he told us nothing about it for the whole evening\nok\n\n"
+    for name, text, layout in (("notes", notes, "paragraphs"), ("chats", chats, "sentences")):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(text * 20)
+        assert set(layouts_of([str(path)]).values()) == {layout}
+
+
 def test_pages_with_headings_and_lists_are_a_document_each(tmp_path):
     """Lists are no documents of a sentence per line, but a dialog's are."""
     items = "\n".join(f"- item {number} of the list" for number in range(6))
