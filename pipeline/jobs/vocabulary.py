@@ -109,15 +109,15 @@ def _read_base(config: VocabConfig) -> list[str]:
 
 def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) -> None:
     report = read_report(str(work))
+    counted = read_counts(str(work))
+    # Until the vocabulary is learned, the lists for beside it are with the intermediate data.
+    duplicates = write_lists(str(work), work)[DUPLICATES]
+    _report_counts(config, report, counted, rejects_path(work), record)
     if report.documents == 0:
         raise InputError(
             f"{', '.join(config.input)}: no text found (rejected: "
             f"{list_reasons(report.rejected)}; dropped: {list_reasons(report.dropped)})"
         )
-    counted = read_counts(str(work))
-    # Until the vocabulary is learned, the lists for beside it are with the intermediate data.
-    duplicates = write_lists(str(work), work)[DUPLICATES]
-    _report_counts(config, report, counted, rejects_path(work), record)
     with record.stage("learn"):
         learned = learn_vocabulary(
             counted.words,

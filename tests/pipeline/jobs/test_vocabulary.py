@@ -32,8 +32,8 @@ def corpus(tmp_path):
     return folder
 
 
-def run(corpus, output, *, runner=None, overwrite=False, **values):
-    stream = io.StringIO()
+def run(corpus, output, *, runner=None, overwrite=False, stream=None, **values):
+    stream = stream or io.StringIO()
     values = {"input": (f"{corpus}/*",), "output": str(output), "vocab_size": 130, **values}
     manifest = vocabulary.run(
         build_section(VocabConfig, values),
@@ -130,6 +130,14 @@ def test_nothing_to_read_is_an_error_and_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match=r"no text found \(rejected: none; dropped: empty doc"):
         run(tmp_path, tmp_path / "vocab.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_where_all_is_rejected_the_remedy_is_shown(tmp_path):
+    said = io.StringIO()
+    (tmp_path / "a.txt").write_text("Zoë drömde.\n" * 9, encoding="cp1252")
+    with pytest.raises(InputError, match="no text found"):
+        run(tmp_path, tmp_path / "vocab.txt", stream=said)
+    assert "give --encoding cp1252" in said.getvalue()
 
 
 def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
