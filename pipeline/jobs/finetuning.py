@@ -138,7 +138,7 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
             truncation = Truncation.of(data)
             each[name] = {
                 **row_counts(data.source),
-                "sequences": data.rows.num_sequences,
+                "sequences": len(data.rows.second_starts),
                 "tokens": len(data.rows.ids),
                 "rows_cut": truncation.rows_cut,
                 "tokens_lost": truncation.tokens_lost,

@@ -52,10 +52,7 @@ _FEW_WORDS = 1_000_000
 _MANY_SIMILAR = 0.01  # of the documents
 _LONG_SECONDS = 24 * 3600
 _SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
-_SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {
-    "lowercase",
-    "keep_accents",
-}
+_SHARED = {"lowercase", "keep_accents", *(each.name for each in dataclasses.fields(CorpusSection))}
 
 
 def given_settings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,9 +13,7 @@ from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData, fi
 from bert_tf.data.records.index import RecordBlock, index_shards, read_records
 
 
-def unmasked_feature_spec(
-    names: str = "reference",
-) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
+def unmasked_feature_spec(names: str = "reference") -> dict[str, Any]:
     stored = file_names(names)
     return {
         stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
@@ -27,17 +25,11 @@ def unmasked_feature_spec(
 def feature_spec(
     max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
 ) -> dict[str, tf.io.FixedLenFeature]:
+    lengths = {"input": max_seq_length, "masked": max_predictions_per_seq, "next": 1}
+    kinds = {"masked_lm_weights": tf.float32}
     return {
-        FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
-        for feature, length, dtype in (
-            ("input_word_ids", max_seq_length, tf.int64),
-            ("input_mask", max_seq_length, tf.int64),
-            ("input_type_ids", max_seq_length, tf.int64),
-            ("masked_lm_positions", max_predictions_per_seq, tf.int64),
-            ("masked_lm_ids", max_predictions_per_seq, tf.int64),
-            ("masked_lm_weights", max_predictions_per_seq, tf.float32),
-            ("next_sentence_labels", 1, tf.int64),
-        )
+        stored: tf.io.FixedLenFeature([lengths[name.split("_")[0]]], kinds.get(name, tf.int64))
+        for name, stored in FEATURE_NAMES[names].items()
     }
 
 

@@ -22,10 +22,6 @@ class EncodedRows:
         return len(self.offsets) - 1
 
     @property
-    def num_sequences(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
     def sequences_per_row(self) -> int:
         return 1
 

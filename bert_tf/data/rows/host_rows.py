@@ -25,21 +25,18 @@ def pack_host_texts(
     capacity = max_seq_length - _SPECIALS
     starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
     owners = None
-    if method == HEAD_TAIL:
-        head = head_length(capacity)
-        fits = lengths <= capacity
-        tails = np.where(fits, 0, capacity - head)
-        parts = np.stack([np.where(fits, lengths, head), tails], axis=1)
-        begins = np.stack([starts, starts + lengths - tails], axis=1)
-        kept = tokens.ids[flat_ranges(begins.ravel(), parts.ravel())]
-        kept_lengths = parts.sum(axis=1)
-    elif method == WINDOWS:
+    kept_lengths = np.minimum(lengths, capacity)
+    if method == WINDOWS:
         owners, first = _windows(lengths, capacity)
-        kept_lengths = np.minimum(lengths, capacity)[owners]
-        kept = tokens.ids[flat_ranges(starts[owners] + first, kept_lengths)]
-    else:
-        kept_lengths = np.minimum(lengths, capacity)
-        kept = tokens.ids[flat_ranges(starts, kept_lengths)]
+        starts, kept_lengths = starts[owners] + first, kept_lengths[owners]
+    places = flat_ranges(starts, kept_lengths)
+    if method == HEAD_TAIL:
+        tails = np.where(lengths > capacity, capacity - head_length(capacity), 0)
+        is_tail = flat_ranges(np.zeros(len(tails)), kept_lengths) >= np.repeat(
+            kept_lengths - tails, kept_lengths
+        )
+        places += is_tail * np.repeat(lengths - kept_lengths, kept_lengths)
+    kept = tokens.ids[places]
     offsets = offsets_of(kept_lengths + _SPECIALS)
     return EncodedRows(
         ids=between_specials(kept, offsets, tokenizer),
@@ -106,12 +103,8 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
     fits = shorter + longer <= capacity
     kept_shorter = np.where(both_cut & ~fits, half, shorter)
     kept_longer = np.where(fits, longer, capacity - kept_shorter)
-    first_is_longer = lengths[:, 0] > lengths[:, 1]
-    return np.where(
-        first_is_longer[:, None],
-        np.stack([kept_longer, kept_shorter], axis=1),
-        np.stack([kept_shorter, kept_longer], axis=1),
-    )
+    kept = np.stack([kept_shorter, kept_longer], axis=1)
+    return np.where((lengths[:, 0] > lengths[:, 1])[:, None], kept[:, ::-1], kept)
 
 
 def between_specials(kept: np.ndarray, offsets: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:

@@ -34,7 +34,8 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
     document = read_json_object(path)
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
-    _check_pre_tokenizer(path, _only_step(document.get("pre_tokenizer"), "pretokenizers"))
+    pre_tokenizer = _only_step(document.get("pre_tokenizer"), "pretokenizers")
+    _check_type(path, "pre_tokenizer", pre_tokenizer, "BertPreTokenizer")
     added = _read_added_tokens(path, document.get("added_tokens"), vocab)
     _check_post_processor(path, _only_step(document.get("post_processor"), "processors"), vocab)
     return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added)
@@ -86,8 +87,7 @@ def _read_model(path: Path, model: Any) -> list[str]:
 
 
 def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
-    if not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer":
-        raise unsupported(path, "normalizer", normalizer)
+    _check_type(path, "normalizer", normalizer, "BertNormalizer")
     for key, expected in _NORMALIZER.items():
         if normalizer.get(key, expected) is not expected:
             raise unsupported(path, f"normalizer.{key}", normalizer[key])
@@ -100,9 +100,9 @@ def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
     return lowercase_of(lowercase, lowercase and strips is False)
 
 
-def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:
-    if not isinstance(pre_tokenizer, dict) or pre_tokenizer.get("type") != "BertPreTokenizer":
-        raise unsupported(path, "pre_tokenizer", pre_tokenizer)
+def _check_type(path: Path, part: str, value: Any, kind: str) -> None:
+    if not isinstance(value, dict) or value.get("type") != kind:
+        raise unsupported(path, part, value)
 
 
 def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, int]:

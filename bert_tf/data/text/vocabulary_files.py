@@ -67,7 +67,7 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     notes += _added_notes(folder, added, lowercase=lowercase)
     if vocab_size is not None and vocab_size != len(vocab):
         notes += (_check_size(folder, len(vocab), vocab_size),)
-        vocab = with_unused_entries(vocab, vocab_size)
+        vocab = [*vocab, *itertools.islice(_unused_names(vocab), vocab_size - len(vocab))]
     return FolderVocabulary(vocab=vocab, lowercase=lowercase, notes=notes)
 
 
@@ -185,11 +185,6 @@ def _check_size(folder: Path, entries: int, rows: int) -> str:
         f"{folder}: the vocabulary has {entries:,} entries, the embeddings {rows:,} rows; those "
         "beyond are kept as [unused…] and no text uses them"
     )
-
-
-def with_unused_entries(vocab: list[str], size: int) -> list[str]:
-    names = _unused_names(vocab)
-    return [*vocab, *(next(names) for _ in range(size - len(vocab)))]
 
 
 def without_unused_end(vocab: list[str]) -> list[str]:

@@ -62,8 +62,7 @@ def read_rows(
         UsageError: a file or column is missing, or the options ask for more than the rows have.
     """
     task, source = task_class(config.task).from_training(config, console)
-    _check_length(task, init)
-    _check_layers(config, init)
+    _check_sizes(task, config, init)
     _warn_of_conflicts(task, source, console)
     held_out = None
     if config.eval is None and config.eval_fraction:
@@ -183,16 +182,13 @@ def _files(read: FinetuningRows) -> list[FileRows]:
     return sources if read.unlabeled is None else [*sources, read.unlabeled]
 
 
-def _check_length(task: Task, init: ModelDirectory) -> None:
+def _check_sizes(task: Task, config: FinetuneConfig, init: ModelDirectory) -> None:
     longest = init.config.max_position_embeddings
     if task.max_seq_length > longest:
         raise UsageError(
             f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
             f"tokens only; use at most {longest}"
         )
-
-
-def _check_layers(config: FinetuneConfig, init: ModelDirectory) -> None:
     if config.freeze_layers > init.config.num_hidden_layers:
         raise UsageError(
             f"--freeze-layers {config.freeze_layers}: {init.path} has only "
@@ -215,7 +211,7 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
         rejected = f", {len(rejects):,} rejected" if rejects else ""
         console.info(
             f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
-            f"{quantity(data.rows.num_sequences, 'sequence')}, "
+            f"{quantity(len(data.rows.second_starts), 'sequence')}, "
             f"{quantity(len(data.rows.ids), 'token')}"
         )
     if read.unlabeled is not None:

@@ -51,8 +51,9 @@ def triplet_distances(embeddings: tf.Tensor, distance: str) -> tuple[tf.Tensor, 
     `embeddings`, float32 [rows, 3, hidden], are those of anchor, positive and negative.
     """
     anchors, positives, negatives = tf.unstack(embeddings, num=3, axis=1)
-    between = _cosine_distance if distance == COSINE else _euclidean_distance
-    return between(anchors, positives), between(anchors, negatives)
+    if distance == COSINE:
+        return 1.0 - cosines(anchors, positives), 1.0 - cosines(anchors, negatives)
+    return _euclidean_distance(anchors, positives), _euclidean_distance(anchors, negatives)
 
 
 def cosent_loss(
@@ -67,10 +68,6 @@ def cosent_loss(
     is_pair = (scores[:, None] < scores[None]) & is_row[:, None] & is_row[None]
     terms = tf.where(is_pair, differences, _NO_CANDIDATE)
     return tf.reduce_logsumexp(tf.concat([[0.0], tf.reshape(terms, [-1])], axis=0))
-
-
-def _cosine_distance(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    return 1.0 - cosines(first, second)
 
 
 def _euclidean_distance(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:

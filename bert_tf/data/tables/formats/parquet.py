@@ -256,14 +256,9 @@ def _values(column: pa.Array) -> list[Any]:
         return list(column.to_pylist())
     if not is_text(column.type):
         types = pa.types
-        kinds = (
-            types.is_integer,
-            types.is_floating,
-            types.is_boolean,
-            types.is_nested,
-            types.is_null,
-        )
-        is_json = any(is_kind(column.type) for is_kind in kinds)
+        is_number = types.is_integer(column.type) or types.is_floating(column.type)
+        is_other = types.is_boolean(column.type) or types.is_nested(column.type)
+        is_json = is_number or is_other or types.is_null(column.type)
         return python_values(column if is_json else column.cast(pa.string()))
     stored = column.cast(pa.large_binary())
     texts = pa.Array.from_buffers(

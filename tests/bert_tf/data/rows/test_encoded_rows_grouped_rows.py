@@ -58,4 +58,4 @@ def test_a_row_is_as_long_as_its_longest_sequence():
     rows = grouped([[3, 5], [2], [1, 1, 7]])
     assert len(rows) == 3
     assert rows.lengths.tolist() == [5, 2, 7]
-    assert (rows.num_sequences, rows.sequences_per_row) == (6, 3)
+    assert (len(rows.second_starts), rows.sequences_per_row) == (6, 3)
