@@ -6,7 +6,7 @@ import dataclasses
 import io
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression, table_format_by_name
 from bert_tf.data.tables.rejects import describe_rejects
-from bert_tf.data.tables.sketches import ColumnSketch, TableSketch, sketch_columns
+from bert_tf.data.tables.sketches import TableSketch, check_first_line, sketch_columns
 from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
 from bert_tf.data.tables.text_files import file_encoding
 from bert_tf.tasks.registry import TASKS, likely_columns
@@ -59,10 +59,8 @@ def column_lines(table: TableSketch) -> Iterator[str]:
         example = each.example
         if len(example) > _WIDEST_EXAMPLE:
             example = example[: _WIDEST_EXAMPLE - 1] + "…"
-        filled = each.filled / max(each.rows, 1)
-        yield (
-            f"  {each.name:{width}}  {each.kind:6}  {filled:>6.0%}  {each.distinct:>9,}  {example}"
-        )
+        column = f"  {each.name:{width}}  {each.kind:6}  {each.filled / max(each.rows, 1):>6.0%}"
+        yield f"{column}  {each.distinct:>9,}  {example}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,24 +102,29 @@ def draft_config(
         dialect = TableDialect.of(draft.config())
         blocks = read_table_blocks(source, dialect=dialect, block_rows=_ROWS, max_rows=_ROWS)
         block = next(block for block in blocks if block.rows)
+        if block.header is not None and "header" not in given:
+            check_first_line(source, block.columns, block.rows)
         columns = sketch_columns(block.columns, block.rows)
         table = TableSketch(path=source, columns=columns, given=given)
         console.info(*column_lines(table))
         found = likely_columns(task, table)
+        for key, names in table.rivals.items():
+            listed = ", ".join(map(repr, names))
+            console.info(f"  {key} {found[key]!r} is a guess; also possible: {listed}")
         draft.values.update({key: found[key] for key in found if key not in given})
-        draft.reasons.update(_column_reasons(found, table.columns))
+        draft.reasons.update(_column_reasons(found, table))
     return draft
 
 
-def _column_reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[str, str]:
-    sketches = {each.name: each for each in columns}
-    return {
-        key: f"{each.distinct:,} different values"
-        if each.words < 2
-        else f"{each.words:.0f} words on average"
-        for key, name in found.items()
-        if isinstance(name, str) and (each := sketches.get(name)) is not None
+def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, str]:
+    reasons = {
+        each.name: f"{each.words:.0f} words on average"
+        if each.words >= 2
+        else f"{each.distinct:,} different values"
+        for each in table.columns
     }
+    names = {key: name for key, name in found.items() if isinstance(name, str)}
+    return {key: reasons[name] for key, name in names.items() if name in reasons}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -181,9 +181,9 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     """Rejects objects of later lines that already have an added key."""
     if table.source_format != "jsonl":
         return block
-    clashing = (index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row))
     fault = ("has a key of an added column", "")
-    return block.rejecting(table.source, dict.fromkeys(clashing, fault))
+    faults = (None if reserved.isdisjoint(row) else fault for row in block.rows)
+    return block.rejecting(table.source, faults)
 
 
 def _without_faulty_rows(
@@ -195,11 +195,7 @@ def _without_faulty_rows(
         return block
     columns = _input_values(block, plan, sources)
     rows = zip(*columns.values(), strict=True)
-    faults = {
-        index: fault
-        for index, values in enumerate(rows)
-        if (fault := row_fault(dict(zip(columns, values, strict=True)))) is not None
-    }
+    faults = (row_fault(dict(zip(columns, values, strict=True))) for values in rows)
     return block.rejecting(table.source, faults)
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Blank cells as pandas writes them as text, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
+_PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))  # keys of its rows
 # What a needed column holds: a text; a text, a number or a truth value; or any value, which what
 # reads the list takes apart
 CellKind = Literal["text", "value", "list"]
@@ -80,22 +81,25 @@ def cell_fault(
     Empty cells and null are faults unless `allow_empty` or in list columns.
     """
     value = row.get(name)
-    allow_empty = allow_empty or kind == "list"
-    if isinstance(value, str):
-        if allow_empty or value.strip():
-            return None
-        return column_is_empty(name), ""
-    if value is None:
-        if name not in row:
-            return column_is_missing(name), ""
-        return None if allow_empty else (column_is_empty(name), "")
+    if value is None and name not in row:
+        return column_is_missing(name), ""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None if allow_empty or kind == "list" else (column_is_empty(name), "")
+    if isinstance(value, str) or kind == "list":
+        return None
     if kind == "text":
         return column_is_not_text(name), shortened(value)
-    if kind == "list":
-        return None
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
     return None
+
+
+def annotation_fault(row: dict[str, Any], used: Collection[str]) -> Fault | None:
+    """Reason and detail why a row of Prodigy is not used, unless the answer itself is `used`."""
+    answer = row.get("answer")
+    if answer not in ("reject", "ignore") or "answer" in used or _PRODIGY.isdisjoint(row):
+        return None
+    return "annotation is not accepted", shortened(answer)
 
 
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -225,12 +229,13 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     folded = {name.lower(): name for name in columns}
     if likely := nearest(wanted.lower(), folded):
         return f"it has {available}; did you mean {folded[likely]!r}?"
-    if header is None or all(map(_is_name, columns)):
+    if header is None or all(map(is_name, columns)):
         return f"it has {available}; specify the column"
     return (
         f"it has {available}; if that is the first row, give --no-header and the columns by number"
     )
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Whether a text in the header may be the name of a column, not a cell."""
     return len(text.split()) <= _MOST_WORDS and any(map(str.isalpha, text))

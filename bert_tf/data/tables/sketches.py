@@ -10,14 +10,17 @@ from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
-from bert_tf.data.tables.cells import cell_text, list_in_text
+from bert_tf.data.tables.cells import GAPS, cell_text, is_name, list_in_text
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
 _MOST_LABELS = 500
 _MOST_WORDS_OF_LABEL = 6
 _LEAST_WORDS_OF_TEXT = 2.0
+_WORDS_OF_SENTENCE = 4
 _SEPARATORS = ("|", ";", ",")
+_TRUTHS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "x"))
+_NO_NUMBERS = GAPS | {"na", "n/a"}  # in columns of numbers, as pandas and R write missing ones
 _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lists
 
 
@@ -29,7 +32,7 @@ class ColumnSketch:
     filled: int  # how many of them are not empty
     distinct: int  # different values of those
     whole: bool  # whether all are whole numbers
-    binary: bool  # whether all are 0 or 1
+    binary: bool  # whether all say yes or no
     characters: float  # means over the filled cells
     words: float  # means over the filled cells
     separator: str | None  # of labels in a cell, if its texts look like lists of them
@@ -68,6 +71,8 @@ class TableSketch:
     path: str  # the table
     columns: tuple[ColumnSketch, ...]  # in its order
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
+    # Other columns that fit, by config key, where the likeliest had no usual name
+    rivals: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def column(self, key: str, what: str, **choice: Any) -> str:
         """Choose the column for a config key as `find`; raise UsageError without one."""
@@ -81,8 +86,8 @@ class TableSketch:
         key: str,
         *,
         names: Sequence[str],
-        fits: Callable[[ColumnSketch], bool],
-        rank: Callable[[ColumnSketch], float] | None,
+        fits: Callable[[ColumnSketch], bool] = lambda each: each.kind != "empty",
+        rank: Callable[[ColumnSketch], float] | None = None,
         taken: Iterable[str | None] = (),
     ) -> str | None:
         """Choose the column for a config key: the given one, else the likeliest, else None.
@@ -102,7 +107,9 @@ class TableSketch:
                 return by_name[name]
         if rank is None or not fitting:
             return None
-        return min(fitting, key=rank).name
+        found, *rivals = (each.name for each in sorted(fitting, key=rank))
+        self.rivals.update({key: rivals} if rivals else {})
+        return found
 
     def missing(self, key: str, what: str) -> UsageError:
         listed = ", ".join(map(str, self.columns))
@@ -110,6 +117,18 @@ class TableSketch:
             f"{self.path}: no column looks like {what}; it has {listed}; name it: "
             f"--set finetune.{key}=COLUMN (of a file without a header --set finetune.header=no, "
             "and the column's number)"
+        )
+
+
+def check_first_line(path: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise UsageError if names of columns look like a row: cells of other rows, or sentences."""
+    names = list(filter(None, columns))
+    repeated = [name for name in names if sum(row[name] == name for row in rows) > 1]
+    odd = repeated if not all(map(is_name, names)) else []
+    if odd or all(len(name.split()) >= _WORDS_OF_SENTENCE for name in names):
+        raise UsageError(
+            f"{path}: its first line looks like a row ({shortened((odd or names)[0])}); give "
+            "--set finetune.header=no if it is one, or =yes if it names the columns"
         )
 
 
@@ -132,7 +151,7 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
         filled=len(filled),
         distinct=len(different),
         whole=whole,
-        binary=bool(different) and different <= {"0", "1"},
+        binary=bool(different) and {text.lower() for text in different} <= _TRUTHS,
         characters=sum(map(len, texts)) / count,
         words=sum(len(text.split()) for text in texts) / count,
         separator=_separator(texts) if kind == "text" else None,
@@ -150,10 +169,10 @@ def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
     if any(isinstance(value, list | dict) for value in filled):
         return "object", False
     try:
-        numbers = [float(text) for text in texts]
+        numbers = [float(text) for text in texts if text.lower() not in _NO_NUMBERS]
     except ValueError:
         return "text", False
-    if not all(map(math.isfinite, numbers)):
+    if not numbers or not all(map(math.isfinite, numbers)):
         return "text", False
     return "number", all(map(float.is_integer, numbers))
 

@@ -6,17 +6,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self, TypedDict, Unpack, cast, get_args
 
 import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, InputError, NoRowsError, RowsRejected, UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, check_columns, texts_of
+from bert_tf.data.tables.cells import (
+    CellKind,
+    annotation_fault,
+    cell_fault,
+    cell_text,
+    check_columns,
+    texts_of,
+)
 from bert_tf.data.tables.dialect import (
     COMPRESSIONS,
     PLAIN,
@@ -61,12 +68,13 @@ class TableBlock:
     def texts(self, column: str) -> list[str]:
         return [cell_text(row.get(column)) for row in self.rows]
 
-    def rejecting(self, source: str, faults: Mapping[int, Fault]) -> Self:
-        """Move rows, by index, to the rejects."""
-        if not faults:
+    def rejecting(self, source: str, faults: Iterable[Fault | None]) -> Self:
+        """Move rows with a fault to the rejects."""
+        found = list(zip(self.lines, faults, strict=True))
+        rejects = [Reject(source, line, *fault) for line, fault in found if fault is not None]
+        if not rejects:
             return self
-        kept = [index for index in range(len(self.rows)) if index not in faults]
-        rejects = [Reject(source, self.lines[index], *fault) for index, fault in faults.items()]
+        kept = [index for index, (_, fault) in enumerate(found) if fault is None]
         return dataclasses.replace(
             self,
             rows=[self.rows[index] for index in kept],
@@ -181,12 +189,8 @@ class NeededColumns(TypedDict, total=False):
 def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
     if unknown := needed.keys() - NeededColumns.__annotations__.keys():
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    columns: tuple[tuple[CellKind, Sequence[str]], ...] = (
-        ("text", needed.get("text_columns", ())),
-        ("value", needed.get("value_columns", ())),
-        ("list", needed.get("list_columns", ())),
-    )
-    return {name: kind for kind, names in columns for name in names}
+    columns, kinds = cast(Mapping[str, Any], needed), get_args(CellKind)
+    return {name: kind for kind in kinds for name in columns.get(f"{kind}_columns", ())}
 
 
 def read_table_blocks(
@@ -234,25 +238,51 @@ def read_table_blocks(
             columns, rows = _object_keys(first), itertools.chain(first, rows)
     if columns or format_name != "jsonl":  # JSON lines may begin with rejects only
         check_columns(path, header, columns, kinds)
+    rows = itertools.islice(rows, max_rows or None)
+    yield from blocks_of_rows(path, rows, columns, block_rows, header=header, **needed)
+
+
+def blocks_of_rows(
+    path: str | Path,
+    rows: Iterator[ParsedRow],
+    columns: tuple[str, ...],
+    block_rows: int,
+    *,
+    header: TableHeader | None = None,
+    noun: str = "row",
+    **needed: Unpack[NeededColumns],
+) -> Iterator[TableBlock]:
+    """Make blocks of a file's rows; arguments and errors as of `read_table_blocks`."""
+    kinds, allow_empty = _kinds(needed), needed.get("allow_empty", False)
     is_usable, tally = False, RejectTally()
-    limited = itertools.islice(rows, max_rows or None)
-    while parsed_rows := _taken(limited, block_rows):
+    while parsed_rows := _taken(rows, block_rows):
         if not columns and (columns := _object_keys(parsed_rows)):
             check_columns(path, None, columns, kinds)
         block = TableBlock(
             header=header, columns=columns, rows=[], raw_rows=[], lines=[], rejects=[]
         )
-        _fill(block, parsed_rows, str(path), kinds, allow_empty=needed.get("allow_empty", False))
+        for line, raw, row in parsed_rows:
+            if isinstance(row, Reject):
+                block.rejects.append(row)
+                continue
+            for name, kind in kinds.items():
+                if fault := cell_fault(row, name, kind=kind, allow_empty=allow_empty):
+                    block.rejects.append(Reject(str(path), line, *fault))
+                    break
+            else:
+                block.rows.append(row)
+                block.raw_rows.append(raw)
+                block.lines.append(line)
         is_usable = is_usable or bool(block.rows)
         tally.add(block.rejects)
         yield block
     if is_usable:
         return
-    if not tally.total:
-        error = NoRowsError(f"{path}: has columns but no rows; add some")
-        error.header, error.columns = header, columns
-        raise error
-    raise nothing_usable(path, tally)
+    if tally.total or noun != "row":
+        raise nothing_usable(path, tally, noun=noun)
+    error = NoRowsError(f"{path}: has columns but no rows; add some")
+    error.header, error.columns = header, columns
+    raise error
 
 
 def read_table(
@@ -265,7 +295,7 @@ def read_table(
 ) -> Table:
     """Read the needed columns of a whole file; arguments and errors as of `read_table_blocks`.
 
-    InputError is raised also for rows of more than `dialect.max_table_megabytes`.
+    Rejects rows not accepted in Prodigy; InputError also beyond `dialect.max_table_megabytes`.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     columns: dict[str, list[str]] = {name: [] for name in _kinds(needed)}
@@ -275,6 +305,8 @@ def read_table(
         for block in read_table_blocks(
             path, dialect=dialect, max_rows=max_rows, needed_only=True, console=console, **needed
         ):
+            faults = (annotation_fault(row, columns) for row in block.rows)
+            block = block.rejecting(str(path), faults)
             for name, cells in columns.items():
                 texts = block.texts(name)
                 budget.add(0, texts)
@@ -282,6 +314,8 @@ def read_table(
             budget.add(block.rows_in, ())
             lines.extend(block.lines)
             rejects.extend(block.rejects)
+        if not lines:
+            raise nothing_usable(path, rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
 
 
@@ -302,26 +336,3 @@ def _object_keys(parsed_rows: list[ParsedRow]) -> tuple[str, ...]:
         if isinstance(row, dict):
             names.update(dict.fromkeys(row))
     return tuple(names)
-
-
-def _fill(
-    block: TableBlock,
-    parsed_rows: list[ParsedRow],
-    source: str,
-    kinds: dict[str, CellKind],
-    *,
-    allow_empty: bool,
-) -> None:
-    for line, raw, row in parsed_rows:
-        if isinstance(row, Reject):
-            block.rejects.append(row)
-            continue
-        for name, kind in kinds.items():
-            fault = cell_fault(row, name, kind=kind, allow_empty=allow_empty)
-            if fault:
-                block.rejects.append(Reject(source, line, *fault))
-                break
-        else:
-            block.rows.append(row)
-            block.raw_rows.append(raw)
-            block.lines.append(line)

@@ -17,15 +17,9 @@ from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import cell_text, text_fault_of_words, words_of
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression
-from bert_tf.data.tables.formats.delimited import too_long
-from bert_tf.data.tables.rejects import (
-    Reject,
-    RejectTally,
-    column_is_empty,
-    column_is_not_words,
-    nothing_usable,
-)
-from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
+from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
+from bert_tf.data.tables.tables import TableBlock, blocks_of_rows, read_table_blocks
 from bert_tf.data.tables.text_files import (
     CutLine,
     Opener,
@@ -43,6 +37,7 @@ _DOCUMENT_START = "-DOCSTART-"
 _LEAST_COLUMNS = 2
 _SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
 _FIRST_LINES = 1000  # that tell how many columns words have
+_COMMENT = re.compile(r"#\s+(id|sent_id|text|newdoc|newpar)\b")  # of MultiCoNER and CoNLL-U
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
 
 
@@ -77,8 +72,8 @@ def read_conll_sentences(
 
     Words have as many columns as most of the first lines, separated by tabs if those have any,
     otherwise by blanks. Lines of `-DOCSTART-` are left out, and comments: lines that begin with `#`
-    and, but in CoNLL-U, have another number of columns than words have. Raises UsageError if the
-    file is missing or has no such column, InputError if it cannot be read.
+    and, but in CoNLL-U, have another number of columns than words have, or name a sentence. Raises
+    UsageError if the file is missing or has no such column, InputError if it cannot be read.
 
     Args:
         word_column: counted from 1; None for the first, in CoNLL-U the second.
@@ -113,7 +108,8 @@ def read_conll_sentences(
                 yield from sentences.ended()
                 continue
             cells = text.split(separator)
-            is_comment = text.startswith("#") and (is_conll_u or len(cells) != count)
+            is_odd = is_conll_u or len(cells) != count or _COMMENT.match(text)
+            is_comment = text.startswith("#") and is_odd
             if is_document or is_comment or (is_conll_u and _NOT_A_WORD.fullmatch(cells[0])):
                 continue
             if has_surrogates(text):
@@ -210,7 +206,9 @@ def read_word_blocks(
         sentences = read_conll_sentences(
             path, dialect, word_column=number, has_tags=False, opener=opener
         )
-        yield from _conll_blocks(path, sentences, block_rows, max_rows, as_lines=as_lines)
+        rows = _conll_rows(path, sentences, as_lines=as_lines)
+        rows = itertools.islice(rows, max_rows or None)
+        yield from blocks_of_rows(path, rows, (TOKENS,), block_rows, noun="sentence")
         return
     for block in read_table_blocks(
         path,
@@ -222,8 +220,7 @@ def read_word_blocks(
         opener=opener,
     ):
         faults = (_words_fault(row.get(column), column) for row in block.rows)
-        found = {index: fault for index, fault in enumerate(faults) if fault is not None}
-        yield block.rejecting(path, found)
+        yield block.rejecting(path, faults)
 
 
 def row_words(block: TableBlock, column: str) -> list[list[str]]:
@@ -262,32 +259,16 @@ def _words_fault(value: object, column: str) -> Fault | None:
     return text_fault_of_words(" ".join(words))
 
 
-def _conll_blocks(
-    path: str, sentences: Iterator[ConllSentence], block_rows: int, max_rows: int, *, as_lines: bool
-) -> Iterator[TableBlock]:
-    tally = RejectTally()
-    is_usable = False
-    limited = itertools.islice(sentences, max_rows or None)
-    while rows := list(itertools.islice(limited, block_rows)):
-        block = TableBlock(
-            header=None, columns=(TOKENS,), rows=[], raw_rows=[], lines=[], rejects=[]
-        )
-        for row in rows:
-            fault = row.fault or text_fault_of_words(" ".join(row.words))
-            if fault is not None:
-                block.rejects.append(Reject(path, row.line, *fault))
-                continue
-            content = {TOKENS: row.words}
-            block.rows.append(content)
-            block.raw_rows.append(
-                _pieces(row) if as_lines else json.dumps(content, ensure_ascii=False)
-            )
-            block.lines.append(row.line)
-        is_usable = is_usable or bool(block.rows)
-        tally.add(block.rejects)
-        yield block
-    if not is_usable:
-        raise nothing_usable(path, tally, noun="sentence")
+def _conll_rows(
+    path: str, sentences: Iterable[ConllSentence], *, as_lines: bool
+) -> Iterator[ParsedRow]:
+    for each in sentences:
+        fault = each.fault or text_fault_of_words(" ".join(each.words))
+        if fault is not None:
+            yield each.line, "", Reject(path, each.line, *fault)
+            continue
+        row = {TOKENS: each.words}
+        yield each.line, _pieces(each) if as_lines else json.dumps(row, ensure_ascii=False), row
 
 
 def _pieces(sentence: ConllSentence) -> str:

@@ -95,6 +95,7 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         "remove such rows if it is one"
         for label in rows.counts
         if label.strip().casefold() in _MISSING
+        or (label == "-1" and {"0", "1", "2"}.issubset(rows.counts))
     )
     yield from _first(
         f"{rows.source}: {rows.named(label)} is the only {rows.noun} of its label, too few to "

@@ -25,6 +25,7 @@ _BITS_IN_A_ROW = re.compile(r"[01]{3,}")  # 0110
 _FRACTION = re.compile(r"-?(0\.\d+|[01](\.0)?|\d(\.\d+)?e-\d+)")
 _CUT = re.compile(r"(?:[\w.]+\()?[\[{].*\s\.\.\.[\s,].*[\]}][^\]}]*", re.DOTALL)
 _OTHER_LIST = re.compile(r"(?:[\w.]+\()?[\[{]\s*['\"\[{].*[\]}]\)?", re.DOTALL)
+_BRACKETS = re.compile(r"\[.*\]", re.DOTALL)
 _BETWEEN_BITS = re.compile(r"[\s,;|]+")
 _TRUTHS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x"), True),
@@ -89,8 +90,10 @@ class LabelForm:
             items = [list(cell.strip()) for cell in cells]
         else:
             gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
+            # [a] is a label, unless there are lists such as [a, b].
+            has_lists = any(_BRACKETS.fullmatch(text) and "," in text for text in texts)
             items = [
-                [] if cell.strip().lower() in gaps else _items(cell, self.separator)
+                [] if cell.strip().lower() in gaps else _items(cell, self.separator, has_lists)
                 for cell in cells
             ]
         self._check_no_probabilities(table, items)
@@ -171,7 +174,7 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
     return max(found, key=lambda each: each[1], default=None)
 
 
-def _items(cell: str, separator: str) -> list[str] | None:
+def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
     """The labels of a cell, or its zeros and ones; None for a list of something else."""
     text = cell.strip()
     value = value_in_text(text) if text.startswith("{") else None
@@ -179,8 +182,8 @@ def _items(cell: str, separator: str) -> list[str] | None:
         return _of_object(value)
     listed = list_in_text(text)
     if listed is None:
-        looks_like_a_list = text.startswith("[") and text.endswith("]") and "," in text
-        if looks_like_a_list and (separator == "," or separator not in text):
+        is_list = has_lists and _BRACKETS.fullmatch(text)
+        if is_list and (separator == "," or separator not in text):
             return None
         if _OTHER_LIST.fullmatch(text) or _CUT.fullmatch(text):
             return None

@@ -67,7 +67,7 @@ class MultiLabelConfig(SoftLabelConfig):
             yield from repeated_names(key, names)
 
 
-_NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
+_NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes", "accept")
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:

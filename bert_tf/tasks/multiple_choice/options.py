@@ -78,8 +78,8 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     label = table.column(
         "label_column",
         "the right choice",
-        names=(*LABEL_NAMES, "answer", "correct"),
-        fits=lambda each: each.kind in ("text", "number"),
+        names=(*LABEL_NAMES, "answer", "correct", "answerkey"),
+        fits=lambda each: each.kind in ("text", "number") and each.distinct > 1,
         rank=lambda each: each.distinct,
         taken=choices,
     )
@@ -92,9 +92,8 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         rank=by_length,
         taken=taken,
     )
-    question = table.find(
-        "question_column", names=_QUESTION, fits=holds_text, rank=None, taken=(*taken, context)
-    )
+    taken = (*taken, context)
+    question = table.find("question_column", names=_QUESTION, fits=holds_text, taken=taken)
     settings = {"context_column": context, "choices_column": list(choices), "label_column": label}
     return settings | ({"question_column": question} if question else {})
 

@@ -10,13 +10,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import Fault
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
 from bert_tf.tasks.multiple_choice.options import choices_fault
 
 _USUAL_QUESTION = "question"
+_LETTER = re.compile(r"\(?[A-Ha-h][).]?")
+_FEW_LABELS = 8  # of which none may be 0 by chance
 _WHOLE_NUMBER = re.compile(r"([+-]?\d{1,9})(\.0*)?", re.ASCII)  # 2.0 where a column has gaps
 
 
@@ -88,7 +90,14 @@ def read_choices(
             rows.append(row)
     if label_form == "auto":
         is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
+        if is_number and console and all(row.label in row.choices for row in rows):
+            console.warn(
+                f"{path}: all labels are texts of choices, but read as their numbers; if that is "
+                "wrong, give --label-form text"
+            )
         label_form = "number" if is_number else "text"
+    if label_form == "number":
+        _check_begins_with_zero(path, rows, console)
     right_choice = _numbered if label_form == "number" else _named
     kept: list[_Row] = []
     right: list[int] = []
@@ -142,14 +151,24 @@ def _usable_rows(
                 yield _Row(line, context, question, choices or [], label)
 
 
+def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
+    """Raises UsageError if labels count choices from 1; warns if they may."""
+    found = [row for row in rows if _WHOLE_NUMBER.fullmatch(row.label.strip())]
+    if len(found) < _FEW_LABELS or min(float(row.label) for row in found) != 1:
+        return
+    line = f"{path}: no label is 0, the first choice"
+    if any(float(row.label) == len(row.choices) for row in found):
+        raise UsageError(f"{line}, and some are the number of choices; count them from 0")
+    if console is not None:
+        console.warn(f"{line}; if they count choices from 1, count them from 0")
+
+
 def _numbered(row: _Row) -> int | Fault:
     match = _WHOLE_NUMBER.fullmatch(row.label.strip())
     if match and 0 <= int(match[1]) < len(row.choices):
         return int(match[1])
-    return (
-        "label is not the number of a choice",
-        f"{row.label!r}, with choices 0 to {len(row.choices) - 1}",
-    )
+    detail = f"{row.label!r}, with choices 0 to {len(row.choices) - 1}"
+    return "label is not the number of a choice", detail
 
 
 def _named(row: _Row) -> int | Fault:
@@ -158,7 +177,8 @@ def _named(row: _Row) -> int | Fault:
         return row.choices.index(row.label)
     if found > 1:
         return "label is the text of several choices", repr(row.label)
-    return "label is not the text of a choice", repr(row.label)
+    advice = "; write its number, from 0" if _LETTER.fullmatch(row.label) else ""
+    return "label is not the text of a choice", f"{row.label!r}{advice}"
 
 
 def _warn_of_unread_question(

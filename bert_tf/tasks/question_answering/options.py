@@ -69,9 +69,8 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         rank=by_length,
         taken=(context,),
     )
-    answer = table.find(
-        "answer_column", names=_ANSWER, fits=lambda each: True, rank=None, taken=(context, question)
-    )
+    taken = (context, question)
+    answer = table.find("answer_column", names=_ANSWER, fits=lambda each: True, taken=taken)
     if answer is None:
         raise table.missing("answer_column", "the answer")
     columns = {"question_column": question, "context_column": context, "answer_column": answer}
@@ -81,7 +80,6 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         "answer_start_column",
         names=_START,
         fits=lambda each: each.kind != "object",
-        rank=None,
         taken=(answer,),
     )
     if start is None:

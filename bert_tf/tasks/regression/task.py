@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
@@ -27,6 +28,8 @@ from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
+
+_LIKE_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,12 @@ class RegressionTask(Student):
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
+        cells = table.columns[self.label_column]
+        if any("." in cell for cell in cells) and all(map(_LIKE_THOUSANDS.fullmatch, cells)):
+            console.warn(
+                f"{table.source}: column {self.label_column!r} has numbers with three decimals, "
+                f"such as {max(cells, key=len)}; if these are thousands, leave the points out"
+            )
         return self.trained_on(table)
 
     def trained_on(self, source: Table) -> Self:

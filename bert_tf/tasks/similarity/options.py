@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Bounds, option, optional, repeatable
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.scoring import normalize_option, pooling_option
@@ -174,17 +175,20 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
             "label_column",
             names=_SCORE,
             fits=lambda each: each.is_quantity,
-            rank=None,
             taken=(first, second),
+        )
+    if score == "label" and first.lower() == "premise" and "label_column" not in table.given:
+        raise UsageError(
+            f"{table.path}: labels of premises and hypotheses are classes, no scores; keep the "
+            "rows of entailment without the column, or fine-tune for the classes"
         )
     if loss == COSENT and score is None:
         raise table.missing("label_column", "the score of a pair")
     settings: dict[str, Any] = {"text_column": first, "text_pair_column": second}
     if score is not None:
         return {"loss": COSENT, **settings, "label_column": score}
-    negative = table.find(
-        "negative_column", names=_NEGATIVE, fits=holds_text, rank=None, taken=(first, second)
-    )
+    taken = (first, second)
+    negative = table.find("negative_column", names=_NEGATIVE, fits=holds_text, taken=taken)
     if negative is not None:
         settings["negative_column"] = [negative]
     if loss == TRIPLET and negative is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -51,10 +52,11 @@ from bert_tf.tasks.similarity.options import (
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
 
-_JUDGMENTS = (
-    *("score", "similarity", "label", "similarity_score", "labels", "gold_label"),
-    *("is_duplicate", "duplicate", "match", "is_match", "relevance", "quality", "paraphrase"),
-    *("is_paraphrase", "target", "class", "y"),
+_JUDGMENTS = frozenset(  # names, and last words of names
+    (
+        *("score", "similarity", "label", "labels", "duplicate", "match", "relevance", "quality"),
+        *("paraphrase", "target", "class", "y", "judgment", "rating"),
+    )
 )
 _BITS = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
 _FIRST_ROWS = 4096
@@ -282,13 +284,15 @@ class SimilarityTask(Task):
         negatives = "".join(f", `{name}` (negative)" for name in columns.negative)
         names = ("anchor", "positive") if self.label_column is None else ("text", "text")
         score = "" if self.label_column is None else f" and `{self.label_column}` (score)"
+        settings = f"scale {self.scale:g}"
+        if self.loss == TRIPLET:
+            settings = f"{self.triplet_distance} distance, margin {self.triplet_margin:g}"
         return TaskCard(
             title="Sentence embedding model",
             facts=(
                 f"trained on the columns `{columns.text}` ({names[0]}), `{columns.text_pair}` "
-                f"({names[1]})"
-                f"{negatives}{score}",
-                f"loss: {self.loss} ({self._loss_settings()}), as sentence-transformers defines it",
+                f"({names[1]}){negatives}{score}",
+                f"loss: {self.loss} ({settings}), as sentence-transformers defines it",
                 f"vectors: {_POOLED[self.pooling]}"
                 + (", divided by their Euclidean norm" if self.normalize else "")
                 + "; compared by their cosine",
@@ -303,11 +307,6 @@ class SimilarityTask(Task):
             pipeline_tag="sentence-similarity",
             metric_types={"pearson": "pearsonr", "spearman": "spearmanr"},
         )
-
-    def _loss_settings(self) -> str:
-        if self.loss == TRIPLET:
-            return f"{self.triplet_distance} distance, margin {self.triplet_margin:g}"
-        return f"scale {self.scale:g}"
 
     def _triplet_loss(self, vectors: np.ndarray) -> float:
         anchors, *others = vectors.astype(np.float64).transpose(1, 0, 2)
@@ -342,7 +341,8 @@ def check_all_match(
     rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
     for block in itertools.islice(rows, 1):
         for name in block.columns:
-            if name.lower() not in _JUDGMENTS or name in used:
+            last_word = re.split(r"[\W_]+", name.lower())[-1]
+            if not {name.lower(), last_word} & _JUDGMENTS or name in used:
                 continue
             values = {value.lower() for value in block.texts(name)} - {""}
             unused = f"{path}: column {name!r} is not used: loss {loss} takes every row as a match"

@@ -15,7 +15,7 @@ from bert_tf.tasks.base.declaration import (
 )
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+    from bert_tf.data.tables.sketches import TableSketch
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = ("bio", "bilou", "iobes")
@@ -77,28 +77,21 @@ class TaggingConfig(FinetuneConfig):
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    tokens = table.find("tokens_column", names=_TOKENS, fits=_any, rank=None)
-    entities = table.find("entities_column", names=ENTITIES, fits=_any, rank=None)
+    tokens = table.find("tokens_column", names=_TOKENS)
+    entities = table.find("entities_column", names=ENTITIES)
     if entities is None and tokens is None:
         entities = table.find(
-            "entities_column",
-            names=LISTED_ENTITIES,
-            fits=lambda each: each.kind == "list",
-            rank=None,
+            "entities_column", names=LISTED_ENTITIES, fits=lambda each: each.kind == "list"
         )
-    text = table.find("text_column", names=_TEXT, fits=_any, rank=None, taken=(entities,))
+    text = table.find("text_column", names=_TEXT, taken=(entities,))
     if entities is not None and text is not None:
         return {"text_column": text, "entities_column": entities}
     if tokens is None:
         raise table.missing("tokens_column", "a list of words")
-    tags = table.find("tag_column", names=_TAGS, fits=_any, rank=None, taken=(tokens,))
+    tags = table.find("tag_column", names=_TAGS, taken=(tokens,))
     if tags is None:
         raise table.missing("tag_column", "a list of tags")
     return {"tokens_column": tokens, "tag_column": tags}
-
-
-def _any(column: ColumnSketch) -> bool:
-    return column.kind != "empty"
 
 
 TAGGING = TaskDeclaration(

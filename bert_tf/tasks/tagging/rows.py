@@ -25,6 +25,7 @@ from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import (
     GAPS,
+    annotation_fault,
     cell_fault,
     cell_text,
     check_columns,
@@ -39,6 +40,7 @@ from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.word_blocks import (
     COLUMN_NUMBER,
     TOKENS,
+    ConllSentence,
     are_single_words,
     is_conll,
     read_conll_sentences,
@@ -54,7 +56,6 @@ _LABELS = (
     *("label", "labels", "type", "tag", "entity_type", "entity_group", "entity", "category"),
     *("label_", "entityType"),
 )
-_NOT_ACCEPTED = ("reject", "ignore")  # what Prodigy keeps of an annotator's answer
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
 _SENTENCE = re.compile(
@@ -109,9 +110,8 @@ class _Unusable(Exception):
 
 def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
     """Reads a text with its entities: a list, its text in JSON or Python, or nothing for none."""
-    if row.get("answer") in _NOT_ACCEPTED and "spans" in row:
-        raise _Unusable("annotation is not accepted", shortened(row["answer"]))
-    fault = cell_fault(row, form.text, kind="text", allow_empty=False)
+    fault = annotation_fault(row, ())
+    fault = fault or cell_fault(row, form.text, kind="text", allow_empty=False)
     if fault:
         raise _Unusable(*fault)
     text, listed = row[form.text], row.get(form.entities)
@@ -202,8 +202,10 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
         return form
     check_columns(path, block.header, block.columns, (form.tokens, form.tags))
     values = [row.get(form.tokens) for row in block.rows]
-    sentence = columns.sentence or _sentence_column(block)
-    is_named = columns.sentence in block.columns and not any(map(_is_list, values))
+    likely = (name for name in block.columns if _SENTENCE.fullmatch(name.strip()))
+    sentence = columns.sentence or next(likely, None)
+    has_lists = any(cell_text(value).lstrip().startswith("[") for value in values)
+    is_named = columns.sentence in block.columns and not has_lists
     if not is_named and not are_single_words(values):
         return form
     if sentence is None:
@@ -264,14 +266,6 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
     )
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, str) and value.lstrip().startswith("["))
-
-
-def _sentence_column(block: TableBlock) -> str | None:
-    return next((name for name in block.columns if _SENTENCE.fullmatch(name.strip())), None)
-
-
 def _sentence_name(row: dict[str, Any], column: str) -> str:
     """Name of the sentence that begins with a row; empty if the one before goes on."""
     name = cell_text(row.get(column)).strip()
@@ -298,39 +292,33 @@ def sentences_of_rows(
             f"{path}: a word per row; words with one {form.sentence!r} are a sentence "
             "(--sentence-column)"
         )
-    words: list[str] = []
-    tags: list[str] = []
-    lines: list[int] = []
-    fault: Fault | None = None
+    now: ConllSentence | None = None
     sentence = ""
     for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
+        name = "" if isinstance(row, Reject) else _sentence_name(row, form.sentence)
+        if now is None or (name and name != sentence):
+            if now is not None:
+                yield _sentence(now)
+            now, sentence = ConllSentence(first_line=line, line=line), name
         if isinstance(row, Reject):
             place = f"line {line}: {row.detail}" if row.detail else f"line {line}"
-            fault = fault or (row.reason, place)
-            lines.append(line)
+            now.fault = now.fault or (row.reason, place)
             continue
-        name = _sentence_name(row, form.sentence)
-        if name and name != sentence:
-            if lines:
-                yield _sentence(words, tags, lines, fault)
-            words, tags, lines, fault, sentence = [], [], [], None, name
         word, tag = (cell_text(row.get(column)).strip() for column in (form.tokens, form.tags))
         for column, text in ((form.tokens, word), (form.tags, tag)):
             if not text:
-                fault = fault or (column_is_empty(column), f"line {line}")
-        words.append(word)
-        tags.append(tag)
-        lines.append(line)
-    if lines:
-        yield _sentence(words, tags, lines, fault)
+                now.fault = now.fault or (column_is_empty(column), f"line {line}")
+        now.words.append(word)
+        now.tags.append(tag)
+        now.lines.append(line)
+    if now is not None:
+        yield _sentence(now)
 
 
-def _sentence(
-    words: list[str], tags: list[str], lines: list[int], fault: Fault | None
-) -> TaggedText:
-    if fault is not None:
-        return TaggedText(line=lines[0], fault=fault)
-    return row_of_words(lines[0], words, tags, lines)
+def _sentence(found: ConllSentence) -> TaggedText:
+    if found.fault is not None:
+        return TaggedText(line=found.line, fault=found.fault)
+    return row_of_words(found.line, found.words, found.tags, found.lines)
 
 
 def read_tagged_rows(
@@ -353,11 +341,7 @@ def _conll_rows(
         word_column=_column_number("--tokens-column", columns.tokens),
         tag_column=_column_number("--tag-column", columns.tags),
     )
-    for sentence in sentences:
-        if sentence.fault is not None:
-            yield TaggedText(line=sentence.line, fault=sentence.fault)
-        else:
-            yield row_of_words(sentence.line, sentence.words, sentence.tags, sentence.lines)
+    yield from map(_sentence, sentences)
 
 
 def _column_number(flag: str, column: str | None) -> int | None:

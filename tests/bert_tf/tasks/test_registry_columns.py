@@ -155,3 +155,15 @@ def test_a_given_column_is_not_searched_for():
 def test_a_table_without_what_the_task_needs_is_refused_in_a_line(task):
     with pytest.raises(UsageError, match=r"^t\.csv: no column looks like .*COLUMN"):
         likely_columns(task, table({"id": "id"}))
+
+
+def test_classes_of_inference_are_no_scores():
+    columns = {"premise": "text", "hypothesis": "other", "label": "bit"}
+    with pytest.raises(UsageError, match="labels of premises and hypotheses are classes"):
+        likely_columns("similarity", table(columns))
+    assert likely_columns("similarity", table(columns, label_column="label"))["loss"] == "cosent"
+
+
+def test_rows_of_prodigy_have_their_labels_in_accept():
+    columns = {"text": "text", "options": "list", "accept": "repr"}
+    assert likely_columns("multilabel", table(columns))["label_column"] == "accept"

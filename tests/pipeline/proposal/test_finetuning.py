@@ -11,7 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.resolve import Variants
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.registry import TASKS
-from pipeline.proposal.finetuning import propose
+from pipeline.proposal.finetuning import draft_config, propose
 
 WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -132,6 +132,7 @@ def test_what_is_given_stays_latin_1_is_guessed_and_labels_are_doubted(
         ("t.csv", "id,text\n1,a film\n2,it is\n", UsageError, r"^t\.csv: no column looks like a l"),
         ("t.csv", "text,label\n", InputError, r"^t\.csv: has columns but no rows"),
         ("t.doc", "text", UsageError, r"^t\.doc: format unknown"),
+        ("t.tsv", "no\tOk, I am\nno\tIn\nno\ta\n", UsageError, r"^t\.tsv: its first line lo"),
         ("none.csv", None, UsageError, r"^none\.csv: cannot be read"),
     ],
 )  # fmt: skip
@@ -145,3 +146,19 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(
         propose("classification", name, init=model, console=Console(io.StringIO()))
     assert "\n" not in str(refused.value)
     assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_columns_that_fit_as_well_are_named(tmp_path):
+    rows = "".join(f"film {n},{'ab'[n % 2]},{'xy'[n % 2]}\n" for n in range(9))
+    (tmp_path / "t.csv").write_text(f"review,tone,subject,_\n{rows}".replace("\n", ",\n"))
+    shown = io.StringIO()
+    draft = draft_config(
+        "classification",
+        str(tmp_path / "t.csv"),
+        init="m",
+        run="r",
+        assignments=(),
+        console=Console(shown),
+    )
+    assert draft.values["label_column"] == "tone"
+    assert "  label_column 'tone' is a guess; also possible: 'subject'" in shown.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,7 @@ from bert_tf.data.tables.text_files import (
     open_utf8,
 )
 
+_SPACED_QUOTES = re.compile(r'\s+".*"\s*')
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # Line number, the row without its line end (empty if rejected), and cells or a reject
@@ -137,6 +139,11 @@ def _read_header(
             "correct its quotes"
         )
     cells = first_cells(data, records)
+    if stream.has_quotes and (spaced := next(filter(_SPACED_QUOTES.fullmatch, cells), None)):
+        raise InputError(
+            f"{path}:{line}: blanks before the quotes of {spaced!r} make them part of the cells; "
+            f"remove the blanks after {delimiter!r}"
+        )
     raw, columns = None, tuple(map(str, range(1, len(cells) + 1)))
     if dialect.has_header:
         named = len(cells)
@@ -296,6 +303,8 @@ def check_header(
         raise InputError(
             f"{path}:{line}: the header is {dialect.invalid_text}; {encoding_advice(str(path))}"
         )
+    if "\r" in joined and "\n" not in joined:
+        raise InputError(f"{path}:{line}: lines end with CR; convert them: tr '\\r' '\\n'")
     twice = [name for name, count in collections.Counter(columns).items() if count > 1]
     if twice:
         raise InputError(

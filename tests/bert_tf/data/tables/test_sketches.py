@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.sketches import TableSketch, sketch_columns
+from bert_tf.data.tables.sketches import TableSketch, check_first_line, sketch_columns
 
 
 def sketch(values):
@@ -16,7 +16,8 @@ def sketch(values):
         (["1", "2.5"], "number", False),
         ([1, "2"], "number", True),
         (["1", "two"], "text", False),
-        (["nan", "1"], "text", False),  # no number to predict
+        (["nan", "1", "NA"], "number", True),  # rows without a number are rejected
+        (["nan", "NA"], "text", False),
         ([["a"], ["b"]], "list", False),
         ([{"a": 1}, "b"], "object", False),
         ([None, ""], "empty", False),
@@ -86,3 +87,38 @@ def test_a_missing_column_is_named_with_what_there_is():
         UsageError, match=r"t\.csv: no column looks like a label; it has id \(number, 8"
     ):
         TABLE.column("label_column", "a label", names=(), fits=lambda each: False, rank=len)
+
+
+def test_other_columns_that_fit_are_known_where_the_rank_chose():
+    columns = sketch_columns(["a", "b"], [{"a": "xy"[n % 2], "b": "xyz"[n % 3]} for n in range(9)])
+    table = TableSketch(path="t.csv", columns=columns)
+    assert find(table, rank=lambda each: each.distinct) == "a"
+    assert table.rivals == {"label_column": ["b"]}
+
+
+@pytest.mark.parametrize("value", ["1.0", "TRUE", "no", "x"])
+def test_columns_of_zeros_and_ones_in_other_words(value):
+    assert sketch([value, value]).binary
+
+
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [
+        (
+            ("ham", "Go until jurong point, crazy.."),
+            [("ham", "Ok lar"), ("spam", "x"), ("ham", "y")],
+        ),
+        (("3", "Stocks", "They fell."), [("3", "a", "b"), ("4", "c", "d"), ("3", "e", "f")]),
+        (("It rains in Spain.", "Il pleut en Espagne."), [("Go.", "Va."), ("Run.", "Cours.")]),
+    ],
+)
+def test_a_first_line_like_the_rows_is_no_header(first, rows):
+    """SMS Spam, AG News and Tatoeba are published without a header."""
+    with pytest.raises(UsageError, match=r"^t\.tsv: its first line looks like a row .*header=no"):
+        check_first_line("t.tsv", first, [dict(zip(first, row, strict=True)) for row in rows])
+
+
+@pytest.mark.parametrize("first", [("", "text", "spam"), ("What do you think of it?", "rating")])
+def test_names_that_are_also_cells_make_no_row(first):
+    rows = [dict.fromkeys(first, "spam"), dict.fromkeys(first, "spam"), dict.fromkeys(first, "")]
+    check_first_line("t.csv", first, rows)

@@ -306,3 +306,17 @@ def test_rejects_are_counted_and_written(tmp_path):
     lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert '"line": 2' in lines[0]
+
+
+def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path):
+    answers = ("accept", "reject", "ignore", None)
+    rows = [{"text": str(n), "_task_hash": n, "answer": each} for n, each in enumerate(answers)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = read_table(path, text_columns=["text"])
+    assert table.columns == {"text": ["0", "3"]}
+    assert count_reasons(table.rejects) == {"annotation is not accepted": 2}
+    assert len(read_table(path, text_columns=["text"], list_columns=["answer"])) == 4
+    path.write_text(json.dumps(rows[1]) + "\n")
+    with pytest.raises(InputError, match="its only row cannot be used: 1 × annotation is not acc"):
+        read_table(path, text_columns=["text"])

@@ -136,3 +136,19 @@ def test_what_is_written_is_read(tmp_path_factory, rows, separator):
     path.write_text("\n".join(lines), encoding="utf-8", newline="\n")
     found = content(read_conll_sentences(path, PLAIN))
     assert found == [tuple(map(list, zip(*row, strict=True))) for row in rows]
+
+
+MULTICONER = """# id 5a01 domain=train
+Paris _ _ B-LOC
+is _ _ O
+
+# id 5a02 domain=train
+# _ _ O
+Rome _ _ B-LOC
+"""
+
+
+def test_comments_with_as_many_columns_as_words(read):
+    expected = [(["Paris", "is"], ["B-LOC", "O"]), (["#", "Rome"], ["O", "B-LOC"])]
+    assert content(read(MULTICONER)) == expected
+    assert content(read("# newdoc\na N\n# X\n")) == [(["a", "#"], ["N", "X"])]

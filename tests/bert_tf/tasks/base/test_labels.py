@@ -35,6 +35,21 @@ def test_labels_are_a_table_with_their_rows():
     ]
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (
+            ("-1", "0", "1", "2"),
+            "'-1' (2 rows, first at line 2) is a label, though it looks like a",
+        ),
+        (("-1", "0", "1"), ""),
+    ],
+)
+def test_missing_labels_of_datasets_are_named(labels, said):
+    assert said in "".join(suspicious_labels(rows_of(*labels, *labels)))
+    assert bool(said) == any(suspicious_labels(rows_of(*labels, *labels)))
+
+
 def test_of_many_labels_the_most_frequent_are_shown():
     labels = [f"label {n}" for n in range(30)]
     training = rows_of(*(label for n, label in enumerate(labels) for _ in range(n + 1)))

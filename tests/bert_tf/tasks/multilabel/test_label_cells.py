@@ -72,6 +72,12 @@ def test_lists_of_something_else_are_rejected_with_their_line(cell):
         listed([cell])
 
 
+def test_brackets_are_of_lists_where_some_cells_list_several():
+    assert listed(["[x]", "[y]"]) == ([("[x]",), ("[y]",)], [])
+    found, rejects = listed(["a", "[x]", "[x, y]"])
+    assert (found, len(rejects)) == ([("a",)], 2)
+
+
 def test_a_list_that_was_cut_is_no_label():
     cut = ["['a' 'b' ... 'y'\n 'z']", "[0 1 0 ... 0 0 1]", "array(['a', ..., 'z'], dtype=object)"]
     found, rejects = listed(["a", *cut, "a ... b"])

@@ -172,3 +172,29 @@ def test_rows_are_held_out_with_all_that_is_theirs(objects):
     assert (kept.right.tolist(), kept.lines, len(kept.rejects)) == ([0, 1], [1, 4], 1)
     assert held_out.choices == [["c", "d", "e"]]
     assert (held_out.right.tolist(), held_out.lines, held_out.rejects) == ([2], [3], [])
+
+
+def test_labels_that_count_from_1(objects):
+    """As those of WinoGrande and SocialIQA do."""
+    choices = ["x", "y", "z"]
+    with pytest.raises(
+        UsageError, match="no label is 0, the first choice, and some are the number"
+    ):
+        read(objects(*(row(choices, str(1 + n % 3)) for n in range(9))))
+    shown = io.StringIO()
+    rows = read(objects(*(row(choices, 1 + n % 2) for n in range(9))), console=Console(shown))
+    assert (len(rows), "if they count choices from 1" in shown.getvalue()) == (9, True)
+    assert len(read(objects(row(choices, 1), row(choices, 2)))) == 2
+
+
+def test_numbers_that_are_texts_of_choices_are_doubted(objects):
+    path = objects(row(["3", "1", "2"], "1"), row(["2", "0", "4"], "2"))
+    shown = io.StringIO()
+    assert read(path, console=Console(shown)).right.tolist() == [1, 2]
+    assert "all labels are texts of choices, but read as their numbers; " in shown.getvalue()
+    assert read(path, label_form="text").right.tolist() == [1, 0]
+
+
+def test_letters_are_no_labels(objects):
+    rows = read(objects(row(["x", "y"], "x"), row(["x", "y"], "B")))
+    assert reasons(rows)[0][2] == "'B'; write its number, from 0"

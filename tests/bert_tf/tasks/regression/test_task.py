@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 from behavior.tasks import check_task
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
@@ -50,6 +52,19 @@ def read_training(small_config, tmp_path, quiet_console):
         return RegressionTask.from_training(config, quiet_console)
 
     return read
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_doubted"),
+    [(("21.798", "950"), True), (("21.798", "0.950"), False), (("21", "950"), False)],
+)
+def test_numbers_with_three_decimals_may_be_thousands(small_config, tmp_path, cells, is_doubted):
+    path = write_rows(tmp_path / "rows.csv", list(zip("ab", cells, strict=True)))
+    shown = io.StringIO()
+    RegressionTask.from_training(small_config(task="regression", train=path), Console(shown))
+    assert (
+        "three decimals, such as 21.798; if these are thousands" in shown.getvalue()
+    ) == is_doubted
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_rows_with_the_same_anchor_are_held_out_together(small_config, write):
     assert keys == [row["anchor"] for row in rows]
 
 
-@pytest.mark.parametrize("name", ["label", "is_duplicate", "score"])
+@pytest.mark.parametrize("name", ["label", "is_duplicate", "score", "relatedness_score"])
 def test_pairs_that_are_labeled_as_no_matches_are_refused(small_config, write, name):
     """Otherwise those with 0 would be learned as matches."""
 

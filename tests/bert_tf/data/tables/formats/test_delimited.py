@@ -191,3 +191,16 @@ def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, rows, line_en
     block = next(read_table_blocks(path))
     assert [list(row.values()) for row in block.rows] == rows
     assert line_end.join([block.header.raw, *block.raw_rows, ""]) == written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b'"text", "label"\n"a", "b"\n', r"a\.csv:1: blanks before the quotes of ' \"la"),
+        ("a.tsv", b"text\tlabel\ra\tb\r", r"a\.tsv:1: lines end with CR; convert them"),
+    ],
+)
+def test_headers_that_would_be_read_as_others_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / name, text_columns=["text"])
