@@ -35,13 +35,13 @@ from pipeline.corpus.document_block import offsets_and_data
 
 FEWEST_BREAKS = 3  # fewer line ends prove nothing
 NARROWEST_MARGIN, WIDEST_MARGIN = 30, 200  # columns
-_WRAPPED_FRACTION = 0.5
 _USUAL_FRACTION = 0.9  # of the width of lines whose sentence surely goes on
 _NO_MARGIN = 1 << 62
 _FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 # Scripts whose lines are broken between any characters, but a few marks.
 _FIRST_IDEOGRAPH, _FIRST_HANGUL = 0x2E80, 0xAC00
 _UNBROKEN = 4  # columns that may not be broken
+_ITEM_MARKS = tuple(map(ord, "*+-\u2022"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,9 +171,8 @@ def _find_uncomposed(data, offsets, table):
 def paragraph_bounds(data, offsets, line_documents, may_join=True):
     """Joins the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
-    Lines are joined in hard-wrapped documents only: at least half of the lines with a successor end
-    where the next word would have crossed the margin (the longest line), or sentences go on across
-    line ends; none without `may_join`.
+    Only in hard-wrapped documents: half of the lines that another follows, without a mark at their
+    end, reach the longest line with its first word, or sentences go on. None without `may_join`.
 
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64 each).
@@ -183,12 +182,12 @@ def paragraph_bounds(data, offsets, line_documents, may_join=True):
     joins = np.zeros(len(starts), np.bool_)
     if may_join and len(starts):
         is_break = has_text[:-1] & has_text[1:] & (np.diff(line_documents) == 0)
-        joins = _joins(measure_lines(data, starts, stops, is_break), line_documents, has_text)
+        joins = _joins(measure_lines(data, starts, stops, is_break), line_documents)
     begins = has_text & ~np.append(False, joins)[: len(starts)]
     return starts[begins], stops[has_text & ~joins], line_documents[begins]
 
 
-def _joins(lines: LineEnds, documents: np.ndarray, has_text: np.ndarray) -> np.ndarray:
+def _joins(lines: LineEnds, documents: np.ndarray) -> np.ndarray:
     """bool [lines]: whether a line and the next one are of the same paragraph."""
     _, firsts, places = np.unique(documents, return_index=True, return_inverse=True)
 
@@ -196,16 +195,16 @@ def _joins(lines: LineEnds, documents: np.ndarray, has_text: np.ndarray) -> np.n
         return np.add.reduceat(values, firsts, dtype=np.int64)
 
     widest = np.maximum.reduceat(lines.widths, firsts)
-    breaks, continued = total(lines.is_break), total(lines.is_continued)
-    reaching = total(lines.is_break & (lines.next_widths > widest[places]))
-    is_wrapped = (breaks >= FEWEST_BREAKS) & (reaching >= _WRAPPED_FRACTION * breaks)
-    counts = (total(has_text), breaks, total(lines.is_open), continued, total(lines.begins_lower))
+    breaks, opens, continued = map(total, (lines.is_break, lines.is_open, lines.is_continued))
+    reaching = total(lines.is_open & (lines.next_widths > widest[places]))
+    fewest = np.maximum(np.maximum(breaks / 4, opens / 2), FEWEST_BREAKS - 1)
+    is_wrapped = (breaks >= FEWEST_BREAKS) & (reaching >= fewest)
+    counts = (total(lines.widths > 0), breaks, opens, continued, total(lines.begins_lower))
     usual = _USUAL_FRACTION * total(lines.widths * lines.is_continued) / np.maximum(continued, 1)
     margins = np.where(goes_on(*counts), usual, np.inf)
     margins = np.where(is_wrapped & (widest <= WIDEST_MARGIN), widest, margins)[places]
-    return lines.is_break & (
-        (lines.next_widths > margins) | (lines.is_continued & (margins < np.inf))
-    )
+    reaches = lines.is_break & (lines.next_widths > margins)
+    return reaches | (lines.is_continued & (margins < np.inf))
 
 
 class LineEnds(NamedTuple):
@@ -276,6 +275,8 @@ def _measure(data, starts, stops, table):
         first_words[line] = _columns(data, start, word_stop)
         if _FIRST_IDEOGRAPH <= first < _FIRST_HANGUL:
             first_words[line] = min(first_words[line], _UNBROKEN)
+        elif first_words[line] == 1 and first in _ITEM_MARKS:
+            first_words[line] = -WIDEST_MARGIN  # an item is a paragraph of its own
     return widths, is_ended, is_lower, first_words
 
 

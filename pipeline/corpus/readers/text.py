@@ -50,6 +50,7 @@ _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
 # It begins after a character, so that a run of white space is looked at once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
+_ITEM = re.compile(rb"^[ \t]*(?:[*+-]|\xe2\x80\xa2) ", re.MULTILINE)
 HEAD_BYTES = 1 << 21
 _LINE_END_BYTES = 1 << 20
 _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
@@ -138,11 +139,12 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 
 
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
-    """Joins lines between blank ones, which stay; also returns bool [texts], the blank ones."""
+    """Joins lines up to items and blank lines, which stay; also returns those, bool [texts]."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
-    with_ends = np.concatenate([np.ones(1, np.bool_), is_blank, np.ones(1, np.bool_)])
-    is_first = is_blank | with_ends[:-2]
-    is_last = is_blank | with_ends[2:]
+    is_first = is_blank | np.append(True, is_blank)[:-1]
+    items = [item.start() for item in _ITEM.finditer(lines.data)]
+    is_first[np.searchsorted(lines.starts, np.array(items, np.int64))] = True
+    is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
     data[data == ord("\n")] = ord(" ")
     return Texts(

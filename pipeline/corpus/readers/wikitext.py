@@ -224,11 +224,8 @@ def _without_quotes(line: str) -> str:
     bolds = [place for place, length in enumerate(lengths) if length == 3]
     if bold % 2 and italics % 2 and bolds:
         # One of them is an apostrophe and two: after one letter, else a word, else a space.
-        parts[min(bolds, key=lambda place: _distance_to_word(parts[place]))] += "'"
+        def distance(place: int) -> int:
+            return 2 if parts[place].endswith(" ") else int(parts[place][-2:-1] != " ")
+
+        parts[min(bolds, key=distance)] += "'"
     return "".join(parts)
-
-
-def _distance_to_word(before: str) -> int:
-    if before.endswith(" "):
-        return 2
-    return 0 if before[-2:-1] == " " else 1

@@ -71,7 +71,7 @@ TEXT = [
         "paragraphs.txt",
         b"\n\nOne\r\nparagraph. Two\r\n sentences.\r\n\r\n \t\r\n"
         b"A second\nbad \xff\n\n- third\n- as well",
-        [["One paragraph.", "Two sentences.", "- third - as well"]],
+        [["One paragraph.", "Two sentences.", "- third", "- as well"]],
         [(8, "invalid UTF-8")],
         values={"text_layout": "paragraphs"},
     ),
@@ -456,3 +456,27 @@ def test_chinese_is_joined_at_its_margin_in_columns(tmp_path):
     lines += ["去年夏天的事情那时候他们一家人住在海边每天都", "很快乐。"]
     path.write_text(json.dumps({"text": "\n".join(lines)}))
     assert read_corpus(path).documents == [[" ".join(lines)]]
+
+
+@pytest.mark.parametrize("layout", ["file", "paragraphs", "articles"])
+def test_items_of_lists_are_paragraphs_of_their_own(layout, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text(
+        "Things that we need for the trip to the north,\n"
+        "which will take the whole of the week:\n"
+        "* the map that lies on the table in the old hall\n"
+        "* a lamp, since nobody knows how long the night\n"
+        "  will be\n"
+        "- Warm clothes and the boots that Ann Lee gave to\n"
+        "  Joe\n"
+        "\nThat is all.\n"
+    )
+    assert read_corpus(path, text_layout=layout).documents == [
+        [
+            "Things that we need for the trip to the north, which will take the whole of the week:",
+            "* the map that lies on the table in the old hall",
+            "* a lamp, since nobody knows how long the night will be",
+            "- Warm clothes and the boots that Ann Lee gave to Joe",
+            "That is all.",
+        ]
+    ]
