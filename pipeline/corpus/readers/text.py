@@ -142,7 +142,7 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     """Joins lines up to items and blank lines, which stay; also returns those, bool [texts]."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
     is_first = is_blank | np.append(True, is_blank)[:-1]
-    items = [item.start() for item in _ITEM.finditer(lines.data)]
+    items = [item.start() for item in _ITEM.finditer(lines.data.data)]
     is_first[np.searchsorted(lines.starts, np.array(items, np.int64))] = True
     is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
