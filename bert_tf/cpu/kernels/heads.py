@@ -9,6 +9,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from bert_tf.cpu.kernels import FUNCTION, KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
@@ -117,7 +118,7 @@ def heads_gradient_entry(kind: Any, parts: int) -> Any:
     return entry
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def _fit(data: Any, dims: Any, number: int, tokens: int, places: int) -> bool:
     """Whether a tensor numbers places by tokens that exist, or is empty where all are tokens."""
     numbers = vector(data, dims, number, np.int32)

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from bert_tf.cpu.kernels import FUNCTION
 from bert_tf.cpu.kernels.workers import find_functions, in_turns
@@ -83,12 +83,12 @@ def _call(_: Any, entry: Any, data: Any, dims: Any, start: Any, stop: Any) -> An
     return types.int64(*[types.int64] * 5), generate
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def vector(data: Any, dims: Any, number: int, kind: Any) -> Any:
     return numba.carray(_pointer(data[number]), (size_of(dims, number),), kind)
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def rows_of(data: Any, dims: Any, number: int, start: int, stop: int, kind: Any) -> Any:
     """Rows of a tensor whose last axis is a row, [stop - start, width]; of an empty one, none."""
     width = dims[RANK * number + RANK - 1]
@@ -96,7 +96,7 @@ def rows_of(data: Any, dims: Any, number: int, start: int, stop: int, kind: Any)
     return values[start * width : stop * width].reshape(-1, width)
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def size_of(dims: Any, number: int, row_axes: int = 0) -> int:
     """Elements of a tensor, or rows, which are its last axes."""
     size = 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from bert_tf.cpu.kernels import FUNCTION, SUMMING_KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
@@ -165,14 +166,14 @@ def softmax_gradient_entry(kind: Any) -> Any:
     return entry
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def _of_queries(data: Any, dims: Any, number: int, kind: Any) -> Any:
     last = RANK * (number + 1)
     shape = (dims[last - 4], dims[last - 3], dims[last - 2], dims[last - 1])
     return vector(data, dims, number, kind).reshape(shape)
 
 
-@numba.njit(**FUNCTION)
+@register_jitable(**FUNCTION)
 def _fits(dims: Any, number: int, other: int) -> bool:
     """Whether a tensor is empty, or of another's shape but for axes of 1 before the last."""
     fits = dims[RANK * number + RANK - 1] == dims[RANK * other + RANK - 1]
