@@ -6,6 +6,7 @@ The variables are set before anything imports TensorFlow, Keras or Beam, as the 
 import functools
 import gc
 import importlib
+import multiprocessing
 import os
 import pkgutil
 import sys
@@ -48,6 +49,11 @@ settings.register_profile("repeatable", _ANYWHERE, derandomize=True, max_example
 settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
+
+# Traced graphs are large and live on: by default, collections are a tenth of what tests take.
+_RARELY = 10_000, 20, 20
+
+_COMPILES = pytest.StashKey[multiprocessing.Process]()
 
 OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 
@@ -123,13 +129,19 @@ def prepare_children() -> None:
     """Does once what nearly every process of tests would do first."""
     from numba.core.registry import cpu_target
 
-    from bert_tf.cpu import adamw
-    from bert_tf.cpu.kernels import elements, heads, softmax, sum_norm
     from bert_tf.data.text.normalizer import normalizer_model
 
     normalizer_model(lowercase=True)
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
+    load_kernels()
+
+
+def load_kernels() -> None:
+    """From Numba's cache; without one, compiles them for half a minute."""
+    from bert_tf.cpu import adamw
+    from bert_tf.cpu.kernels import elements, heads, softmax, sum_norm
+
     for kind in (np.float32, np.uint16):  # uint16 for bfloat16
         elements.gelu_entry(kind, True)
         elements.gelu_gradient_entry(kind)
@@ -160,6 +172,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                     assert error.name in OPTIONAL_PACKAGES
         if is_bfloat16_excluded():
             skip_low_precision_products()
+        session.config.stash[_COMPILES].join()
         prepare_children()
     if "apache_beam" in sys.modules:
         keep_what_beam_looks_up()
@@ -167,6 +180,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         arithmetic._SECONDS = 0.01  # in which runs measure the peak of this machine
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_RARELY)
     session.config.add_cleanup(serve_forks())
 
 
@@ -185,3 +199,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.workers:
         workers = number_of_workers(config.option.workers)
         config.pluginmanager.register(ForkedTests(workers), "forked-tests")
+        # On another core than the collection, which takes about as long.
+        config.stash[_COMPILES] = multiprocessing.Process(target=load_kernels)
+        config.stash[_COMPILES].start()
