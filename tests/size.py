@@ -32,7 +32,7 @@ BUDGETS = {
     "pipeline/examples": (1091, 8),
     "pipeline/scoring, pipeline/embedding": (2556, 22),
     "pipeline/jobs": (2966, 21),
-    "pipeline/report, pipeline/trying": (4254, 26),
+    "pipeline/report, pipeline/trying": (4251, 26),
     "pipeline/proposal": (989, 6),
     "pipeline/demo": (520, 5),
     "pipeline/cli": (2047, 26),

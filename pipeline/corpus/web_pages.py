@@ -21,7 +21,7 @@ from pipeline.corpus.lines import CleanLines, clean_lines
 from pipeline.corpus.raw_block import Texts, gather
 
 MARKUP_LINE = "only mark-up"
-_LISTS = toml_beside(__file__, "web_pages.toml")
+LISTS = toml_beside(__file__, "web_pages.toml")
 # Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
 _ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (
@@ -29,14 +29,14 @@ _HIDDEN = (
     r"|<!doctype\b[^>]*>|<!\[cdata\[|\]\]>"
 )
 _PARAGRAPH_TAG, _INLINE_TAG = (
-    rf"(?is)</?({'|'.join(_LISTS[name].split())}){_ATTRIBUTES}>"
+    rf"(?is)</?({'|'.join(LISTS[name].split())}){_ATTRIBUTES}>"
     for name in ("paragraph_elements", "inline_elements")
 )
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 BOILERPLATE_LINE = "boilerplate line"
 _LONGEST_NOTICE_BYTES = 200
-_NOTICES, _NAVIGATION = ("|".join(_LISTS[name]) for name in ("notices", "navigation"))
+_NOTICES, _NAVIGATION = ("|".join(LISTS[name]) for name in ("notices", "navigation"))
 _UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 

@@ -100,7 +100,7 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     number = None if dumps else round(documents)
     shown = None
     if number is not None:
-        rounded = f"about {_rounded(number):,} documents"
+        rounded = f"about {round(number, min(2 - len(str(number)), 0)):,} documents"
         shown = quantity(number, "document") if is_exact else rounded
     kinds = "; ".join(_kinds(formats, look))
     line = ", ".join(filter(None, [f"{quantity(len(files), 'file')}, {kinds}", language, shown]))
@@ -127,10 +127,6 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
             text + (f" ({quantity(files, 'file')})" if is_mixed else "")
             for text, files in descriptions.most_common()
         )
-
-
-def _rounded(number: int) -> int:
-    return round(number, min(2 - len(str(number)), 0))
 
 
 def script_of(character: str) -> str:

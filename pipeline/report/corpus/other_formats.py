@@ -12,6 +12,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import toml_beside
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
+from pipeline.corpus.web_pages import LISTS
 
 _FEWEST_LINES = 5  # with a sign
 _MOST_LINES = 10_000  # looked at per file
@@ -52,10 +53,10 @@ _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 
 @functools.cache
 def _signs() -> list[_Sign]:
-    return [
-        _Sign(**sign | {"pattern": re.compile(sign["pattern"].encode())})
-        for sign in toml_beside(__file__, "signs.toml")["signs"]
-    ]
+    html = "|".join(f"{LISTS['paragraph_elements']} {LISTS['inline_elements']}".split())
+    signs = toml_beside(__file__, "signs.toml")["signs"]
+    patterns = [re.compile(sign["pattern"].replace("ELEMENTS", html).encode()) for sign in signs]
+    return [_Sign(**sign | {"pattern": each}) for sign, each in zip(signs, patterns, strict=True)]
 
 
 def signs_of_other_formats(
@@ -125,5 +126,5 @@ def _share(pattern: re.Pattern[bytes], lines: list[bytes]) -> tuple[float, str]:
     matches = [match for line in lines if (match := pattern.search(line))]
     if len(matches) < min(_FEWEST_LINES, len(lines)):
         return 0.0, ""
-    example = matches[0][0][:_SHOWN_BYTES].decode("utf-8", "ignore").strip()
-    return len(matches) / len(lines), example
+    example = matches[0][0][:_SHOWN_BYTES]
+    return len(matches) / len(lines), example.decode("utf-8", "ignore").strip()

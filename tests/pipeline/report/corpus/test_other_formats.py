@@ -30,6 +30,7 @@ def _signs(*lines, cells=False, **config):
         ("EU NNP B-NP B-ORG", "hold 4 words, like a word and its tags"),
         ("<p>The river runs {words}.</p>", "tags such as <p>, which"),
         ("The river <br />{words}.", "tags such as <br />, which"),
+        ("<seg id={n}>The river runs {words}</seg>", "tags such as </seg>, which are no HTML"),
         (
             "Fish &amp; chips {words}",
             "HTML entities such as &amp;; unescape them with --set vocab.cleaning=[html,",
@@ -59,6 +60,10 @@ def test_text_that_is_not_prose_is_warned_about(line, sign):
 def test_prose_has_no_signs():
     assert _signs(*PROSE * 3) == []
     assert _signs("<p>one</p>") != []
+    assert (
+        _signs(*["<Ann> The river is at <https://a.org/river>.", "Press <Enter>, then <F1>."] * 5)
+        == []
+    )
     assert _signs(*PROSE * 3, cells=True) == []
     assert _signs("Tags <br> in one line of many.", *PROSE * 6) == []
     assert (
@@ -101,7 +106,7 @@ def test_the_worst_file_stands_for_all():
 
 
 def test_tags_in_the_text_of_web_pages_are_text():
-    cells = {"a.html": b"The type is <T>.\n" * 9}
+    cells = {"a.html": b"The type is <b>T</b>.\n" * 9}
     config = VocabConfig(input=("a.html",), output="v")
     assert signs_of_other_formats({}, cells, config) == []
     assert signs_of_other_formats({}, {"a.csv": cells["a.html"]}, config)
