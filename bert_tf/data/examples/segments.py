@@ -43,8 +43,7 @@ class RandomNextChoices:
 
 
 def no_other_document(documents: int) -> RandomNextChoices:
-    none = np.zeros(documents, np.int64)
-    return RandomNextChoices(none, none, none, none)
+    return RandomNextChoices(*[np.zeros(documents, np.int64)] * 4)
 
 
 def segment_pairs(

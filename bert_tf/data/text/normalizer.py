@@ -17,23 +17,15 @@ from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase
 # First and last code points of the ranges whose characters are words of their own:
 # `_is_chinese_char` of google-research/bert tokenization.py.
 IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0x2F800, 0x2FA1F)),
 )
 
 _CODE_POINTS = 0x110000
 # Between these are ideographs, which never change, and planes without any character.
 _RANGES_THAT_CHANGE = (
-    range(1, 0x20000),
-    range(0x2F800, 0x2FA20),
-    range(0xE0000, 0xE0200),
-    range(0xF0000, _CODE_POINTS),
+    *(range(1, 0x20000), range(0x2F800, 0x2FA20)),
+    *(range(0xE0000, 0xE0200), range(0xF0000, _CODE_POINTS)),
 )
 _DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Co"})
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})

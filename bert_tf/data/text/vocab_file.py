@@ -29,9 +29,7 @@ def read_vocab(path: str | Path) -> list[str]:
         raise UsageError(f"{path}: is a folder; {expected}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8; {expected}") from None
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
+    lines = text.removesuffix("\n").split("\n") if text else []
     vocab = [line.removesuffix("\r") for line in lines]
     first_line: dict[str, int] = {}
     for number, entry in enumerate(vocab, start=1):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table  # loads Numba
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
+_INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))  # width 0
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
 _LABEL_WIDTH = 40
@@ -144,11 +145,10 @@ def _first(lines: Iterable[str]) -> Iterator[str]:
 
 def _essence(label: str) -> object:
     """A label without case, spacing, and variants of characters and numbers."""
-    folded = " ".join(normalize("NFKC", label).casefold().split())
-    if "_" in folded:  # which Decimal would read over
-        return folded
+    visible = normalize("NFKC", label).translate(_INVISIBLE)
+    folded = " ".join(visible.casefold().split())
     try:
-        number = Decimal(folded)
+        number = Decimal(folded.replace("_", "no number"))  # Decimal would read over it
     except InvalidOperation:
         return folded
     return number if number.is_finite() else folded

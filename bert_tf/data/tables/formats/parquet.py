@@ -26,13 +26,9 @@ _BATCH_ROWS = 1024  # rows decoded at once
 _BATCH_BYTES = 16 << 20  # fewer rows where they are long
 _REPEATED_BYTES = 512 << 20  # and where all rows may hold the longest value of a dictionary
 _VALUE_BYTES = 16  # that a value takes at least once it is decoded, an item of a list too
-_TEXT_KINDS = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,  # some writers do not say that their bytes are UTF-8
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
+_TEXT_KINDS = (  # bytes, too: some writers do not say that they are UTF-8
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
     pa.types.is_fixed_size_binary,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
 from bert_tf.data.tables.cells import cell_text
@@ -320,3 +322,19 @@ def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path):
     path.write_text(json.dumps(rows[1]) + "\n")
     with pytest.raises(InputError, match="its only row cannot be used: 1 × annotation is not acc"):
         read_table(path, text_columns=["text"])
+
+
+def test_columns_that_tell_splits_are_warned_of(tmp_path):
+    def said(splits, **needed):
+        path = tmp_path / "a.csv"
+        path.write_text("text,label,part\n" + "".join(f"x,y,{each}\n" for each in splits))
+        shown = io.StringIO()
+        read_table(path, text_columns=["text"], console=Console(shown), **needed)
+        return shown.getvalue()
+
+    labels = {"value_columns": ["label"]}
+    assert "all rows are used, whatever 'part' is (dev, train); " in said(
+        ["Train", "dev"], **labels
+    )
+    assert said(["train", "train"], **labels) == said(["train", "bus"], **labels) == ""
+    assert said(["train", "dev"]) == said(["train", "dev"], value_columns=["part"]) == ""

@@ -65,6 +65,7 @@ def test_of_many_labels_the_most_frequent_are_shown():
     [
         *[("sports ", "Sports"), ("1", "1.0"), ("True", "true"), ("a  b", "a b"), ("0", "-0.0")],
         *[("1e2", "100"), ("caf\u00e9", "cafe\u0301"), ("\uff11", "1"), ("a\u00a0b", "a b")],
+        *[("sport\u200b", "sport"), ("\ufeffsport", "sport")],
     ],
 )
 def test_labels_that_differ_in_spelling_alone_are_named(pair):
