@@ -37,6 +37,7 @@ column_is_not_words = "column {!r} is not a list of texts".format
 REMEDIES = {
     HEADER_REPEATED: "remove such lines, which come from concatenating files",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
+    "article has no list of paragraphs": "jq -c '.data[]' makes lines of rows that are no articles",
 }
 
 

@@ -43,11 +43,10 @@ def vocabulary_casing(vocab: Sequence[str]) -> Casing:
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]
     capitals = [piece for piece in with_letters if piece != piece.lower()]
-    letters = {piece.removeprefix(CONTINUATION) for piece in with_letters}
-    large = sum(len(letter) == 1 and letter != letter.lower() for letter in letters)
-    small = sum(len(letter) == 1 and letter == letter.lower() for letter in letters)
+    letters = {each for piece in with_letters if len(each := piece.removeprefix(CONTINUATION)) == 1}
+    large = sum(letter != letter.lower() for letter in letters)
     is_cased = bool(capitals) and (
-        len(capitals) >= _MANY_CAPITALS * len(with_letters) or 2 * large >= max(small, 1)
+        len(capitals) >= _MANY_CAPITALS * len(with_letters) or 3 * large >= max(len(letters), 1)
     )
     named = ", ".join(capitals[:_NAMED]) + (", …" if len(capitals) > _NAMED else "")
     verb = "holds" if len(capitals) == 1 else "hold"

@@ -90,7 +90,7 @@ def read_choices(
             rows.append(row)
     if label_form == "auto":
         is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
-        if is_number and console and all(row.label in row.choices for row in rows):
+        if is_number and rows and console and all(row.label in row.choices for row in rows):
             console.warn(
                 f"{path}: all labels are texts of choices, but read as their numbers; if that is "
                 "wrong, give --label-form text"

@@ -338,3 +338,12 @@ def test_columns_that_tell_splits_are_warned_of(tmp_path):
     )
     assert said(["train", "train"], **labels) == said(["train", "bus"], **labels) == ""
     assert said(["train", "dev"]) == said(["train", "dev"], value_columns=["part"]) == ""
+
+
+def test_rows_under_a_key_are_told_from_articles(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"data": [{"text": "a"}, {"text": "b"}]}')
+    with pytest.raises(
+        InputError, match=r"no list of paragraphs.*; jq -c '\.data\[\]' makes lines"
+    ):
+        read_table(path, text_columns=["text"])

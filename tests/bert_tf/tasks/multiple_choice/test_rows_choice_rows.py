@@ -193,6 +193,10 @@ def test_numbers_that_are_texts_of_choices_are_doubted(objects):
     assert read(path, console=Console(shown)).right.tolist() == [1, 2]
     assert "all labels are texts of choices, but read as their numbers; " in shown.getvalue()
     assert read(path, label_form="text").right.tolist() == [1, 0]
+    unheard = io.StringIO()
+    with pytest.raises(InputError, match="fewer than two choices"):
+        read(objects(row(["3"], "3")), console=Console(unheard))
+    assert unheard.getvalue() == ""
 
 
 def test_letters_are_no_labels(objects):
