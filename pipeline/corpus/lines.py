@@ -34,13 +34,13 @@ from pipeline.corpus.characters import (
 from pipeline.corpus.document_block import offsets_and_data
 
 FEWEST_BREAKS = 3  # fewer line ends prove nothing
-NARROWEST_MARGIN, WIDEST_MARGIN = 30, 200  # columns
+NARROWEST_MARGIN, _USUAL_MARGIN, WIDEST_MARGIN = 30, 120, 200  # columns
 _USUAL_FRACTION = 0.9  # of the width of lines whose sentence surely goes on
-_NO_MARGIN = 1 << 62
 _FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 # Scripts whose lines are broken between any characters, but a few marks.
 _FIRST_IDEOGRAPH, _FIRST_HANGUL = 0x2E80, 0xAC00
 _UNBROKEN = 4  # columns that may not be broken
+_COMMAS = tuple(map(ord, ",;\u060c\u061b\u1363\u3001\uff0c\uff1b"))
 _ITEM_MARKS = tuple(map(ord, "*+-\u2022"))
 
 
@@ -201,6 +201,7 @@ def _joins(lines: LineEnds, documents: np.ndarray) -> np.ndarray:
     is_wrapped = (breaks >= FEWEST_BREAKS) & (reaching >= fewest)
     counts = (total(lines.widths > 0), breaks, opens, continued, total(lines.begins_lower))
     usual = _USUAL_FRACTION * total(lines.widths * lines.is_continued) / np.maximum(continued, 1)
+    usual[continued < FEWEST_BREAKS] = 1e9  # only the lines that surely go on are joined
     margins = np.where(goes_on(*counts), usual, np.inf)
     margins = np.where(is_wrapped & (widest <= WIDEST_MARGIN), widest, margins)[places]
     reaches = lines.is_break & (lines.next_widths > margins)
@@ -217,7 +218,7 @@ class LineEnds(NamedTuple):
     next_widths: np.ndarray  # with the first word of the next line
     is_break: np.ndarray  # whether another line of the same block follows
     is_open: np.ndarray  # such a line without a mark that ends a sentence
-    is_continued: np.ndarray  # of them, one of a usual width that goes on in lower case
+    is_continued: np.ndarray  # of them, one with a comma, or that goes on in lower case
     begins_lower: np.ndarray  # in lower case, though no such line precedes
 
 
@@ -226,15 +227,16 @@ def measure_lines(
 ) -> LineEnds:
     """Measures lines of clean text; `is_break` is bool [lines - 1]."""
     is_break = np.append(is_break, False)
-    widths, is_ended, is_lower, first_words = _measure(data, starts, stops, sentence_table())
+    table = sentence_table()
+    widths, is_ended, has_comma, is_lower, first_words = _measure(data, starts, stops, table)
     is_open = is_break & ~is_ended
-    is_usual = (widths >= NARROWEST_MARGIN) & (widths <= WIDEST_MARGIN)
+    is_usual = (widths >= NARROWEST_MARGIN) & (widths <= _USUAL_MARGIN)
     return LineEnds(
         widths=widths,
         next_widths=widths + 1 + np.append(first_words[1:], 0),
         is_break=is_break,
         is_open=is_open,
-        is_continued=is_open & is_usual & np.append(is_lower[1:], False),
+        is_continued=is_open & is_usual & (has_comma | np.append(is_lower[1:], False)),
         begins_lower=is_lower & ~np.append(False, is_open[:-1]),
     )
 
@@ -251,6 +253,7 @@ def _measure(data, starts, stops, table):
     count = len(starts)
     widths = np.zeros(count, np.int64)
     is_ended = np.zeros(count, np.bool_)
+    has_comma = np.zeros(count, np.bool_)
     is_lower = np.zeros(count, np.bool_)
     first_words = np.zeros(count, np.int64)
     for line in range(count):
@@ -262,8 +265,10 @@ def _measure(data, starts, stops, table):
             end -= 1
             while end > start and data[end] & 0xC0 == 0x80:
                 end -= 1
-            kind = table[decode(data, end)[0]]
+            last = decode(data, end)[0]
+            kind = table[last]
             if kind != CLOSER and kind != QUOTE:
+                has_comma[line] = last in _COMMAS
                 is_ended[line] = kind in (TERMINATOR, WIDE_TERMINATOR)
                 break
         word_stop = start
@@ -277,7 +282,7 @@ def _measure(data, starts, stops, table):
             first_words[line] = min(first_words[line], _UNBROKEN)
         elif first_words[line] == 1 and first in _ITEM_MARKS:
             first_words[line] = -WIDEST_MARGIN  # an item is a paragraph of its own
-    return widths, is_ended, is_lower, first_words
+    return widths, is_ended, has_comma, is_lower, first_words
 
 
 @numba.njit(cache=True)

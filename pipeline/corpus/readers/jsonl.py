@@ -66,8 +66,10 @@ class JsonlReader(ChunkReader):
         self, path: str, chunk: Chunk, cells: Mapping[str, list[str]]
     ) -> Iterator[Found]:
         lines = chunk.data.removesuffix(b"\n").split(b"\n")
+        longest = self.dialect.max_row_characters  # JSON may take many times its size
         for number, line in enumerate(lines, chunk.first_line):
-            if _is_longer(line, self.dialect.max_row_characters):
+            # Bytes are at least as many as characters, which are counted in few lines only.
+            if len(line) > longest and len(line.decode("utf-8", "surrogateescape")) > longest:
                 yield too_long(path, number, self.dialect)
                 continue
             if not line.strip(JSON_BLANKS.encode()):
@@ -90,13 +92,6 @@ class JsonlReader(ChunkReader):
             assert fault is not None  # of a value that is not a string
             raise RowError(*fault)
         return wiki_text(row, text).encode("utf-8")
-
-
-def _is_longer(line: bytes, longest: int) -> bool:
-    """Whether a line has more characters than allowed: JSON may take many times its size."""
-    if len(line) <= longest:
-        return False
-    return len(line) > 4 * longest or len(line.decode("utf-8", "surrogateescape")) > longest
 
 
 def _parse(line: bytes, dialect: TableDialect) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Sketch:
     titled_files: int = 0  # that begin with such a group
     wrapped_breaks: int = 0  # where the next word would have crossed the margin of the file
     open_breaks: int = 0  # after no mark that ends a sentence
-    continued_breaks: int = 0  # of them, where a wide line goes on in lower case
+    continued_breaks: int = 0  # of them, after a comma, or where the next line is in lower case
     lower_begins: int = 0  # other lines that begin in lower case
     inner_ends: int = 0  # of lines before a break, those with a sentence that ends within them
     short_tails: int = 0  # last lines of groups of several lines that end well before the margin

@@ -438,6 +438,7 @@ def test_sentences_go_on_across_line_ends_whatever_the_longest_line_is(lines, tm
     [
         ["i was there and nobody else came, what a pity", "it was a long day for all of us, too"],
         ["Pancakes with butter", "two eggs", "some flour", "Milk"],
+        ["Dingoes help to find toads", "She says that they like it outside.", "That is all."],
         ["第一章", "他从学校回来以后就坐在窗前看书", "外面下着雨", "母亲在厨房里做饭"],
     ],
 )

@@ -140,7 +140,7 @@ def test_wrapped_text_has_several_margins(tmp_path):
         assert set(layouts_of([str(tmp_path / name)]).values()) == {layout}
 
 
-def test_sentences_go_on_in_lower_case_in_hard_wrapped_text_only(tmp_path):
+def test_sentences_go_on_in_lower_case_or_after_commas_in_hard_wrapped_text_only(tmp_path):
     """As in notes and READMEs: most sentences end with lines; in chats any line is lower case."""
     notes = """\
  * The command learned an option to limit its output, which
@@ -157,7 +157,16 @@ This was written long ago.
 """
     chats = "who was there?\nThe one with the long red scarf and the old hat\noh, him\n"
     chats += "he told us nothing about it for the whole evening\nok\n\n"
-    for name, text, layout in (("notes", notes, "paragraphs"), ("chats", chats, "sentences")):
+    verses = "ROMEO:\nThe night was dark, and none was on the road,\n"
+    verses += "The lamp was out that led us there before;\n"
+    verses += (
+        "And still we went with all our heavy load\nThat we had wished to carry never more.\n\n"
+    )
+    for name, text, layout in (
+        ("notes", notes, "paragraphs"),
+        ("verses", verses, "paragraphs"),
+        ("chats", chats, "sentences"),
+    ):
         path = tmp_path / f"{name}.txt"
         path.write_text(text * 20)
         assert set(layouts_of([str(path)]).values()) == {layout}
