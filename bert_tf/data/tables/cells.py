@@ -210,11 +210,10 @@ def check_columns(
             )
 
 
-def export_hint(columns: Sequence[str]) -> str:
+def export_hint(columns: Iterable[str]) -> str:
     """Advise how to export columns that Label Studio nests in one; empty for other tables."""
-    if {"data", "annotations"}.issubset(columns):
-        return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
-    return ""
+    hint = "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
+    return hint if {"data", "annotations"}.issubset(columns) else ""
 
 
 def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
-from bert_tf.data.tables.cells import GAPS, cell_text, is_name, list_in_text
+from bert_tf.data.tables.cells import GAPS, cell_text, export_hint, is_name, list_in_text
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
@@ -113,8 +113,9 @@ class TableSketch:
 
     def missing(self, key: str, what: str) -> UsageError:
         listed = ", ".join(map(str, self.columns))
+        hint = export_hint(each.name for each in self.columns)
         return UsageError(
-            f"{self.path}: no column looks like {what}; it has {listed}; name it: "
+            f"{self.path}: no column looks like {what}; it has {listed}; {hint}name it: "
             f"--set finetune.{key}=COLUMN (of a file without a header --set finetune.header=no, "
             "and the column's number)"
         )

@@ -26,7 +26,7 @@ _LABEL_WIDTH = 40
 _MISSING = frozenset(
     [
         *("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "1.#ind", "1.#qnan", "<na>", "n/a"),
-        *("na", "nan", "-nan", "none", "null", "nil", "missing", "-", "--", "?"),
+        *("na", "nan", "-nan", "none", "null", "nil", "missing", "-", "--", "?", "n.a.", r"\n"),
     ]
 )
 

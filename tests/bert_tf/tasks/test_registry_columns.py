@@ -157,6 +157,11 @@ def test_a_table_without_what_the_task_needs_is_refused_in_a_line(task):
         likely_columns(task, table({"id": "id"}))
 
 
+def test_an_export_of_label_studio_names_the_form_to_export():
+    with pytest.raises(UsageError, match="of Label Studio's formats export JSON-MIN"):
+        likely_columns("classification", table({"id": "id", "data": "list", "annotations": "list"}))
+
+
 def test_classes_of_inference_are_no_scores():
     columns = {"premise": "text", "hypothesis": "other", "label": "bit"}
     with pytest.raises(UsageError, match="labels of premises and hypotheses are classes"):

@@ -38,9 +38,10 @@ def test_labels_are_a_table_with_their_rows():
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
+        (("-1", "0", "1", "2"), "'-1' (2 rows, first at line 2) is a label, though it looks like"),
         (
-            ("-1", "0", "1", "2"),
-            "'-1' (2 rows, first at line 2) is a label, though it looks like a",
+            (r"\N", "a"),
+            r"'\\N' (2 rows, first at line 2) is a label, though it looks like a missing",
         ),
         (("-1", "0", "1"), ""),
     ],
