@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))  # width 0
+_SEPARATORS = re.compile(r"[,;|/]")
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
 _LABEL_WIDTH = 40
@@ -109,6 +110,10 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
 def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
     """Yields lines on labels that a model does not know, with the known one likely meant."""
     meant = {_essence(label): f" (likely {_quoted(label)})" for label in known}
+    for label in rows.counts:
+        parts = [part.strip() for part in _SEPARATORS.split(label)]
+        if len(parts) > 1 and set(known).issuperset(parts):
+            meant[_essence(label)] = " (likely several, with another separator than in training)"
     yield from _first(
         f"{rows.source}: {rows.named(label)} is not a label of the model"
         f"{meant.get(_essence(label), '')}, which knows {shown_labels(known)}; such rows are "

@@ -117,9 +117,11 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
     text, listed = row[form.text], row.get(form.entities)
     if isinstance(listed, str):
         listed = value_in_text(listed) if listed.strip() else []
-    if isinstance(listed, dict) and _are_columns(listed):
-        entities = zip(*listed.values(), strict=True)
-        listed = [dict(zip(listed, entity, strict=True)) for entity in entities]
+    if isinstance(listed, dict) and listed:
+        columns = list(listed.values())
+        if all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
+            entities = zip(*columns, strict=True)  # as `datasets` stores a list of objects
+            listed = [dict(zip(listed, entity, strict=True)) for entity in entities]
     if not isinstance(listed, list | None):
         raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(listed))
     spans = sorted(_span(item, text) for item in listed or ())
@@ -167,14 +169,6 @@ def _place(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if type(value) is int else None
-
-
-def _are_columns(value: dict[str, Any]) -> bool:
-    """Whether a dict of lists is a list of objects as `datasets` stores it."""
-    return (
-        all(isinstance(each, list) for each in value.values())
-        and len(set(map(len, value.values()))) == 1
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

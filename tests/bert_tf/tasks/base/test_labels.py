@@ -111,6 +111,11 @@ def test_unknown_labels_come_with_the_likely_ones():
     ]
 
 
+def test_unknown_labels_may_be_several():
+    (line,) = unknown_labels(rows_of("a, b", "a, b"), ["a", "b"])
+    assert "(likely several, with another separator than in training), which knows 'a', 'b'" in line
+
+
 def test_a_task_reports_it_all_when_it_reads(tmp_path):
     train, evaluation = tmp_path / "train.csv", tmp_path / "eval.csv"
     train.write_text("text,label\n" + "a,Sports\nb,News\n" * 3 + "c,sports \nd, sports\n")
