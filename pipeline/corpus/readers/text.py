@@ -50,7 +50,7 @@ _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
 # It begins after a character, so that a run of white space is looked at once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
-_ITEM = re.compile(rb"^[ \t]*(?:[*+-]|\xe2\x80\xa2) ", re.MULTILINE)
+_ITEM = re.compile(rb"\n[ \t]*(?:[*+-]|\xe2\x80\xa2) ")
 HEAD_BYTES = 1 << 21
 _LINE_END_BYTES = 1 << 20
 _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
@@ -142,7 +142,7 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     """Joins lines up to items and blank lines, which stay; also returns those, bool [texts]."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
     is_first = is_blank | np.append(True, is_blank)[:-1]
-    items = [item.start() for item in _ITEM.finditer(lines.data.data)]
+    items = [item.start() + 1 for item in _ITEM.finditer(lines.data.data)]
     is_first[np.searchsorted(lines.starts, np.array(items, np.int64))] = True
     is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
