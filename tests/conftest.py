@@ -36,6 +36,8 @@ from forked_tests import ForkedTests, number_of_workers  # noqa: E402
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+# LLVM optimizes what XLA has made of a step for as long as XLA takes to make it.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 # How fast the machine is, and what an earlier run found, decide nothing in any profile. Nor
 # does the environment: with CI set, hypothesis's own default is not to draw at random.
