@@ -41,6 +41,7 @@ def _signs(*lines, cells=False, **config):
         ("00:0{n}:01,000 --> 00:0{n}:02,000\nriver {words}", "50% of the lines hold time stamps"),
         ("Fl&uuml;sse {words}", "HTML entities such as &uuml;"),
         ("The/DT river/NN runs/VBZ {words}", "words with tags such as 'The/DT river/NN"),
+        ("> > The river runs {words}.", "marks of quotes ('> > The'), as in mail"),
         ("river", "hold a single word such as 'river'"),
         ("The river runs {words} and no-\nbody knows why it does.", "cut at the line end (no-)"),
         ("\\section{{River}}\nThe river runs {words}", "commands of LaTeX such as \\section"),
