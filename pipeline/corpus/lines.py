@@ -209,10 +209,7 @@ def _joins(lines: LineEnds, documents: np.ndarray) -> np.ndarray:
 
 
 class LineEnds(NamedTuple):
-    """What the ends of lines tell about them, [lines] each.
-
-    Widths are columns, of which wide characters have two.
-    """
+    """What the ends of lines tell about them, [lines] each; wide characters have two columns."""
 
     widths: np.ndarray
     next_widths: np.ndarray  # with the first word of the next line

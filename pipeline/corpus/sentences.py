@@ -126,11 +126,10 @@ def _split(data, starts, stops, table, lists):
                 position = stop
                 break
             before = data[mark - 1] if mark > begin else 32
-            is_isolated = before == 32
             is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)  # "[...]", "(?)"
             if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark:
                 ends = False
-            elif is_wide or (is_isolated and not is_ellipsis):
+            elif is_wide or (before == 32 and not is_ellipsis):
                 ends = True
             elif follower == LOWER:
                 ends = False
@@ -237,6 +236,8 @@ def _next_beginning(data, position, stop, table):
         kind, width = _kind(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
             return position, kind
+        if kind == OPENER and stop - position > 3 and table[data[position + 2]] == CLOSER:
+            width = 3 if table[data[position + 1]] == LOWER else width  # the item "(b)"
         position += width
     return stop, SPACE
 

@@ -26,6 +26,8 @@ def split(text):
         "We met Mr. Brown, Dr. Lee and Prof. Sato.|They left.",
         "My name is Jonas E. Smith.|J. R. R. Tolkien wrote it.",
         "You and I.|Did you see Albert I. Jones?",
+        "The tenant pays.|(b) The landlord repairs.|(c) Both sign, as in sec. (b) of it. (d",
+        "He said so. (a)",
         "Please turn to p. 55, Fig. 3 and No. 7.|Then stop.",
         "I work for the U.S. Government.|I live in the U.S.|How about you?",
         "He came at 5 p.m. on Monday.|At 6 a.m.|He left.",
