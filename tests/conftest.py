@@ -52,8 +52,6 @@ settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
 
-# Traced graphs are large and live on: by default, collections are a tenth of what tests take.
-_RARELY = 10_000, 20, 20
 
 _COMPILES = pytest.StashKey[multiprocessing.Process]()
 
@@ -183,7 +181,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         arithmetic._SECONDS = 0.01  # in which runs measure the peak of this machine
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_RARELY)
     session.config.add_cleanup(serve_forks())
 
 
