@@ -137,7 +137,10 @@ def group_files(
 
 
 def _plan_group(group: ReadGroup, block_bytes: int) -> Iterator[ReadGroup]:
-    yield from [group] if len(group) > 1 else zip(plan_reading(group[0], block_bytes))
+    if len(group) > 1:
+        yield group
+    else:
+        yield from ((task,) for task in plan_reading(group[0], block_bytes))
 
 
 def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
