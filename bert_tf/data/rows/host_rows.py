@@ -32,10 +32,9 @@ def pack_host_texts(
     places = flat_ranges(starts, kept_lengths)
     if method == HEAD_TAIL:
         tails = np.where(lengths > capacity, capacity - head_length(capacity), 0)
-        is_tail = flat_ranges(np.zeros(len(tails)), kept_lengths) >= np.repeat(
-            kept_lengths - tails, kept_lengths
-        )
-        places += is_tail * np.repeat(lengths - kept_lengths, kept_lengths)
+        parts = np.stack([kept_lengths - tails, tails], axis=1)
+        begins = np.stack([starts, starts + lengths - tails], axis=1)
+        places = flat_ranges(begins.ravel(), parts.ravel())
     kept = tokens.ids[places]
     offsets = offsets_of(kept_lengths + _SPECIALS)
     return EncodedRows(

@@ -132,8 +132,9 @@ class ChunkReader(abc.ABC):
                 yield from map(Chunk.split, self._cut(file, path, block_bytes))
                 return
             may_be_split = not file.is_transcoded
-        with open_stored(path) as stored:  # a small file is not worth reading twice
-            may_be_split &= len(stored.read(block_bytes + 1)) > block_bytes
+        if may_be_split:  # a small file is not worth reading twice
+            with open_stored(path) as stored:
+                may_be_split = len(stored.read(block_bytes + 1)) > block_bytes
         read = self.block_reader(path) if may_be_split else None
         splits: list[Split] = []
         if read is not None:
