@@ -4,7 +4,7 @@
 # make fuzz    the tests on random examples, other ones in every run
 # make faults  kills, full disks, damaged and hostile files, seeded, in tests/faults (MINUTES, SEED)
 # make lint    formatting, lint rules, spelling, types, size
-# make size    source lines and files per room beside their budgets, words per page of the docs
+# make size    code lines and documented interfaces per room beside their bounds, words of the docs
 # make docs    the documentation as a site, in build/site (an environment of its own)
 # make deploy-check  checks the container file, scripts and Kubernetes files (an environment of its own)
 # make audit   known vulnerabilities of locked packages, their licenses, an SBOM in build/ (an
