@@ -110,9 +110,11 @@ def measure_module(text: str) -> Size:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             free.update(_lines_of(node))
-        elif isinstance(node, (ast.Module, *DEFINITIONS)) and (docstring := ast.get_docstring(node)):
-            free.update(_lines_of(node.body[0]))
-            sections += len(SECTION.findall(docstring))
+        elif isinstance(node, (ast.Module, *DEFINITIONS)):
+            docstring = ast.get_docstring(node)
+            if docstring is not None:
+                free.update(_lines_of(node.body[0]))
+                sections += len(SECTION.findall(docstring))
 
     interfaces = [node for node in tree.body if _is_interface(node)]
     return Size(
@@ -184,8 +186,8 @@ def main() -> int:
         print(f"{line}  {', '.join(faults)}".rstrip())
     per_thousand = 1000 / size.source_lines  # of the last row, which is the whole
     print(
-        f"\nper 1,000 source lines: {size.sections * per_thousand:.1f} sections (Args, Returns, …), "
-        f"{size.comments * per_thousand:.1f} lines of comments"
+        f"\nper 1,000 source lines: {size.sections * per_thousand:.1f} sections (Args, Returns, …) "
+        f"and {size.comments * per_thousand:.1f} lines of comments"
     )
 
     print(f"\n{'page':<44} {'words':>7}")
