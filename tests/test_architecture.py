@@ -229,6 +229,12 @@ def test_kerashub_is_loaded_only_for_its_presets():
         assert not {preset, "keras_hub"} & {*modules_on_import(path)}, path
 
 
+def test_tensorflow_text_is_imported_in_one_place():
+    """It says what to install where the versions do not fit."""
+    for path in sorted({*files_of("bert_tf"), *files_of("pipeline")}):
+        assert "tensorflow_text" not in modules_on_import(path, and_later=True), path
+
+
 def test_every_function_of_tensorflow_is_without_autograph():
     """It looks at all modules, and so loads those that wait for their use."""
     for path in files_of("bert_tf"):

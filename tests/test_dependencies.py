@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 from packaging.requirements import Requirement
 
+from bert_tf.base.libraries import KERAS_HUB_VERSIONS
 from bert_tf.training.optimizers import StepOptimizer
 
 ROOT = Path(__file__).parents[1]
@@ -160,3 +161,13 @@ def test_keras_hub_has_the_names_that_presets_are_read_from(backbone, name):
     if name == "_self_attention_layer":
         lost = [dense for dense in ATTENTION_NAMES if not hasattr(part, dense)]
         assert not lost, f"{what} has no {', '.join(lost)} {where}"
+
+
+def test_the_versions_of_keras_hub_in_messages_are_those_installed():
+    asked = Requirement(KERAS_HUB_VERSIONS)
+    assert asked.specifier == requirements()["keras-hub"]
+
+
+def test_a_version_of_tensorflow_text_that_does_not_import_is_excluded():
+    assert "2.21.0" not in requirements()["tensorflow-text"]
+    assert "2.21.1" in requirements()["tensorflow-text"]

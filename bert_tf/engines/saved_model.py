@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the operations that the graph uses
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import plain_path
+from bert_tf.base.libraries import import_tensorflow_text
 from bert_tf.config.registries import BFLOAT16, FLOAT32
 from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
@@ -22,6 +22,8 @@ from bert_tf.engines.engine import CallingEngine, decoded_texts
 from bert_tf.engines.registry import FROZEN_WEIGHTS
 from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, IDS, NOT_OF_ROWS, ROW_TOKENS
 from bert_tf.training.arithmetic import has_accelerator
+
+import_tensorflow_text()  # registers the operations that the graph uses
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
 _CALLS_AT_ONCE = 2

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import keras_hub
 import numpy as np
 from keras import ops
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import check_free_space, check_lfs_pointer, write_text_atomically
 from bert_tf.base.json_files import read_json_object
+from bert_tf.base.libraries import import_keras_hub
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import CONFIG, TASK
 from bert_tf.data.text.casing import Lowercase
@@ -22,6 +22,8 @@ from bert_tf.weights.model_directory import ModelDirectory, check_parameter_coun
 from bert_tf.weights.object_checkpoint import POOLER, departures, huggingface_array
 from bert_tf.weights.tensor_files import HDF5_ERRORS, count_hdf5_numbers, hdf5_shapes
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
+
+keras_hub = import_keras_hub()
 
 _CLASSIFIER = "classifier"
 # What HDF5 takes for an array besides its numbers, and what the files of settings take, at most.

@@ -43,6 +43,7 @@ def examine() -> Iterator[Finding]:
         ("java (Flink and Spark job servers only)", _java),
         ("tensorflow devices", _devices),
         ("tokenizer", _tokenizer),
+        ("presets of KerasHub", _presets),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
     ]
@@ -50,8 +51,9 @@ def examine() -> Iterator[Finding]:
         try:
             yield Finding(name, True, check())
         except Exception as error:
-            lines = str(error).splitlines() or [""]
-            yield Finding(name, False, f"{type(error).__name__}: {lines[0]}")
+            line = next(iter(str(error).splitlines()), "")
+            kind = "" if isinstance(error, BertPipelineError) else f"{type(error).__name__}: "
+            yield Finding(name, False, f"{kind}{line}")
 
 
 def _packages() -> str:
@@ -117,6 +119,13 @@ def _tokenizer() -> str:
     if ids.to_list() != [[5, 6]]:
         raise BertPipelineError(f"expected the tokens 5 6 of 'Cafés', got {ids.to_list()}")
     return "tensorflow_text splits 'Cafés' as it should"
+
+
+def _presets() -> str:
+    from bert_tf.base.libraries import import_keras_hub
+
+    import_keras_hub()
+    return "import-weights reads them, export --format keras-hub writes them"
 
 
 def _beam() -> str:

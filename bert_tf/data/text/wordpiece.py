@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.libraries import import_tensorflow_text
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.host_wordpiece import (
     MAX_BYTES_PER_WORD,
@@ -21,6 +21,8 @@ from bert_tf.data.text.host_wordpiece import (
 )
 from bert_tf.data.text.normalizer import normalizer_model
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+
+tf_text = import_tensorflow_text()
 
 _BATCH_TEXTS = 1024
 
