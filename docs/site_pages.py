@@ -1,4 +1,4 @@
-"""Pages of the site that lie outside of this folder, and links to them: a hook of MkDocs.
+"""Pages and files of the site that lie outside of this folder, and links to them: a hook of MkDocs.
 
 A link is written as on the file system, so that it also leads somewhere in the repository.
 """
@@ -19,14 +19,19 @@ PAGES = {
     "SECURITY.md": "security.md",
 }
 """The page of the site by path in the repository."""
+EXAMPLES = {
+    "examples/quickstart.ipynb": "quickstart.ipynb",
+    "examples/beam_inference.py": "beam_inference.py",
+}
+"""Files that readers download, likewise."""
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages."""
+    """Add the pages and files."""
     from mkdocs.structure.files import File
 
-    for source, page in PAGES.items():
+    for source, page in {**PAGES, **EXAMPLES}.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     return files
 
@@ -45,8 +50,10 @@ def site_links(markdown: str, source: str) -> str:
         source: its path in the repository.
     """
 
+    known = {**PAGES, **EXAMPLES}
+
     def to_page(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
-        return f"]({PAGES.get(target, target.removeprefix('docs/'))}"
+        return f"]({known.get(target, target.removeprefix('docs/'))}"
 
     return _LINK.sub(to_page, markdown)

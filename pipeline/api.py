@@ -13,22 +13,46 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.library_output import quiet_in_ipython
 from bert_tf.config.section import Section, field_type, likely_key
 from bert_tf.training.memory import release_memory
 
 if TYPE_CHECKING:
     from pipeline.cli.command import JobCall
 
+_HELP_WIDTH = 96  # characters of a line below a key
+# What every function takes beside config keys, as `Job.__call__` describes it.
+_GENERAL_HELP = """\
+Calling it again for a finished output does nothing; an interrupted job resumes. Returns the
+manifest. Beside config keys it takes config (a YAML file, whose keys these arguments win over),
+overwrite, max_rejects, strict and console: see help(type({name}))."""
+
+
+class _KeyListing:
+    """The docstring of `Job`; on a job, text for `help` that lists the config keys of its command.
+
+    Made when it is asked for, since declarations of keys are imported with a command.
+    """
+
+    def __init__(self, of_class: str):
+        self._of_class = of_class
+
+    def __get__(self, job: Job | None, owner: type | None = None) -> str:
+        return self._of_class if job is None else job._help()
+
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A command of `bert-pipeline`, by its name, as a function."""
+    """A command of `bert-pipeline`, by its name, as a function; `help` lists its config keys."""
+
+    __doc__ = _KeyListing(__doc__)
 
     name: str
 
@@ -87,16 +111,17 @@ class Job:
             parsed = None if limit is None else RejectLimit.parse(limit)
         except ValueError as error:
             raise UsageError(f"{self.name}: max_rejects: {error}") from None
-        options = RunOptions(
-            overwrite=overwrite,
-            max_rejects=parsed,
-            strict=strict,
-            console=console or Console(),
-        )
-        try:
-            manifest = call.run(resolved, options)
-        finally:
-            release_memory()
+        with quiet_in_ipython() as own_stderr:
+            options = RunOptions(
+                overwrite=overwrite,
+                max_rejects=parsed,
+                strict=strict,
+                console=console or Console(own_stderr),
+            )
+            try:
+                manifest = call.run(resolved, options)
+            finally:
+                release_memory()
         complaint = complaint_of_run(manifest, resolved[0], options)
         if complaint is not None:
             raise complaint
@@ -117,6 +142,26 @@ class Job:
         ]
         return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
 
+    def _help(self) -> str:
+        call, keys = self._call(), self._keys()
+        function = self.name.replace("-", "_")
+        needed = [field.name for _, field in keys if field.metadata["required"]]
+        summary, _, listing = call.about.partition("\n\n\b\n")  # \b: a paragraph for click
+        lines = [
+            f"{function}({', '.join(needed)}, …)",
+            "",
+            *textwrap.wrap(summary, _HELP_WIDTH),
+            "",
+            *(f"{listing}\n\n" if listing else "").splitlines(),
+            _GENERAL_HELP.format(name=function),
+            "",
+            "Config keys; those without a default are required:",
+        ]
+        tasks_of = call.tasks_of_keys()
+        for section, field in keys:
+            lines += _key_help(section, field, tasks_of.get(field.name, ()))
+        return "\n".join(lines)
+
     def _call(self) -> JobCall:
         from pipeline.cli.jobs import JOBS
 
@@ -134,6 +179,25 @@ class Job:
                 f"{self.name} takes {len(names)} arguments without a name, not {len(positional)}"
             )
         return dict(zip(names, positional, strict=False))
+
+
+def _key_help(section: type[Section], field: dataclasses.Field, tasks: Sequence[str]) -> list[str]:
+    """Describe a config key in lines: its name, type, default, meaning and choices.
+
+    Args:
+        tasks: the only ones that have the key; empty if it does not depend on the task.
+    """
+    default = "" if field.metadata["required"] else f" = {field.default!r}"
+    words = field.metadata["doc"]
+    if choices := field.metadata["choices"]:
+        words += f"; one of {', '.join(choices)}"
+    if tasks:
+        words += f" (only {', '.join(tasks)})"
+    indent = " " * 4
+    return [
+        f"  {field.name}: {field_type(section, field.name)}{default}",
+        *textwrap.wrap(words, _HELP_WIDTH, initial_indent=indent, subsequent_indent=indent),
+    ]
 
 
 def _plain(value: Any) -> Any:

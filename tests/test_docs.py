@@ -105,7 +105,11 @@ def test_links_of_the_site_lead_to_its_pages(page):
     source = page.relative_to(ROOT).as_posix()
     if page.parent.name != "docs" and source not in site.PAGES:
         return  # no page of the site
-    names = {*site.PAGES.values(), *(path.name for path in ROOT.glob("docs/*.md"))}
+    names = {
+        *site.PAGES.values(),
+        *site.EXAMPLES.values(),
+        *(path.name for path in ROOT.glob("docs/*.md")),
+    }
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     links = re.findall(r"\]\(([^)\s#:]+)[)#]", site.site_links(text, source))
     assert set(links) <= names

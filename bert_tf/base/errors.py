@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,12 @@ class BertPipelineError(Exception):
     """A job could not be done; the message says what was expected and what to do (exit code 1)."""
 
     exit_code = 1
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the message, as commands do, unless a traceback is wanted."""
+        if os.environ.get("BERT_PIPELINE_TRACEBACK"):
+            return traceback.format_exception(self)
+        return [f"{type(self).__name__}: {self}"]
 
 
 Fault = tuple[str, str]  # why a row cannot be used: the reason, and the value found, if any

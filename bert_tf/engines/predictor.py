@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.library_output import quiet_in_ipython
 from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import AUTO
 from bert_tf.config.sections.scoring import BEST, top_of
@@ -40,11 +41,14 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
     folder = exported_folder(folder)
     entry = resolve_engine(engine, folder)
     task = read_task(folder)
+    declared = declared_task(task, str(folder))
+    with quiet_in_ipython():  # most engines import TensorFlow
+        loaded = entry.load(folder, threads=threads)
     return Predictor(
         folder=str(folder),
         engine_name=entry.name,
-        declared=declared_task(task, str(folder)),
-        engine=entry.load(folder, threads=threads),
+        declared=declared,
+        engine=loaded,
         task=task or {},
     )
 

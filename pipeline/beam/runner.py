@@ -9,7 +9,8 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.utils import interactive_utils
 from apache_beam.utils.shared import Shared
 
 from bert_tf.base import errors
 from bert_tf.base.console import Console
 from bert_tf.base.errors import GraphWritten, RunnerFailed, UsageError
 from bert_tf.base.gpus import HIDDEN
+from bert_tf.base.library_output import is_verbose
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.tables import RunnerConfig
 from pipeline.beam.cluster import (
@@ -41,7 +44,7 @@ from pipeline.beam.cluster import (
     run_on_cluster,
 )
 from pipeline.beam.progress import ProgressLine, ProgressWatch, text_line
-from pipeline.beam.workers import is_verbose, user_error
+from pipeline.beam.workers import user_error
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
@@ -77,6 +80,27 @@ _SECRET = re.compile(r"(--\w*(?:secret|password|token|access_key)\w*)=.*", re.DO
 _DROPPED = logging.NullHandler()
 
 
+@contextmanager
+def _not_interactive() -> Iterator[None]:
+    """Have Beam build and run a pipeline in a notebook as it does anywhere else.
+
+    Where IPython runs, Beam looks for interactive pipelines of the user at every transform. For
+    that it imports its dataframes, which takes pandas, and a version before 3 (Beam 2.77). It also
+    leaves the pipeline's temporary folder to its interactive runner. Pipelines of this package are
+    never interactive. Beam asks again afterwards, for those that a user builds in the notebook.
+    """
+    asking = (interactive_utils, beam.pipeline)
+    before = [module.is_in_ipython for module in asking]
+    for module in asking:
+        module.is_in_ipython = bool  # called without arguments: False
+    try:
+        yield
+    finally:
+        for module, is_in_ipython in zip(asking, before, strict=True):
+            module.is_in_ipython = is_in_ipython
+
+
+@_not_interactive()
 def run_pipeline(
     config: RunnerConfig,
     build: Callable[[beam.Pipeline], None],

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from pipeline.beam.workers import failure_in, is_verbose, system_error, user_error_in
+from bert_tf.base.library_output import is_verbose
+from pipeline.beam.workers import failure_in, system_error, user_error_in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

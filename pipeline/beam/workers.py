@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import os
 import platform
 import re
 import signal
@@ -14,7 +13,6 @@ from importlib import metadata
 from bert_tf.base import errors
 from bert_tf.base.errors import BertPipelineError, StoppedEarly, UsageError
 
-_VERBOSE_VARIABLE = "BERT_PIPELINE_VERBOSE"
 _USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
 _MISSING = re.compile(
     r"No module named '(?:pipeline|bert_tf)\b[\w.]*'"
@@ -28,15 +26,6 @@ _STEP = re.compile(r" \[while running '[^']*'\]")
 _SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*?)(?:: (['\"])(.*)\3)?")
 _FAILURE = re.compile(r"(?:RuntimeError: (?=[\w.]*Error(?:: |$)))?([\w.]+)(?:: (.*))?")
 NOT_INSTALLED = "not installed"
-
-
-def be_verbose() -> None:
-    """Makes libraries log everything, here and in processes started from now on."""
-    os.environ[_VERBOSE_VARIABLE] = "1"
-
-
-def is_verbose() -> bool:
-    return bool(os.environ.get(_VERBOSE_VARIABLE))
 
 
 def user_error(error: BaseException) -> BertPipelineError | None:

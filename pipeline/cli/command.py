@@ -115,15 +115,29 @@ class JobCall:
         variants = Variants(common=self.section, key="task", sections=options)
         return (variants if options else self.section, *filter(None, [self.where]))
 
+    @property
+    def about(self) -> str:
+        """The first paragraph of the help, and what follows it."""
+        return self.summary or " ".join((self.section.__doc__ or "").split())
+
+    def tasks_of_keys(self) -> dict[str, list[str]]:
+        """List by key the tasks that have it; keys of every task are left out."""
+        found: dict[str, list[str]] = {}
+        common = {field.name for field in dataclasses.fields(self.section)}
+        for name, task in self.tasks.items():
+            for field in dataclasses.fields(task.options):
+                if field.name not in common:
+                    found.setdefault(field.name, []).append(name)
+        return found
+
     def command(self) -> JobCommand:
         example = "\n".join((self.example, *(task.example for task in self.tasks.values())))
-        summary = self.summary or " ".join((self.section.__doc__ or "").split())
         command = JobCommand(
             self.name,
             self.sections,
             self._general_options(),
             callback=self,
-            help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
+            help=f"{self.about}\n\n\b\nExample:\n{_indent(example)}",
             context_settings={**HELP_FLAGS, "max_content_width": 100},
         )
         if self.tasks and self.summary_of_task:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,13 +14,11 @@ from typing import TextIO
 
 from bert_tf.base.errors import handling_signals
 from bert_tf.base.gpus import HIDDEN, nvidia_gpus
+from bert_tf.base.library_output import ask_for_warnings_only, be_verbose, filtered_stderr
 from bert_tf.training.memory import memory_and_swap
-from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
 
 _LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
-_FILTER = Path(__file__).with_name("noise_filter.py")
-_SECONDS_TO_DRAIN = 2.0
 _CACHE_DIRECTORY = "--tf_xla_persistent_cache_directory"
 # The device, and its name in XLA: which of them is compared depends on TensorFlow's version.
 _CACHE_DEVICES = "--tf_xla_persistent_cache_device_types=GPU,XLA_GPU_JIT"
@@ -82,54 +78,16 @@ def share_gpus(*, runs_models: bool) -> None:
 
 @contextmanager
 def filtered_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
-    """Leads file descriptor 2 through `noise_filter.py`; with `verbose`, lets all of it through.
+    """Lead file descriptor 2 through `noise_filter.py`; with `verbose`, let all of it through.
 
-    TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a
-    process of its own, so that the last words of an aborted process still come through. Does
-    nothing where `sys.stderr` is redirected. Yields the stream for our own lines and the log.
+    Does nothing where `sys.stderr` is redirected. Yields the stream for our own lines and the log.
     """
     if verbose:
         be_verbose()
     else:
-        # The lowest level that shows warnings: of a graphics card whose libraries are missing.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    stderr = sys.__stderr__
-    if verbose or stderr is None or sys.stderr is not stderr:
+        ask_for_warnings_only()
+    if verbose or sys.__stderr__ is None or sys.stderr is not sys.__stderr__:
         yield sys.stderr, None
         return
-    stderr.flush()
-    with os.fdopen(
-        os.dup(2), "w", buffering=1, encoding=stderr.encoding, errors=stderr.errors
-    ) as own:
-        process, log_descriptor = _start_filter()
-        try:
-            yield own, JobLog(log_descriptor)
-        finally:
-            stderr.flush()
-            os.close(log_descriptor)
-            os.dup2(own.fileno(), 2)
-            # A worker process that has not ended yet holds the pipe open longer; no reason to wait.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS_TO_DRAIN)
-
-
-def _start_filter() -> tuple[subprocess.Popen, int]:
-    """Puts the filter's pipe in the place of stderr; returns the pipe for the log, too."""
-    reader, writer = os.pipe()
-    log_reader, log_writer = os.pipe()
-    try:
-        # Its own session: Ctrl-C in the terminal is not meant for it.
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_FILTER), str(log_reader)],
-            pass_fds=[log_reader],
-            stdin=reader,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.dup2(writer, 2)
-    finally:
-        os.close(reader)
-        os.close(writer)
-        os.close(log_reader)
-    return process, log_writer
+    with filtered_stderr() as (own, log_descriptor):
+        yield own, JobLog(log_descriptor)

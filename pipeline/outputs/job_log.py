@@ -26,7 +26,7 @@ class LogNote(str):
 class JobLog:
     """Sends a job's log by a pipe to the process that writes it, which outlives this one.
 
-    That process keeps the lines until it knows the file (`pipeline/cli/noise_filter.py`).
+    That process keeps the lines until it knows the file (`bert_tf/base/noise_filter.py`).
     """
 
     def __init__(self, descriptor: int):

@@ -4,6 +4,7 @@ import inspect
 import io
 import json
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -129,6 +130,29 @@ def test_the_signature_has_all_keys(name):
     )  # raises if a key has the name of another
     assert "output" in signature.parameters
     assert signature.parameters["output"].default is inspect.Parameter.empty
+
+
+@pytest.mark.parametrize("name", pipeline.__all__)
+def test_help_lists_every_key_with_its_type_default_and_meaning(name):
+    job = getattr(pipeline, name)
+    text = pydoc.render_doc(job, renderer=pydoc.plaintext)
+    assert max(map(len, text.splitlines())) < 110
+    words = " ".join(text.split())
+    for key, parameter in inspect.signature(job).parameters.items():
+        if key in ("positional", "config", "overwrite", "max_rejects", "strict", "console"):
+            continue
+        is_required = parameter.default is inspect.Parameter.empty
+        default = "" if is_required else f" = {parameter.default!r}"
+        assert f"\n      {key}: {parameter.annotation}{default}\n" in text
+    for _, field in job._keys():
+        assert " ".join(field.metadata["doc"].split()) in words, field.name
+
+
+def test_help_names_the_tasks_that_have_a_key():
+    words = " ".join(pydoc.render_doc(pipeline.finetune, renderer=pydoc.plaintext).split())
+    assert "column of the answer text (only qa)" in words
+    assert "training rows: CSV, TSV, JSONL or Parquet eval:" in words  # of every task
+    assert "lists its config keys" in (pipeline.api.Job.__doc__ or "")  # the class has its own
 
 
 def test_nothing_heavy_is_imported_before_a_call():

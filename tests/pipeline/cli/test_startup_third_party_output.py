@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import noise_filter
-from pipeline.cli.noise_filter import Log, is_noise
+from bert_tf.base import noise_filter
+from bert_tf.base.noise_filter import Log, is_noise
 
 ROOT = Path(__file__).parents[3]
 # As TensorFlow 2.20 writes them on a processor with AVX-512 and without a graphics card.

@@ -25,6 +25,7 @@ _NOISE = re.compile(b"|".join(line for line in _LINES if line[:1] not in (b"", b
 
 
 def is_noise(line: bytes) -> bool:
+    """Return whether a line, as a library writes it to stderr, matches a pattern of `noise.txt`."""
     return _NOISE.search(line) is not None
 
 
@@ -111,6 +112,7 @@ def _set_aside(path: bytes) -> bool:
 
 
 def main() -> None:
+    """Copy stdin line by line until it ends, and messages of the job to its log."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     log, begun, is_shown = Log(), b"", True
