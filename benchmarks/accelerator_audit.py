@@ -269,7 +269,7 @@ def epoch_shapes(lengths: np.ndarray, *, max_seq_length: int) -> dict[str, set[t
     forward = ForwardPass(
         lambda batch: batch["input_mask"],
         data,
-        Batching(max_seq_length=max_seq_length, pad_id=0, batch_tokens=4096, is_compiled=True),
+        Batching(max_seq_length=max_seq_length, pad_id=0, batch_tokens=4096, has_few_shapes=True),
         rows=len(lengths),
         console=Console(quiet=True),
         action="audit",

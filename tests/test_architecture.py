@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 # A package may import those to its left, never those to its right.
 BERT_TF_ORDER = [
-    "base", "config", "data", "layers", "cpu", "models", "weights", "training",
+    "base", "config", "data", "layers", "cpu", "xla", "models", "weights", "training",
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
 ]  # fmt: skip
 PIPELINE_LEVELS = {
@@ -259,7 +259,7 @@ def test_the_wrappers_of_keras_load_late_and_whole(monkeypatch):
     assert module.SKLearnClassifier.__module__.startswith("keras.")
 
 
-def test_no_context_variables_outside_the_cpu_fast_path():
+def test_no_context_variables_but_that_of_the_implementation():
     """Elsewhere arguments and attributes decide how something is computed."""
     found = {
         str(path.relative_to(ROOT))
@@ -267,11 +267,11 @@ def test_no_context_variables_outside_the_cpu_fast_path():
         for path in (ROOT / package).rglob("*.py")
         if any(name.split(".")[0] == "contextvars" for name in imported_modules(path))
     }
-    assert found == {"bert_tf/cpu/switch.py"}
+    assert found == {"bert_tf/layers/implementation.py"}
 
 
 def test_layers_and_models_do_not_ask_how_they_are_computed():
-    """The encoder and the masked-LM head ask for an implementation, and nothing else."""
+    """They ask for an implementation, and nothing else."""
     asking = {
         str(path.relative_to(ROOT))
         for room in ("layers", "models")
@@ -279,12 +279,19 @@ def test_layers_and_models_do_not_ask_how_they_are_computed():
         for node in nodes_of(path)
         if isinstance(node, ast.Name | ast.arg | ast.Attribute | ast.alias)
         and {getattr(node, field, "") for field in ("id", "arg", "attr", "name")}
-        & {"implementation", "are_fused", "is_fused", "is_finished", "use_kernels", "fast_path"}
+        & {"implementation", "are_fused", "is_fused", "is_finished", "use_kernels", "is_compiled"}
     }
-    assert asking == {"bert_tf/models/encoder.py", "bert_tf/models/heads.py"}
-    cpu = {module for _, room, module in imports_inside("bert_tf") if room in ("layers", "models")
-           and module.startswith("bert_tf.cpu")}  # fmt: skip
-    assert cpu == {"bert_tf.cpu.switch"}
+    assert asking == {
+        "bert_tf/layers/projection.py",
+        "bert_tf/models/encoder.py",
+        "bert_tf/models/heads.py",
+    }
+    forms = {
+        module
+        for _, room, module in imports_inside("bert_tf")
+        if room in ("layers", "models") and module.startswith(("bert_tf.cpu", "bert_tf.xla"))
+    }
+    assert not forms
 
 
 # Names of tasks that are words of the field besides: what `search` compares vectors by. Such a task
@@ -407,16 +414,17 @@ SHORT_FILES = {
     "bert_tf/base/wording.py",
     "bert_tf/cpu/availability.py",
     "bert_tf/cpu/cores.py",
-    "bert_tf/cpu/switch.py",
     "bert_tf/embeddings/settings.py",
     "bert_tf/engines/onnx_runtime.py",
     "bert_tf/engines/openvino_runtime.py",
+    "bert_tf/layers/cross_entropy.py",
     "bert_tf/layers/encoder_inputs.py",
     "bert_tf/layers/pooling.py",
     "bert_tf/tasks/fill_mask/declaration.py",
     "bert_tf/tasks/regression/options.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
+    "bert_tf/xla/embedding_gradient.py",
     "pipeline/jobs/import_weights.py",
 }
 

@@ -171,3 +171,11 @@ def test_the_versions_of_keras_hub_in_messages_are_those_installed():
 def test_a_version_of_tensorflow_text_that_does_not_import_is_excluded():
     assert "2.21.0" not in requirements()["tensorflow-text"]
     assert "2.21.1" in requirements()["tensorflow-text"]
+
+
+def test_xla_modules_can_be_put_into_compiled_functions():
+    """bert_tf/xla/cudnn.py calls cuDNN's attention so; the module is not public."""
+    from tensorflow.compiler.tf2xla.python import xla
+
+    names = {"version", "module", "Tout", "Sout", "platforms", "disabled_checks"}
+    assert names <= set(inspect.signature(xla.call_module).parameters)

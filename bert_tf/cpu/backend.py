@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.cpu.adamw import Gradient, InPlaceAdamW, is_large, squared_norm_entry
 from bert_tf.cpu.forward import Forward
 from bert_tf.cpu.kernels.operation import kind_of, results_of
-from bert_tf.cpu.switch import fast_path
+from bert_tf.layers.implementation import PLAIN, computing_by
 
 _OFF = "disable_meta_optimizer"
 _Batch: TypeAlias = dict[str, tf.Tensor]
@@ -116,7 +116,7 @@ class CpuBackend:
         key: tf.Tensor,
         copies: Sequence[tf.Tensor] = (),
     ) -> tuple[list[tf.Tensor | tf.IndexedSlices], _Numbers]:
-        with fast_path(self._forward), self._copies.in_use(copies):
+        with computing_by(self._forward or PLAIN), self._copies.in_use(copies):
             gradients, numbers = self._compute(batch, weights, scale, key)
         tables = self._in_place if self._forward is not None else None
         kept = [

@@ -33,7 +33,9 @@ from bert_tf.layers.dropout import (
 )
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder_inputs import EncoderInputs
+from bert_tf.layers.implementation import Implementation
 from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention, bias_of_queries, gather_positions
 from bert_tf.layers.transformer_block import TransformerBlock
@@ -254,8 +256,11 @@ def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output
     return encoder.outputs(inputs, hidden_states)
 
 
-class Forward:
-    """The fast path of one training step, as `bert_tf.cpu.switch.implementation` returns it.
+class Forward(Implementation):
+    """The fast path of one training step.
+
+    For graphs that run on processors, in float32 or in bfloat16 with variables in float32, and that
+    XLA does not compile.
 
     `traces_once` traces one block for all, since tracing is most of the time before the first step.
     Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
@@ -266,7 +271,7 @@ class Forward:
         self._traces_once = traces_once
         self.graphs: dict[TransformerBlock, Any] = {}
 
-    def __call__(self, encoder: Any, inputs: EncoderInputs) -> dict[str, Any]:
+    def encode(self, encoder: Any, inputs: EncoderInputs) -> dict[str, Any]:
         if not self._traces_once:
             return encode(encoder, inputs)
         return encode(
@@ -275,8 +280,8 @@ class Forward:
             lambda block, *arguments: self.repeated(encoder.blocks[0], block, *arguments),
         )
 
-    def project(self, layer: Projection, inputs: Any) -> Any:
-        return project(layer, inputs)
+    def masked_lm_logits(self, head: MaskedLMHead, hidden: Any, word_embeddings: Any) -> Any:
+        return head.logits(project(head.transform, hidden), word_embeddings)
 
     def repeated(
         self,

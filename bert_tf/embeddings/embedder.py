@@ -22,8 +22,9 @@ from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, E
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
-from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
+from bert_tf.training.arithmetic import has_accelerator, inference_form, keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
+from bert_tf.xla.forward import compiled
 
 _SPECIALS = 2  # [CLS] and [SEP]
 _BATCH_TEXTS = 1024  # tokenized whole at once, before they are cut
@@ -86,11 +87,13 @@ class Embedder:
         self.tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
         self._encoder = BertEncoder(directory.config, has_pooler=False, dtype="float32")
         load_all_weights(self._encoder, directory)
-        specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
-        self._is_compiled = has_accelerator()
+        self._has_few_shapes = has_accelerator()
         keep_float32_exact()
-        jit = self._is_compiled or None
-        self._forward = tf.function(self._vectors, specs, autograph=False, jit_compile=jit)
+        if self._has_few_shapes:
+            self._forward = compiled(self._vectors, inference_form())
+        else:
+            specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
+            self._forward = tf.function(self._vectors, specs, autograph=False)
 
     def predict(
         self,
@@ -118,9 +121,9 @@ class Embedder:
         vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
         batching = Batching(
             pad_id=self.tokenizer.pad_id,
-            batch_tokens=batch_tokens * (COMPILED_TIMES if self._is_compiled else 1),
+            batch_tokens=batch_tokens * (COMPILED_TIMES if self._has_few_shapes else 1),
             max_seq_length=self.settings.max_seq_length,
-            is_compiled=self._is_compiled,
+            has_few_shapes=self._has_few_shapes,
         )
         for chosen in batching.batches(tokens.rows.lengths):
             lengths = tokens.rows.lengths[chosen]

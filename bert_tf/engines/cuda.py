@@ -16,8 +16,9 @@ from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.tasks.base.task import ServedTask
 from bert_tf.tasks.registry import served_task_from_settings
-from bert_tf.training.arithmetic import keep_float32_exact
+from bert_tf.training.arithmetic import inference_form, keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
+from bert_tf.xla.forward import compiled
 
 _POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_float16"}
 
@@ -25,7 +26,7 @@ _POLICIES = {FLOAT32: "float32", BFLOAT16: "mixed_bfloat16", FLOAT16: "mixed_flo
 class CudaEngine(TokenIdsEngine):
     """Pads batches to at most eight shapes, each of which XLA compiles once."""
 
-    is_compiled = True
+    has_few_shapes = True
     times = COMPILED_TIMES
 
 
@@ -54,12 +55,11 @@ def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
 def compiled_forward(task: ServedTask, model: Any) -> Any:
     """A function of batches of token ids, whose outputs are float32, for XLA."""
 
-    @tf.function(autograph=False, jit_compile=True)
     def forward(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = task.sequence_outputs(model, batch)
         return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}
 
-    return forward
+    return compiled(forward, inference_form())
 
 
 def model_fault(folder: Path, entry: EngineEntry) -> str | None:

@@ -33,10 +33,10 @@ _WEIGHTS = "model.safetensors"
 class TokenIdsEngine(CallingEngine):
     """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch.
 
-    With `is_compiled` batches have few shapes, see `Batching`.
+    With `has_few_shapes` batches have at most eight shapes, see `Batching`.
     """
 
-    is_compiled: ClassVar[bool] = False
+    has_few_shapes: ClassVar[bool] = False
 
     def __init__(self, folder: Path, run: RunGraph, *faults: type[Exception]):
         """`faults` are what `run` raises of a damaged graph."""
@@ -95,7 +95,7 @@ class TokenIdsEngine(CallingEngine):
             pad_id=self._tokenizer.pad_id,
             batch_tokens=batch_tokens,
             max_seq_length=self._task.max_seq_length,
-            is_compiled=self.is_compiled,
+            has_few_shapes=self.has_few_shapes,
         )
         batches, parts = batching.batches(lengths), []
         for chosen in batches:

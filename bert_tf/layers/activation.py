@@ -53,6 +53,27 @@ def fusible_activation(name: str | None, inputs: Any, bias: Any) -> Any:
     return {None: lambda values: values, "relu": ops.relu, "tanh": ops.tanh}[name](values)
 
 
+def custom_gradient(
+    function: Callable[..., tuple[Any, Callable[[Any], Any]]],
+) -> Callable[..., Any]:
+    """Decorate a function of tensors that returns its result and the function of its gradient.
+
+    Like `keras.ops.custom_gradient`, whose gradient is called with a position on TensorFlow and
+    with a keyword on other backends. Here it is always called with the upstream gradient.
+    """
+
+    @ops.custom_gradient
+    def decorated(*arguments: Any) -> Any:
+        result, gradient = function(*arguments)
+
+        def of_upstream(*positional: Any, upstream: Any = None) -> Any:
+            return gradient(positional[0] if upstream is None else upstream)
+
+        return result, of_upstream
+
+    return decorated
+
+
 def at_least_float32(values: Any) -> Any:
     """Casts a tensor to float32, or leaves it in a wider dtype.
 
@@ -62,13 +83,12 @@ def at_least_float32(values: Any) -> Any:
 
 
 def _with_slope(function: Callable[[Any], tuple[Any, Any]]) -> Biased:
-    @ops.custom_gradient
+    @custom_gradient
     def activate(inputs: Any, bias: Any) -> Any:
         results = function(at_least_float32(inputs) + at_least_float32(bias))
         values, slopes = (ops.cast(result, inputs.dtype) for result in results)
 
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            (upstream,) = args if upstream is None else (upstream,)
+        def gradient(upstream: Any) -> Any:
             inputs_gradient = upstream * slopes
             leading = tuple(range(len(inputs.shape) - 1))
             return inputs_gradient, ops.sum(inputs_gradient, axis=leading)

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_tf.base.errors import UsageError
-from bert_tf.layers.activation import at_least_float32
+from bert_tf.layers.activation import at_least_float32, custom_gradient
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -121,10 +121,9 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
         return ops.cast(keep, inputs.dtype) * keep_scale(rate)
 
     # A gradient of its own, so that not the factors are kept for it, but the mask they are made of.
-    @ops.custom_gradient
+    @custom_gradient
     def scale(inputs: Any) -> Any:
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            (upstream,) = args if upstream is None else (upstream,)
+        def gradient(upstream: Any) -> Any:
             return upstream * factors()
 
         return inputs * factors(), gradient

@@ -24,7 +24,6 @@ class BertEmbeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.dropout_stream = dropout_stream
-        self.sorts_gradient = False
         self.layer_norm = LayerNorm(
             epsilon=config.layer_norm_eps, dtype=self.variable_dtype, name="layer_norm"
         )
@@ -59,15 +58,25 @@ class BertEmbeddings(keras.layers.Layer):
         position_ids: Any | None = None,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Embeds tokens to [batch, length, hidden].
+        """Embed tokens to [batch, length, hidden].
 
         `input_word_ids`, `input_type_ids` (None for all 0) and `position_ids` (None for 0, 1, 2 …;
         texts packed into one row restart at 0) are int [batch, length]; `dropout_key` is int32[2].
         """
-        look_up = _look_up_sorted if self.sorts_gradient else ops.take
-        embeddings = look_up(self.word_embeddings, input_word_ids, axis=0)
+        words = ops.take(self.word_embeddings, input_word_ids, axis=0)
+        return self.of_words(words, input_type_ids, position_ids, dropout_key)
+
+    def of_words(
+        self,
+        words: Any,
+        input_type_ids: Any | None = None,
+        position_ids: Any | None = None,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Compute `call` from looked-up word embeddings, float [batch, length, hidden]."""
+        embeddings = words
         if position_ids is None:
-            length = ops.shape(input_word_ids)[1]
+            length = ops.shape(words)[1]
             embeddings = embeddings + self.position_embeddings[:length]
         else:
             embeddings = embeddings + ops.take(self.position_embeddings, position_ids, axis=0)
@@ -100,44 +109,3 @@ class BertEmbeddings(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> BertEmbeddings:
         return cls(**{**config, "config": BertConfig(**config["config"])})
-
-
-def _look_up_sorted(table: Any, ids: Any, axis: int) -> Any:
-    """As `ops.take` of rows, on TensorFlow, with `sorted_sums` for the gradient."""
-    import tensorflow as tf
-
-    @tf.custom_gradient
-    def look_up(table: Any) -> Any:
-        def gradient(upstream: Any) -> Any:
-            rows = tf.reshape(upstream, [-1, table.shape[-1]])
-            return sorted_sums(rows, tf.reshape(ids, [-1]), table.shape[0])
-
-        return tf.gather(table, ids, axis=axis), gradient
-
-    return look_up(tf.convert_to_tensor(table))
-
-
-def sorted_sums(values: Any, ids: Any, size: int) -> Any:
-    """Adds up values, [n, width], with equal ids, int [n] below `size`: [size, width].
-
-    In an order that only the ids decide, without a scatter: XLA's deterministic one adds rows one
-    after the other on GPUs. Sums of ever longer runs of sorted rows (Hillis and Steele 1986).
-    """
-    import tensorflow as tf
-
-    order = tf.argsort(ids, stable=True)
-    ids, values = tf.gather(ids, order), tf.gather(values, order)
-    count = tf.shape(ids)[0]
-    places = tf.range(count)
-
-    def add_before(distance: Any, values: Any) -> tuple[Any, Any]:
-        is_same = (places >= distance) & (tf.roll(ids, distance, axis=0) == ids)
-        before = tf.roll(values, distance, axis=0)
-        return 2 * distance, values + tf.where(is_same[:, None], before, 0.0)
-
-    _, sums = tf.while_loop(
-        lambda distance, _: distance < count, add_before, (tf.constant(1), values)
-    )
-    rows = tf.range(size, dtype=ids.dtype)
-    last = tf.maximum(tf.searchsorted(ids, rows, side="right") - 1, 0)
-    return tf.where((tf.gather(ids, last) == rows)[:, None], tf.gather(sums, last), 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.activation import at_least_float32
+from bert_tf.layers.activation import at_least_float32, custom_gradient
 from bert_tf.layers.dropout import StatelessDropout, dropped
 
 
@@ -56,7 +56,7 @@ class LayerNorm(keras.layers.Layer):
 def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[Any, Any, Any], Any]:
     """Maps inputs, gamma and beta to the outputs, with the gradient in its closed form."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
         centered = ops.cast(inputs, dtype)
         centered = centered - _row_mean(centered)
@@ -64,8 +64,7 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
         scale = ops.rsqrt(variance + epsilon)
         normalized = centered * scale
 
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            (upstream,) = args if upstream is None else (upstream,)
+        def gradient(upstream: Any) -> Any:
             upstream = ops.cast(upstream, dtype)
             leading = tuple(range(len(upstream.shape) - 1))
             along_normalized = upstream * normalized

@@ -11,9 +11,6 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 
-_TENSOR_CORE_MULTIPLE = 128  # products of 16 bits are fastest in such sizes
-_NEVER = -1e9
-
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class MaskedLMHead(keras.layers.Layer):
@@ -25,7 +22,6 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
-        self.is_compiled = False
         self.transform = Projection(
             config.hidden_size,
             initializer_range=config.initializer_range,
@@ -52,26 +48,19 @@ class MaskedLMHead(keras.layers.Layer):
         """Scores the vocabulary: float32 logits [batch, predictions, vocab].
 
         `hidden`, [batch, predictions, hidden], is of the masked tokens; `word_embeddings`
-        [vocab, hidden] is the encoder's table. If `is_compiled`, improbable entries fill up the
-        vocabulary to a multiple of 128.
+        [vocab, hidden] is the encoder's table.
         """
         return self.logits(self.transform(hidden), word_embeddings)
 
     def logits(self, transformed: Any, word_embeddings: Any) -> Any:
+        """Compute `call` from the transformed states, float [batch, predictions, hidden]."""
         batch, predictions, _ = ops.shape(transformed)
         masked = self.layer_norm(transformed)
         rows = ops.reshape(masked, (-1, self.config.hidden_size))
         table = ops.cast(word_embeddings, self.compute_dtype)
-        bias = ops.cast(self.output_bias, "float32")
-        if self.is_compiled and (missing := -self.config.vocab_size % _TENSOR_CORE_MULTIPLE):
-            table = ops.pad(table, [[0, missing], [0, 0]])
-            bias = ops.pad(bias, [[0, missing]], constant_values=_NEVER)
         products = _transposed_product(rows, table)
-        if self.is_compiled:
-            logits = _with_bias(products, ops.reshape(bias, (-1,)))
-        else:
-            logits = ops.cast(products, "float32") + bias
-        return ops.reshape(logits, (batch, predictions, bias.shape[0]))
+        logits = ops.cast(products, "float32") + ops.cast(self.output_bias, "float32")
+        return ops.reshape(logits, (batch, predictions, self.config.vocab_size))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.fields()}
@@ -79,20 +68,6 @@ class MaskedLMHead(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MaskedLMHead:
         return cls(**{**config, "config": BertConfig(**config["config"])})
-
-
-@ops.custom_gradient
-def _with_bias(products: Any, bias: Any) -> Any:
-    """Adds float32 [entries] to [rows, entries], and rounds the gradient to their dtype first, so
-    that XLA writes no float32 tensor for the two that take it.
-    """
-
-    def gradient(*args: Any, upstream: Any = None) -> Any:
-        (upstream,) = args if upstream is None else (upstream,)
-        rounded = ops.cast(upstream, products.dtype)
-        return rounded, ops.sum(ops.cast(rounded, "float32"), axis=0)
-
-    return ops.cast(products, "float32") + bias, gradient
 
 
 def _transposed_product(rows: Any, table: Any) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.activation import activation, fusible_activation
+from bert_tf.layers.implementation import implementation
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -37,7 +35,6 @@ class Projection(keras.layers.Layer):
         self.size = size
         self.initializer_range = initializer_range
         self.activation_name = activation_name
-        self.is_fusible = False
 
     def build(self, input_shape: Any) -> None:
         initializer = (
@@ -74,8 +71,7 @@ class Projection(keras.layers.Layer):
     def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:
         shape = ops.shape(inputs)
         outputs = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), kernel)
-        activate = fusible_activation if self.is_fusible else activation
-        outputs = activate(self.activation_name, outputs, bias)
+        outputs = implementation().activate(self.activation_name, outputs, bias)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -88,19 +84,3 @@ class Projection(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "activation_name": self.activation_name,
         }
-
-
-@contextmanager
-def fusible(model: keras.layers.Layer) -> Iterator[None]:
-    """Lets TensorFlow fuse a model's projections inside the block, which has no gradients then.
-
-    For graphs that are only run forward; see `fusible_activation`.
-    """
-    projections = [layer for layer in model._flatten_layers() if isinstance(layer, Projection)]
-    for projection in projections:
-        projection.is_fusible = keras.config.backend() == "tensorflow"
-    try:
-        yield
-    finally:
-        for projection in projections:
-            projection.is_fusible = False

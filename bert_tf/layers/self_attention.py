@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
+from bert_tf.layers.dropout import StatelessDropout, dropped
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
@@ -54,36 +54,6 @@ def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
     return ops.softmax(scores, axis=-1)
 
 
-def _fused_probabilities(scores: Any, attention_bias: Any | None, keep: Any, rate: float) -> Any:
-    """Drops out `_probabilities`, in operations of which XLA writes no float32 tensor as large as
-    the scores: statistics are float32, what is kept for the gradient has the scores' dtype, and
-    what a sum is made of is used only there.
-    """
-
-    def masked(values: Any) -> Any:
-        values = ops.cast(values, "float32")
-        return values if keep is None else values * (ops.cast(keep, "float32") * keep_scale(rate))
-
-    @ops.custom_gradient
-    def attend(scores: Any) -> Any:
-        wide = ops.cast(scores, "float32")
-        if attention_bias is not None:
-            wide = wide + attention_bias
-        wide = wide - ops.max(wide, axis=-1, keepdims=True)
-        logarithm = ops.log(ops.sum(ops.exp(wide), axis=-1, keepdims=True))
-        kept = ops.cast(ops.exp(wide - logarithm), scores.dtype)
-
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            (upstream,) = args if upstream is None else (upstream,)
-            weighted = masked(upstream) * ops.cast(kept, "float32")
-            total = ops.sum(weighted, axis=-1, keepdims=True)
-            return ops.cast(weighted - ops.cast(kept, "float32") * total, scores.dtype)
-
-        return ops.cast(masked(kept), scores.dtype), gradient
-
-    return attend(scores)
-
-
 @keras.saving.register_keras_serializable(package="bert_tf")
 class SelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).
@@ -107,7 +77,6 @@ class SelfAttention(keras.layers.Layer):
         self.dropout_rate = dropout_rate
         self.dropout_stream = dropout_stream
         self.initializer_range = initializer_range
-        self.is_compiled = False
         self.probability_dropout = StatelessDropout(
             dropout_rate, stream=dropout_stream, dtype=self.dtype_policy, name="probability_dropout"
         )
@@ -149,10 +118,7 @@ class SelfAttention(keras.layers.Layer):
         dropout = self.probability_dropout
         scores = self._scores(query, key)
         keep = dropout.kept(scores, dropout_key)
-        if self.is_compiled:
-            probabilities = _fused_probabilities(scores, attention_bias, keep, dropout.rate)
-        else:
-            probabilities = dropped(_probabilities(scores, attention_bias), keep, dropout.rate)
+        probabilities = dropped(_probabilities(scores, attention_bias), keep, dropout.rate)
         context = ops.matmul(ops.cast(probabilities, self.compute_dtype), value)
         batch, _, length, _ = ops.shape(context)
         context = ops.transpose(context, (0, 2, 1, 3))

@@ -92,6 +92,14 @@ class TransformerBlock(keras.layers.Layer):
         )
         if positions is not None:
             hidden = gather_positions(hidden, positions)
+        return self.transformed(hidden, attended, dropout_key)
+
+    def transformed(self, hidden: Any, attended: Any, dropout_key: Any | None) -> Any:
+        """Compute what follows attention.
+
+        `hidden` [batch, length, hidden] are the tokens that attended, `attended` the attention's
+        output in the same shape.
+        """
         hidden = self.attention_layer_norm.of_sum(
             hidden, attended, self.attention_dropout, dropout_key
         )

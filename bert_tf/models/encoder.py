@@ -9,10 +9,10 @@ import numpy as np
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.switch import implementation
 from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder_inputs import EncoderInputs
+from bert_tf.layers.implementation import implementation
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import gather_positions, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
@@ -26,10 +26,8 @@ class BertModel(keras.Model):
             head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
         reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
             first and the masked ones only.
-        is_compiled: see `let_xla_compile`; read by losses, too.
     """
 
-    is_compiled = False
     own_arguments: ClassVar[tuple[str, ...]] = ()
     huggingface_class: ClassVar[str]
     reads_all_tokens: ClassVar[bool] = True
@@ -141,8 +139,10 @@ class BertEncoder(BertModel):
             read_positions=read_positions,
             pooled_only=pooled_only,
         )
-        if (forward := implementation()) is not None:
-            return forward(self, inputs)
+        return implementation().encode(self, inputs)
+
+    def encode(self, inputs: EncoderInputs) -> dict[str, Any]:
+        """Compute `call` by the plain layers."""
         bias = inputs.attention_bias()
         positions = inputs.computed_positions(has_pooler=self.has_pooler)
         hidden = self.embeddings(
@@ -227,19 +227,6 @@ class BertEncoder(BertModel):
         if dropout_key is None:
             return ops.cast(self.seed_generator.next(), "int32")
         return dropout_key
-
-
-def let_xla_compile(model: keras.Model, *, deterministic: bool = False) -> None:
-    """Has layers compute in the forms that XLA makes fast programs of, from now on.
-
-    In float32 the same numbers to rounding; outside XLA these forms are slower. `deterministic`
-    adds up the gradient of word embeddings in one order, which GPUs do fast only so.
-    """
-    for layer in model._flatten_layers():
-        if hasattr(layer, "is_compiled"):
-            layer.is_compiled = True
-        if isinstance(layer, BertEmbeddings):
-            layer.sorts_gradient = deterministic
 
 
 def attention_maps(

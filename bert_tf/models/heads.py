@@ -11,8 +11,8 @@ from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.cpu.switch import implementation
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.implementation import implementation
 from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.pooling import pool_tokens, unit_vectors
 from bert_tf.layers.projection import Projection
@@ -90,12 +90,11 @@ class BertMaskedLM(ModelWithHead):
 
         Returns float32 logits [batch, predictions, vocab].
         """
-        hidden, head = encoded["sequence_output"], self.masked_lm
-        forward = implementation()  # as `BertEncoder.call`, for the head's own layer
-        states = (
-            head.transform(hidden) if forward is None else forward.project(head.transform, hidden)
+        return implementation().masked_lm_logits(
+            self.masked_lm,
+            encoded["sequence_output"],
+            self.encoder.embeddings.word_embeddings,
         )
-        return head.logits(states, self.encoder.embeddings.word_embeddings)
 
     def _tokens_read(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return {"read_positions": inputs["masked_lm_positions"]}

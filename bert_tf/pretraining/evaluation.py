@@ -17,6 +17,7 @@ from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
+from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
@@ -38,6 +39,7 @@ class RecordsEvaluation:
         model: Any,
         loss: PretrainingLoss,
         strategy: tf.distribute.Strategy,
+        arithmetic: Arithmetic,
         best: BestModelKeeper,
         console: Console,
     ):
@@ -56,7 +58,13 @@ class RecordsEvaluation:
             for phase in phases
         ]
         self._evaluations = [
-            Evaluation(model=model, loss=loss, strategy=strategy, make_dataset=dataset)
+            Evaluation(
+                model=model,
+                loss=loss,
+                strategy=strategy,
+                make_dataset=dataset,
+                arithmetic=arithmetic,
+            )
             for dataset in self._datasets
         ]
         self._entropies: dict[int, float] = {}  # by phase

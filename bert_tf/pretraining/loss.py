@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.layers.implementation import implementation
 from bert_tf.training.protocols import Batch, LossParts
 
 
@@ -32,7 +32,7 @@ class PretrainingLoss:
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:
         outputs = model(batch, training=training, dropout_key=dropout_key)
-        of_labels = _fused_cross_entropy if model.is_compiled else _cross_entropy
+        of_labels = implementation().cross_entropy
         mlm_loss, mlm_right, mlm_weight = _weighted_sums(
             *of_labels(outputs["mlm_logits"], batch["masked_lm_ids"]), batch["masked_lm_weights"]
         )
@@ -53,60 +53,6 @@ def _weighted_sums(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sums of loss, hits and weights; all float32 [...]."""
     return (tf.reduce_sum(losses * weights), tf.reduce_sum(right * weights), tf.reduce_sum(weights))
-
-
-def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cross-entropy of every label, float32 [...], and 1 where its logit is the highest one.
-
-    Logits are float32 [..., classes], labels int32 [...]. Five times as fast on CPUs as
-    TensorFlow's own, since oneDNN only has the softmax: log-sum-exp is the highest logit minus the
-    logarithm of the highest probability, which is never 0.
-    """
-    rows = tf.reshape(logits, [-1, logits.shape[-1]])
-    indices = tf.stack([tf.range(tf.shape(rows)[0]), tf.reshape(labels, [-1])], axis=1)
-
-    @tf.custom_gradient
-    def losses_of(rows: tf.Tensor) -> tuple[Any, Callable[..., tf.Tensor]]:
-        probabilities = tf.nn.softmax(rows)
-        highest = tf.reduce_max(rows, axis=-1)
-        label_logits = tf.gather_nd(rows, indices)
-        log_sums = highest - tf.math.log(tf.reduce_max(probabilities, axis=-1))
-
-        def gradient(upstream: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-            scaled = probabilities * upstream[:, None]
-            return tf.tensor_scatter_nd_sub(scaled, indices, upstream)
-
-        # Many times cheaper than argmax on processors; differs only where logits tie.
-        right = tf.cast(label_logits >= highest, tf.float32)
-        return (log_sums - label_logits, right), gradient
-
-    losses, right = losses_of(rows)
-    return tf.reshape(losses, tf.shape(labels)), tf.reshape(right, tf.shape(labels))
-
-
-def _fused_cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `_cross_entropy`, of operations that XLA fuses into the products before and after.
-
-    The gradient computes probabilities again, which costs less than to write and read them.
-    """
-    rows = tf.reshape(logits, [-1, logits.shape[-1]])
-    is_label = tf.reshape(labels, [-1, 1]) == tf.range(rows.shape[-1], dtype=labels.dtype)
-
-    @tf.custom_gradient
-    def losses_of(rows: tf.Tensor) -> tuple[Any, Callable[..., tf.Tensor]]:
-        highest = tf.reduce_max(rows, axis=-1)
-        log_sums = highest + tf.math.log(tf.reduce_sum(tf.exp(rows - highest[:, None]), axis=-1))
-        label_logits = tf.reduce_sum(tf.where(is_label, rows, 0.0), axis=-1)
-
-        def gradient(upstream: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-            probabilities = tf.exp(rows - log_sums[:, None])
-            return (probabilities - tf.cast(is_label, tf.float32)) * upstream[:, None]
-
-        right = tf.cast(label_logits >= highest, tf.float32)
-        return (log_sums - label_logits, right), gradient
-
-    losses, right = losses_of(rows)
-    return tf.reshape(losses, tf.shape(labels)), tf.reshape(right, tf.shape(labels))
 
 
 def _sequence_weights(batch: Batch) -> tf.Tensor:

@@ -167,7 +167,14 @@ def _make_loop(
         arithmetic=plan.arithmetic,
         console=console,
         evaluate=RecordsEvaluation(
-            config, phases, model=model, loss=loss, strategy=strategy, best=best, console=console
+            config,
+            phases,
+            model=model,
+            loss=loss,
+            strategy=strategy,
+            arithmetic=plan.arithmetic,
+            best=best,
+            console=console,
         ),
         mirror=mirror,
     )

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
-from bert_tf.layers.projection import fusible
+from bert_tf.layers.implementation import FORWARD_ONLY, computing_by
 from bert_tf.serving.row_batches import Forward, map_row_batches
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
@@ -137,7 +137,7 @@ class TextModule(tf.Module, abc.ABC):
         def predict(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = checked_texts(given, list_inputs=self.list_inputs)
             batch_tokens = texts.pop(BATCH_TOKENS)
-            with fusible(self.model):
+            with computing_by(FORWARD_ONLY):
                 return self.predict(texts, batch_tokens)
 
         batched = predict.get_concrete_function(**texts, **{BATCH_TOKENS: budget})
@@ -167,7 +167,7 @@ class TextModule(tf.Module, abc.ABC):
         @tf.function(autograph=False)
         def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             batch = checked_ids(given, rank=self.ids_rank, config=self.model.config)
-            with fusible(self.model):
+            with computing_by(FORWARD_ONLY):
                 return self.head_outputs(batch)
 
         shape = [None] * self.ids_rank

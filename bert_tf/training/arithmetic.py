@@ -1,9 +1,4 @@
-"""How the steps of a run are computed: precision, compiler, kernels, and parts of a batch.
-
-The choice is made once, when a run starts, and kept in `arithmetic.json`, so that a run that
-resumes on another machine computes the same numbers. Also counts a step's work and measures the
-peak of the machine, from which the log derives how well the machine is used (MFU).
-"""
+"""The arithmetic of a run's steps, decided when it starts and kept, and counts of its work."""
 
 from __future__ import annotations
 
@@ -24,35 +19,30 @@ from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.cpu.availability import is_available
 from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
+from bert_tf.layers.implementation import PLAIN, Implementation
 from bert_tf.training.distribution import worker_count
 from bert_tf.training.protocols import Batch
+from bert_tf.xla import cudnn
+from bert_tf.xla.forward import XlaForward
 
-ARITHMETIC_FILE = "arithmetic.json"
-WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
-
-# The Keras dtype policy of each precision of the config.
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-# The lowest compute capability of GPUs with tensor cores for a dtype. bfloat16 comes first, since
-# it needs no loss scaling.
+# Of GPUs, the least that have tensor cores for it, the most exact first.
 _CAPABILITIES = {"bfloat16": (8, 0), "float16": (7, 0)}
-# Another way than the expected one is only chosen if it takes less than this fraction of its time.
-# Otherwise noise would decide between ways that are equally fast, and runs would differ.
-_CLEARLY_FASTER = 0.95
-# `measure_matmul_peak` multiplies square matrices of this size, which are large enough to reach
-# the peak, for this long.
-_PEAK_SIZES = {"CPU": 1024, "GPU": 8192}
-_PEAK_SECONDS = 0.3
-BUSY = 0.1  # fraction of the cores; while other processes take more, no peak can be measured
+_FUSED_ATTENTION_CAPABILITY = (8, 0)
+ARITHMETIC_FILE = "arithmetic.json"
+# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
+_CLEARLY = 0.95
+WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
+_SECONDS = 0.3
+_SIZES = {"CPU": 1024, "GPU": 8192}
+BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
 
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPolicy:
-    """Dtype and compiler of a step; variables and the optimizer's moments always stay in float32.
+    """Arithmetic of the layers; variables and the optimizer stay in float32.
 
-    Attributes:
-        policy: Keras dtype policy of the layers: "float32", "mixed_bfloat16" or "mixed_float16".
-        use_xla: whether XLA compiles the step.
-        use_kernels: whether encoders run `bert_tf.cpu.forward`; excludes `use_xla`.
+    `use_xla` compiles the step; `use_kernels` has encoders use `bert_tf.cpu.forward`.
     """
 
     policy: str
@@ -60,30 +50,27 @@ class PrecisionPolicy:
     use_kernels: bool = False
 
     def __str__(self) -> str:
+        compiled = "with XLA" if self.use_xla else "without XLA"
         if self.use_kernels:
             compiled = "with fused kernels"
-        elif self.use_xla:
-            compiled = "with XLA"
-        else:
-            compiled = "without XLA"
         return f"{self.policy.removeprefix('mixed_')}, {compiled}"
 
     @property
     def scale_loss(self) -> bool:
-        """Whether the loss is scaled up to keep gradients from underflowing, as float16 needs."""
         return self.policy == "mixed_float16"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """Everything about the computation of steps that changes their numbers.
+    """Arithmetic of steps.
 
     Attributes:
         shards: parts of every batch, or micro-batch, that are computed side by side, see
             `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
-        cpu_kernels: whether CPUs may use `bert_tf.cpu`. With XLA this only affects the optimizer.
-        deterministic: whether GPUs give the same bits in every run, see `make_deterministic`.
+        cpu_kernels: whether processors may use `bert_tf.cpu`, with XLA for the optimizer.
+        deterministic: see `make_deterministic`.
         gradient_sum: dtype in which replicas on GPUs exchange gradients.
+        fuses_attention: whether cuDNN computes attention, where it has no dropout.
     """
 
     precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)
@@ -91,15 +78,25 @@ class Arithmetic:
     cpu_kernels: bool = True
     deterministic: bool = False
     gradient_sum: str = "float32"
+    fuses_attention: bool = False
 
     @property
     def compiles_all(self) -> bool:
         """Whether XLA compiles all that it can, as on accelerators, not only the gradients."""
         return self.precision.use_xla and not self.cpu_kernels
 
+    def form(self) -> Implementation:
+        """Return the form in which models compute, except `bert_tf.cpu`'s in a training step."""
+        if not self.compiles_all:
+            return PLAIN
+        return XlaForward(
+            fuses_attention=self.fuses_attention, sorts_embedding_gradient=self.deterministic
+        )
+
     def __str__(self) -> str:
         parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
-        return f"{self.precision}{parts}"
+        attention = ", fused attention" if self.fuses_attention else ""
+        return f"{self.precision}{attention}{parts}"
 
 
 def choose_precision(
@@ -110,23 +107,11 @@ def choose_precision(
     console: Console,
     cpu_kernels: bool = True,
 ) -> PrecisionPolicy:
-    """Resolve "auto" in the config, and report the choice.
+    """Resolves "auto" in the config, and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16 or AMX; float16 on GPUs of compute capability 7.0; else float32. "auto" XLA
-    compiles on TPUs and GPUs. On CPUs, oneDNN's matrix products and fused kernels are faster than
-    XLA.
-
-    Args:
-        precision: "auto", "float32", "bfloat16" or "float16".
-        xla: "auto", "on" or "off".
-        strategy: strategy of the run; None stands for one on this machine's devices.
-        console: receives the choice.
-        cpu_kernels: whether the run may use `bert_tf.cpu`.
-
-    Raises:
-        UsageError: the precision would crash TensorFlow, because ONEDNN_MAX_CPU_ISA excludes the
-            instructions that it needs.
+    AVX-512 bf16 or AMX, float16 on GPUs of 7.0, else float32. "auto" XLA compiles on TPUs and GPUs.
+    On processors oneDNN's products and fused kernels are faster.
     """
     device, fastest = _device(strategy)
     if precision == "auto":
@@ -143,8 +128,67 @@ def choose_precision(
     return chosen
 
 
+def inference_form() -> XlaForward:
+    """Return the form of models that XLA compiles to be run forward only."""
+    return XlaForward(fuses_attention=_why_gpus_cannot_fuse() is None)
+
+
+def choose_attention(
+    config: LoopSection,
+    precision: PrecisionPolicy,
+    *,
+    attention_dropout: float,
+    strategy: tf.distribute.Strategy | None = None,
+) -> bool:
+    """Tell whether cuDNN computes attention: where it can, unless the config decides.
+
+    cuDNN's own dropout counts its draws in the process, so a resumed run would draw others.
+
+    Args:
+        attention_dropout: of the model that is trained.
+
+    Raises:
+        UsageError: the config asks for it where it cannot be had.
+    """
+    if config.attention == "plain":
+        return False
+    reason = _why_not_fused(precision, strategy)
+    if config.attention == "fused":
+        if attention_dropout:
+            raise UsageError(
+                f"attention: fused has no dropout, and attention_probs_dropout_prob is "
+                f"{attention_dropout:g}; set that to 0, or attention to auto"
+            )
+        if reason is not None:
+            raise UsageError(f"attention: fused: {reason}; set it to auto")
+    return reason is None
+
+
+def _why_not_fused(
+    precision: PrecisionPolicy, strategy: tf.distribute.Strategy | None
+) -> str | None:
+    if not precision.use_xla:
+        return "cuDNN's kernels are part of XLA's programs, and xla is off"
+    if precision.policy == "float32":
+        return "cuDNN's kernels need precision bfloat16 or float16"
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "cuDNN's kernels need an NVIDIA GPU"
+    return _why_gpus_cannot_fuse()
+
+
+def _why_gpus_cannot_fuse() -> str | None:
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return "cuDNN's kernels need an NVIDIA GPU, and TensorFlow has none"
+    for gpu in gpus:
+        details = tf.config.experimental.get_device_details(gpu)
+        if details.get("compute_capability", (0, 0)) < _FUSED_ATTENTION_CAPABILITY:
+            name = details.get("device_name", gpu.name)
+            return f"cuDNN's kernels need compute capability 8.0, which {name} has not"
+    return cudnn.why_unavailable()
+
+
 def has_accelerator() -> bool:
-    """Return whether TensorFlow sees a GPU or a TPU."""
     return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
 
 
@@ -154,7 +198,7 @@ def keep_float32_exact() -> None:
 
 
 def _device(strategy: tf.distribute.Strategy | None) -> tuple[str, str]:
-    """Return the kind of device and its fastest precision, without starting TensorFlow."""
+    """Kind of device, and its fastest precision; does not start TensorFlow."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if is_tpu or tf.config.list_physical_devices("TPU"):
         return "TPU", "bfloat16"
@@ -162,36 +206,27 @@ def _device(strategy: tf.distribute.Strategy | None) -> tuple[str, str]:
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
         own = details.get("compute_capability", (0, 0))
-        for precision, capability in _CAPABILITIES.items():
-            if own >= capability:
-                return "GPU", precision
-        return "GPU", "float32"
+        fast = (name for name, capability in _CAPABILITIES.items() if own >= capability)
+        return "GPU", next(fast, "float32")
     return "CPU", "bfloat16" if has_bfloat16() else "float32"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchRows:
-    """Number of rows of a batch, which decides into how many parts it can be divided.
-
-    Attributes:
-        batch: rows of a batch.
-        micro_batches: equal parts of the batch that are computed one after the other.
-        is_filled_up: whether rows of weight 0 may be added, so that any number of parts is
-            possible.
-    """
+    """Rows of a batch, in micro-batches; `is_filled_up`: with rows of weight 0, if need be."""
 
     batch: int
     micro_batches: int = 1
     is_filled_up: bool = False
 
     def shards(self) -> int:
-        """Return the number of parts of each micro-batch; 1 if its rows cannot be divided."""
+        """Parts of each micro-batch; 1 if the rows cannot be divided."""
         shards = row_shards(self.batch // self.micro_batches)
         divisible = self.batch % (self.micro_batches * shards) == 0
         return shards if self.is_filled_up or divisible else 1
 
 
-# Measures the seconds of a step for each of several candidates; returns them in the same order.
+# Seconds of a step, computed in each of several ways.
 StepTrial = Callable[[Sequence[Arithmetic]], list[float]]
 
 
@@ -201,21 +236,16 @@ def settle_arithmetic(
     *,
     strategy: tf.distribute.Strategy,
     console: Console,
+    attention_dropout: float = 0.0,
     trial: StepTrial | None = None,
 ) -> Arithmetic:
-    """Decide on the arithmetic of a run, or read it for a resumed run, and configure TensorFlow.
+    """Decides on the arithmetic of a run's steps, or reads it for a resumed run, and configures
+    TensorFlow, which must not have run anything yet.
 
-    Call it before TensorFlow has run anything, because determinism and the number of threads cannot
-    be changed later. Warns of a GPU that TensorFlow cannot use.
-
-    Args:
-        config: config of the run.
-        rows: the rows of a batch in every phase; empty if the loss compares the rows of a batch,
-            which then must not be divided.
-        strategy: strategy of the run; only runs on one device keep their arithmetic.
-        console: receives the decision.
-        trial: measures a step for each candidate, if the config leaves precision and XLA to "auto"
-            on a CPU. None decides by the processor's instructions instead.
+    `rows` are of the batches of every phase; none where the loss compares the rows of a batch.
+    `attention_dropout` is the model's.
+    `trial` times a step on processors where the config leaves precision and XLA open; without it
+    the processor's instructions decide. Warns of a GPU that TensorFlow cannot use.
     """
     if (unusable := unusable_gpu()) is not None:
         console.warn(unusable)
@@ -231,10 +261,13 @@ def settle_arithmetic(
             ),
             shards=kept["shards"] if cpu_kernels else 1,
             cpu_kernels=cpu_kernels,
+            fuses_attention=kept.get("fuses_attention", False),
         )
         console.info(f"keeping the arithmetic of this run: {arithmetic}")
     else:
-        arithmetic = expected_arithmetic(config, rows, strategy=strategy, console=console)
+        arithmetic = expected_arithmetic(
+            config, rows, strategy=strategy, console=console, attention_dropout=attention_dropout
+        )
         is_open = config.precision == config.xla == "auto"
         if trial is not None and is_kept and is_open and not has_accelerator():
             shards = _common_shards(rows) if arithmetic.cpu_kernels else 1
@@ -252,18 +285,24 @@ def expected_arithmetic(
     *,
     strategy: tf.distribute.Strategy | None = None,
     console: Console,
+    attention_dropout: float = 0.0,
 ) -> Arithmetic:
-    """Decide by the config and the device's instructions alone, without starting TensorFlow.
-
-    Arguments are those of `settle_arithmetic`.
-    """
+    """Decides by the config and the device's instructions, without starting TensorFlow."""
     cpu_kernels = may_use_cpu_kernels(config, console)
     precision = choose_precision(
         config.precision, config.xla, strategy=strategy, console=console, cpu_kernels=cpu_kernels
     )
     is_divided = cpu_kernels and config.strategy == "default" and not precision.use_xla
     shards = _common_shards(rows) if is_divided else 1
-    return Arithmetic(precision=precision, shards=shards, cpu_kernels=cpu_kernels)
+    fuses_attention = choose_attention(
+        config, precision, attention_dropout=attention_dropout, strategy=strategy
+    )
+    return Arithmetic(
+        precision=precision,
+        shards=shards,
+        cpu_kernels=cpu_kernels,
+        fuses_attention=fuses_attention,
+    )
 
 
 def _common_shards(rows: Sequence[BatchRows]) -> int:
@@ -271,10 +310,9 @@ def _common_shards(rows: Sequence[BatchRows]) -> int:
 
 
 def make_deterministic() -> None:
-    """Make GPUs give the same bits in every run. Call it before TensorFlow has run anything.
+    """Has GPUs give the same bits in every run, before TensorFlow has run anything.
 
-    Also removes TF_XLA_FLAGS from the environment, since the cache of compiled programs that it
-    configures ignores this setting and would return programs of other runs.
+    Without the programs that XLA kept of other runs, since its cache ignores the setting.
     """
     tf.config.experimental.enable_op_determinism()
     flags = os.environ.get("XLA_FLAGS", "")
@@ -283,31 +321,27 @@ def make_deterministic() -> None:
 
 
 def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
-    """Write the decision into the directory of a run on one device.
+    """Writes the decision into the directory of a run on one device.
 
-    A run that resumes on a processor with other instructions would otherwise compute other losses
-    and, if rows are packed, other batches.
+    Other instructions would change a resumed run's losses and, where rows are packed, its batches.
     """
     if config.strategy != "default":
         return
     path = Path(config.output) / ARITHMETIC_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {**dataclasses.asdict(arithmetic.precision), "shards": arithmetic.shards}
+    if arithmetic.fuses_attention:
+        document["fuses_attention"] = True
     write_text_atomically(path, sealed(document))
 
 
 def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:
-    """Return whether a run may use `bert_tf.cpu`; warn once if it cannot be loaded."""
+    """Whether a run may use `bert_tf.cpu`; warns once where it cannot be loaded."""
     return config.cpu_kernels == "auto" and not has_accelerator() and is_available(console.warn)
 
 
 def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]:
-    """Return the candidates of a trial on CPUs: each precision, with and without XLA.
-
-    Args:
-        shards: parts of a batch in the candidates without XLA.
-        cpu_kernels: whether candidates without XLA use `bert_tf.cpu`.
-    """
+    """Candidates of a trial on processors; those without XLA compute `shards` parts."""
     policies = ("float32",) if is_bfloat16_excluded() else ("mixed_bfloat16", "float32")
     return [
         Arithmetic(
@@ -323,30 +357,22 @@ def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]
 def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
-    """Return the fastest candidate of a trial, or the expected one if none is clearly faster."""
     ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
     console.info("benchmarking the fastest way to compute a step")
     seconds = dict(zip(ways, trial(ways), strict=True))
     for way in ways:
         console.info(f"  {way}: {1000 * seconds[way]:,.0f} ms")
     fastest = min(ways, key=seconds.__getitem__)
-    is_clear = seconds[fastest] < _CLEARLY_FASTER * seconds[expected]
-    chosen = fastest if is_clear else expected
+    chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
     console.info(f"chosen: {chosen}")
     return chosen
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """Count the arguments of `ModelFlops.flops` in a batch, padded or packed.
+    """Counts the arguments of `ModelFlops.flops` in a batch, padded or packed; float32 [] each.
 
-    Two sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
-    `squared_lengths` and 3 `predictions`, whether they are in two rows or packed into one.
-
-    Args:
-        batch: see `TrainingInputs.batches`.
-
-    Returns:
-        The counts named in `WORK_COUNTS`, float32 [] each.
+    Sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
+    `squared_lengths` and 3 `predictions`, in two rows or in one.
     """
     mask = tf.cast(batch["input_mask"], tf.float32)
     lengths = tf.reduce_sum(mask, axis=-1)
@@ -367,36 +393,28 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Measure the operations per second of large matrix products, on all devices, in less than 1 s.
+    """Measures operations per second of large matrix products on all devices, in less than 1 s.
 
-    Assumes that all GPUs are alike, and that replicas on CPUs share one CPU.
-
-    Args:
-        policy: Keras dtype policy, whose compute dtype is measured.
-        strategy: strategy of the run.
-
-    Returns:
-        None on TPUs, where single operations do not reach the peak, and on processors that other
-        processes keep busy.
+    Assumes that GPUs are alike, and that replicas on CPUs share one. None on TPUs, where single
+    operations are no measure, and on busy processors.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    size = _PEAK_SIZES[kind]
+    size = _SIZES[kind]
     dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
     at_once = operations_at_once() if kind == "CPU" else 1
     matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
 
-    # Autograph would look at all modules, and so import those that are imported on first use.
+    # Without autograph, which looks at all modules and so loads those that wait for their use.
     @tf.function(autograph=False)
     def products(matrices: list[tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
 
     products(matrices).numpy()  # traces, and wakes the device
     times = CoreTimes.read()
-    start = time.monotonic()
-    best = float("inf")
-    while time.monotonic() - start < _PEAK_SECONDS:
+    start, best = time.monotonic(), float("inf")
+    while time.monotonic() - start < _SECONDS:
         begin = time.monotonic()
         products(matrices).numpy()
         best = min(best, time.monotonic() - begin)

@@ -11,53 +11,45 @@ import tensorflow as tf
 
 from bert_tf.base.processor import map_ahead
 from bert_tf.cpu.cores import operations_at_once
+from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.protocols import Batch, TaskLoss
+from bert_tf.xla.forward import compiled
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """Means of the loss and the metrics over a finite data set; made once, run often.
+    """Computes means over a finite data set, whose batches are multiples of the replicas.
 
-    XLA compiles them where it compiles all of a training step; see `let_xla_compile`.
-
-    Attributes:
-        model: a built Keras model.
-        loss: loss of the task; also computes the metrics.
-        strategy: strategy that batches are distributed by.
-        make_dataset: opens the data set. The number of rows of each batch must be a multiple of the
-            number of replicas.
+    XLA compiles them where it compiles all of a training step of the same arithmetic.
     """
 
     model: Any
     loss: TaskLoss
     strategy: tf.distribute.Strategy
     make_dataset: Callable[[], tf.data.Dataset]
+    arithmetic: Arithmetic = dataclasses.field(default_factory=Arithmetic)
 
     def run(self) -> dict[str, float]:
-        """Return means by name: `loss`, the terms of the loss and the metrics; {} without rows."""
+        """`loss`, the loss terms and the metrics; {} without rows."""
         totals: dict[str, tuple[float, float]] = {}
         batches = distributed_iterator(self.strategy, self.make_dataset)
         at_once = operations_at_once()
         mapped: Callable[..., Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]] = map
-        if at_once > 1:  # otherwise, replicas must be entered from the thread of the strategy
+        if at_once > 1:  # else replicas are entered from the thread that made the strategy
             mapped = functools.partial(map_ahead, threads=at_once, depth=at_once)
         for sums in mapped(self._batch_sums, batches):
             for name, (total, weight) in sums.items():
-                total_before, weight_before = totals.get(name, (0.0, 0.0))
-                totals[name] = (total_before + float(total), weight_before + float(weight))
-        if not totals:
+                before = totals.get(name, (0.0, 0.0))
+                totals[name] = (before[0] + float(total), before[1] + float(weight))
+        means = {
+            name: total / weight if weight else 0.0 for name, (total, weight) in totals.items()
+        }
+        if not means:
             return {}
-        loss = 0.0
-        means = {}
-        for name, (total, weight) in totals.items():
-            kind, _, own_name = name.partition("/")
-            mean = total / weight if weight else 0.0
-            means[own_name] = mean
-            if kind == "loss":
-                loss += mean
-        # The loss comes first, and replaces the only term of a task that calls it `loss`.
-        return {"loss": loss} | means | {"loss": loss}
+        terms = [name for name in means if name.startswith("loss/")]
+        result = {"loss": sum(means[name] for name in terms)}
+        return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
 
     @tf.function(autograph=False, reduce_retracing=True)
     def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
@@ -74,11 +66,11 @@ class Evaluation:
 
     @functools.cached_property
     def _compiled_sums(self) -> Callable[..., dict[str, tuple[tf.Tensor, tf.Tensor]]]:
-        return tf.function(self._own_sums, autograph=False, jit_compile=True)
+        return compiled(self._own_sums, self.arithmetic.form())
 
     def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-        is_compiled = getattr(self.model, "is_compiled", False)
-        sums = (self._compiled_sums if is_compiled else self._own_sums)(batch)
+        sums_of = self._compiled_sums if self.arithmetic.compiles_all else self._own_sums
+        sums = sums_of(batch)
         if self.strategy.num_replicas_in_sync == 1:
             return sums
         context = tf.distribute.get_replica_context()

@@ -1,4 +1,4 @@
-"""Write `metrics.jsonl` of a run, and send its lines to trackers."""
+"""metrics.jsonl of a run, and the trackers that get its lines."""
 
 from __future__ import annotations
 
@@ -15,24 +15,19 @@ from bert_tf.config.registries import TENSORBOARD
 from bert_tf.training.tracking.registry import TRACKERS
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, TrackerSender
 
-# A line of metrics.jsonl: `step`, `split`, `time`, and numbers by name.
 Line = dict[str, Any]
 
 
 def read_metrics(path: Path) -> list[Line]:
-    """Read the lines of a metrics.jsonl; return [] if there is no such file.
+    """Lines of a metrics.jsonl, if there is one, but for a half-written last line.
 
-    A half-written last line, which a killed process leaves behind, is skipped.
-
-    Raises:
-        InputError: another line is not a JSON object with `step` and `split`.
+    Raises InputError if another line is not a JSON object with `step` and `split`.
     """
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")
     metrics = []
-    # Text after the last newline belongs to a line that was not written completely.
-    for number, text in enumerate(lines[:-1], start=1):
+    for number, text in enumerate(lines[:-1], start=1):  # what follows the last newline is partial
         try:
             line = json.loads(text)
             if line["split"] not in SPLITS or not isinstance(line["step"], int):
@@ -50,20 +45,9 @@ class MetricsLog:
     """Writes every line to metrics.jsonl and its numbers to trackers.
 
     A line holds `step`, `split` ("train" or "eval"), `time` (seconds of training so far), and
-    numbers by name. A tracker that fails causes a warning, and does not stop the run.
-
-    Args:
-        run_directory: directory of `metrics.jsonl`.
-        keep_until: the last step of each split whose lines stay. Lines of later steps or other
-            splits, and a half-written last line, are removed, because a resumed run writes them
-            again.
-        warn: called when a tracker fails.
-        trackers: names from `TRACKERS`.
-        name: name of the run for trackers.
-        settings: values of the config by key, for trackers; None for none.
-
-    Raises:
-        InputError: a line of metrics.jsonl other than the last is damaged.
+    numbers by name. A tracker that fails costs a warning, not the run. `keep_until` is the newest
+    step of each split whose lines stay; later ones, other splits, and a half-written last line are
+    removed.
     """
 
     def __init__(
@@ -93,7 +77,6 @@ class MetricsLog:
         ]
 
     def write(self, line: Line) -> None:
-        """Append a line and flush it, so that a killed process loses none."""
         with naming_file(self._path):
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
@@ -101,11 +84,7 @@ class MetricsLog:
             tracker.write(line)
 
     def close(self, *, is_finished: bool = True) -> None:
-        """Close the file and end the trackers.
-
-        Args:
-            is_finished: whether the run has done all its steps.
-        """
+        """Closes the file and ends trackers; `is_finished`: whether the run has all its steps."""
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
             self._stream.close()

@@ -1,4 +1,4 @@
-"""Exponential moving averages of a model's weights."""
+"""Averages of a model's weights over its steps."""
 
 from __future__ import annotations
 
@@ -12,16 +12,9 @@ import tensorflow as tf
 class WeightAverages:
     """Exponential moving averages of variables (Polyak & Juditsky 1992, as commonly used).
 
-    After step n the decay is min(decay, (1 + n) / (10 + n)), as in
-    `tf.train.ExponentialMovingAverage` and TF Model Garden's `ema_optimizer.py`.
-
-    Args:
-        variables: Keras variables, whose values are the first averages.
-        decay: limit of the decay, from 0 to 1.
-        strategy: strategy that the variables were made under.
-
-    Attributes:
-        variables: the averages, in the order of the variables.
+    The decay grows with the step number up to `decay`, so that the first weights are soon
+    forgotten: min(decay, (1 + n) / (10 + n)), as in `tf.train.ExponentialMovingAverage` and TF
+    Model Garden's `ema_optimizer.py`.
     """
 
     def __init__(self, variables: list[Any], *, decay: float, strategy: tf.distribute.Strategy):
@@ -35,14 +28,11 @@ class WeightAverages:
                 )
 
     def update(self, step: tf.Tensor, applied: tf.Tensor) -> None:
-        """Move the averages; every replica must call this after each step.
+        """Moves the averages; called by every replica after each step.
 
-        Args:
-            step: number of the step, from 0, int32 [].
-            applied: float32 [], 0 leaves the averages unchanged.
+        `step` is int32 [], from 0; `applied` is float32 [], 0 to leave them unchanged.
         """
         number = tf.cast(step, tf.float32)
-        # Early steps have a lower decay, so that the initial weights are soon forgotten.
         decay = tf.minimum(self._decay, (1.0 + number) / (10.0 + number))
 
         def move(average: tf.Variable, variable: tf.Tensor, rate: tf.Tensor) -> None:
@@ -57,7 +47,7 @@ class WeightAverages:
 
     @contextmanager
     def in_place_of_weights(self) -> Iterator[None]:
-        """Give the variables the values of their averages inside the block."""
+        """Gives the variables their averages' values inside the block."""
         weights = [tf.convert_to_tensor(variable) for variable in self._averaged]
         _assign(self._averaged, [tf.convert_to_tensor(average) for average in self.variables])
         try:

@@ -41,6 +41,11 @@ class LoopSection(Section):
         choices=("auto", "off"),
         affects_output=False,
     )
+    attention: str = advanced(
+        "attention on NVIDIA GPUs: cuDNN's fused kernels, which need 16 bits, XLA and "
+        "attention_probs_dropout_prob 0, or plain operations (auto: fused where it can be)",
+        choices=("auto", "plain", "fused"),
+    )
     deterministic: bool = advanced(
         "the same bits in every run on the same GPUs, more slowly (CPUs always give them)", False
     )

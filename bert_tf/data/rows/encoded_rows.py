@@ -186,19 +186,19 @@ def budgeted_batches(
 class Batching:
     """Batches for a model with fixed weights: of similar lengths, and so many tokens and rows.
 
-    With `is_compiled` XLA compiles the model for at most eight shapes: rows of padding fill up
-    those batches that have fewer tokens.
+    With `has_few_shapes` there are at most eight shapes, for a model that XLA compiles once for
+    each: rows of padding fill up those batches that have fewer tokens.
     """
 
     pad_id: int
     batch_tokens: int  # padding included
     max_seq_length: int  # no row is padded to more: the model may have no more positions
     max_rows: int | None = None
-    is_compiled: bool = False
+    has_few_shapes: bool = False
 
     @property
     def multiple(self) -> Lengths:
-        return COMPILED_LENGTHS if self.is_compiled else LENGTH_MULTIPLE
+        return COMPILED_LENGTHS if self.has_few_shapes else LENGTH_MULTIPLE
 
     def batches(self, lengths: np.ndarray) -> list[np.ndarray]:
         return budgeted_batches(
@@ -208,7 +208,7 @@ class Batching:
     def padding(self, lengths: np.ndarray) -> dict[str, int]:
         """Return arguments of `EncodedRows.padded` for a batch, by the lengths of its rows."""
         rows, length = len(lengths), padded_length(lengths, self.multiple)
-        if self.is_compiled:  # as many as `batches` puts into a full one
+        if self.has_few_shapes:  # as many as `batches` puts into a full one
             rows = max(1, self.batch_tokens // length)
             rows = min(rows, self.max_rows or rows)
         length = min(length, self.max_seq_length)

@@ -17,7 +17,9 @@ from bert_tf.cpu.cores import operations_at_once
 from bert_tf.data.rows.encoded_rows import Batching, Lengths, epoch_batches, padded_length
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.training.arithmetic import inference_form
 from bert_tf.training.protocols import Batch
+from bert_tf.xla.forward import compiled
 
 EVALUATING = "evaluating"
 _TOKENS_ON_ACCELERATORS = 32768
@@ -41,7 +43,7 @@ class ForwardPass:
         action: str,
     ):
         self._data = data
-        least = _TOKENS_ON_ACCELERATORS if batching.is_compiled else 0
+        least = _TOKENS_ON_ACCELERATORS if batching.has_few_shapes else 0
         budget = max(batching.batch_tokens, least) // data.rows.sequences_per_row
         self._batching = dataclasses.replace(batching, batch_tokens=budget)
         self._rows = rows
@@ -53,8 +55,10 @@ class ForwardPass:
             name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
             for name, values in self._batch(np.zeros(1, np.int64)).items()
         }
-        jit = batching.is_compiled or None
-        self._compute = tf.function(compute, [signature], autograph=False, jit_compile=jit)
+        if batching.has_few_shapes:
+            self._compute = compiled(compute, inference_form())
+        else:
+            self._compute = tf.function(compute, [signature], autograph=False)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Yields the rows of a batch, int [n], and the result of `compute`."""

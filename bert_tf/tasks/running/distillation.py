@@ -103,7 +103,7 @@ class SoftLabels:
             max_seq_length=teacher.max_seq_length,
             pad_id=tokenizer.pad_id,
             batch_tokens=_BATCH_TOKENS,
-            is_compiled=has_accelerator(),
+            has_few_shapes=has_accelerator(),
         )
         forward = ForwardPass(
             lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],

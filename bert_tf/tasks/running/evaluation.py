@@ -97,7 +97,7 @@ def _float32_evaluator(
         max_seq_length=task.max_seq_length,
         pad_id=directory.vocab.index("[PAD]"),
         batch_tokens=batch_tokens,
-        is_compiled=has_accelerator(),
+        has_few_shapes=has_accelerator(),
     )
     return Evaluator(task, model, data, batching, console)
 

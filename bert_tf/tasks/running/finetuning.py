@@ -25,6 +25,7 @@ from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.training.arithmetic import (
+    Arithmetic,
     BatchRows,
     PrecisionPolicy,
     has_accelerator,
@@ -72,9 +73,9 @@ def finetune(
     missing or rows are longer than the model allows, StoppedEarly on request, after a checkpoint.
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
-    arithmetic = settle_arithmetic(config, batch_rows(config), strategy=strategy, console=console)
-    policy, writes = arithmetic.precision.policy, is_chief(strategy)
     init = read_model_directory(config.init)
+    arithmetic = finetuning_arithmetic(config, init, strategy=strategy, console=console)
+    policy, writes = arithmetic.precision.policy, is_chief(strategy)
     console.info(*init.notes)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
@@ -102,7 +103,7 @@ def finetune(
         pad_id=pad_id,
         batch_tokens=EVALUATION_TOKENS,
         max_rows=config.eval_batch_size,
-        is_compiled=arithmetic.compiles_all,
+        has_few_shapes=arithmetic.compiles_all,
     )
     evaluator = None
     if rows.evaluation is not None:
@@ -136,6 +137,23 @@ def finetune(
         best=best,
         best_model=best_model,
         results=results,
+    )
+
+
+def finetuning_arithmetic(
+    config: FinetuneConfig,
+    init: ModelDirectory,
+    *,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> Arithmetic:
+    """Settle the arithmetic of a run that starts from a model; see `settle_arithmetic`."""
+    return settle_arithmetic(
+        config,
+        batch_rows(config),
+        strategy=strategy,
+        console=console,
+        attention_dropout=config.with_dropout(init.config).attention_probs_dropout_prob,
     )
 
 

@@ -15,9 +15,13 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.batches import FinetuningInputs
-from bert_tf.tasks.running.finetuning import batch_rows, build_model, built_optimizer, make_inputs
+from bert_tf.tasks.running.finetuning import (
+    build_model,
+    built_optimizer,
+    finetuning_arithmetic,
+    make_inputs,
+)
 from bert_tf.tasks.running.finetuning_rows import Truncation, repeated_texts
-from bert_tf.training.arithmetic import Arithmetic, settle_arithmetic
 from bert_tf.training.distribution import distributed_iterator, make_strategy
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import ModelDirectory
@@ -64,8 +68,8 @@ class Surveyor:
         self._init = init
         self._console = console
         self._strategy = make_strategy(config.strategy, config.tpu_address, console)
-        self._arithmetic: Arithmetic = settle_arithmetic(
-            config, batch_rows(config), strategy=self._strategy, console=console
+        self._arithmetic = finetuning_arithmetic(
+            config, init, strategy=self._strategy, console=console
         )
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 

@@ -9,7 +9,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu import availability
 from bert_tf.cpu.backend import CpuBackend
-from bert_tf.cpu.switch import implementation
+from bert_tf.layers.implementation import PLAIN, implementation
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
@@ -51,7 +51,7 @@ def cannot_load(monkeypatch):
 
 def test_it_can_be_used_here():
     assert availability.why_not() is None
-    assert implementation() is None
+    assert implementation() is PLAIN
     backend, optimizer = backend_of_step(shards=2)
     assert isinstance(backend, CpuBackend)
     assert optimizer.in_place is not None

@@ -10,8 +10,8 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.cpu.forward import Forward, encode
 from bert_tf.cpu.kernels import operation
-from bert_tf.cpu.switch import fast_path
 from bert_tf.layers.encoder_inputs import EncoderInputs
+from bert_tf.layers.implementation import PLAIN, computing_by
 from bert_tf.models.encoder import BertEncoder
 
 CONFIG = BertConfig(
@@ -87,10 +87,10 @@ def outputs_and_gradients(policy, *, has_position_ids, pooled_only, kernels):
         tf.debugging.assert_all_finite(outputs["pooled_output"], "of rows without tokens, too")
         return read, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    forward = Forward(traces_once=True) if kernels else None
+    forward = Forward(traces_once=True) if kernels else PLAIN
 
     def of_mask(mask):
-        with fast_path(forward):
+        with computing_by(forward):
             return computed(tensors, tf.constant(mask))
 
     return of_mask
@@ -209,7 +209,7 @@ def test_encode_is_the_call_of_plain_layers(read, rate, hidden_act):
 def test_padding_of_the_sequence_output_is_0(forward, policy):
     model = BertEncoder(CONFIG, dtype=policy)
     model.build_weights()
-    with fast_path(forward):
+    with computing_by(forward or PLAIN):
         outputs = tf.function(model, autograph=False)(
             tf.constant(inputs()["input_word_ids"]), attention_mask=tf.constant(MASK)
         )

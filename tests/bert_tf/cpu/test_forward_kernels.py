@@ -10,8 +10,8 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.cpu.forward import Forward, Shared, attention_output, norm_of_sum, project
 from bert_tf.cpu.kernels import operation
-from bert_tf.cpu.switch import fast_path
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.implementation import PLAIN, computing_by
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention, attention_bias, same_sequence_mask
@@ -251,7 +251,7 @@ def test_there_are_none_outside_the_context():
     encoder = BertEncoder(CONFIG)
     encoder.build_weights()
     ids = tf.ones([2, 4], tf.int32)
-    with fast_path(Forward()):
+    with computing_by(Forward()):
         inside = tf.function(encoder, autograph=False).get_concrete_function(ids)
     assert kernel_calls(inside)
     outside = tf.function(encoder, autograph=False).get_concrete_function(ids)
@@ -270,7 +270,7 @@ def loss_and_gradients(model, batch, forward=None):
         gradients = tape.gradient(loss, variables)
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    with fast_path(forward):
+    with computing_by(forward or PLAIN):
         assert bool(kernel_calls(computed.get_concrete_function())) == (forward is not None)
         return computed()
 

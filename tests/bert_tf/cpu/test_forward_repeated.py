@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.cpu.backend import without_graph_rewrites
 from bert_tf.cpu.forward import Forward, Shared
-from bert_tf.cpu.switch import fast_path
+from bert_tf.layers.implementation import computing_by
 from bert_tf.models.encoder import BertEncoder
 
 CONFIG = BertConfig(
@@ -49,7 +49,7 @@ def traced(encoder, forward, *, training=True):
         tf.TensorSpec([None, None], tf.int32),
         tf.TensorSpec([2], tf.int32),
     )
-    with fast_path(forward):
+    with computing_by(forward):
         return outputs_and_gradients.get_concrete_function(*arguments)
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.projection import Projection, fusible
+from bert_tf.layers.implementation import FORWARD_ONLY, PLAIN, computing_by, implementation
+from bert_tf.layers.projection import Projection
 
 
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "tanh"])
@@ -16,10 +17,10 @@ def test_outputs_are_the_same(activation):
     layer.bias.assign(np.linspace(-1, 1, 5))
     inputs = 3 * np.random.default_rng(1).normal(size=(2, 3, 4)).astype(np.float32)
     expected = layer(inputs)
-    with fusible(layer):
+    with computing_by(FORWARD_ONLY):
         found = layer(inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-    assert not layer.is_fusible
+    assert implementation() is PLAIN
 
 
 def test_the_graph_has_what_the_optimizer_looks_for():
@@ -28,7 +29,7 @@ def test_the_graph_has_what_the_optimizer_looks_for():
 
     @tf.function(input_signature=[tf.TensorSpec([None, 4])])
     def forward(inputs):
-        with fusible(layer):
+        with computing_by(FORWARD_ONLY):
             return layer(inputs)
 
     kinds = [node.op for node in forward.get_concrete_function().graph.as_graph_def().node]

@@ -1,5 +1,7 @@
 """What a run computes with is decided once, and stays when it is resumed elsewhere."""
 
+import re
+
 import pytest
 import tensorflow as tf
 
@@ -13,6 +15,7 @@ from bert_tf.training import arithmetic
 from bert_tf.training.arithmetic import (
     ARITHMETIC_FILE,
     BatchRows,
+    PrecisionPolicy,
     keep_arithmetic,
     settle_arithmetic,
 )
@@ -173,3 +176,45 @@ def test_what_the_config_says_is_not_tried(tmp_path, console, machine, options, 
 def test_parts_divide_micro_batches(batch, micro_batches, is_filled_up, shards):
     rows = BatchRows(batch=batch, micro_batches=micro_batches, is_filled_up=is_filled_up)
     assert rows.shards() == shards
+
+
+def chosen_attention(attention, *, dropout=0.0, policy="mixed_bfloat16", use_xla=True):
+    config = build_section(
+        TrainConfig, {"data": "-", "output": "-", "size": "tiny", "attention": attention}
+    )
+    precision = PrecisionPolicy(policy, use_xla)
+    return arithmetic.choose_attention(config, precision, attention_dropout=dropout)
+
+
+def test_attention_is_fused_on_gpus_that_can(monkeypatch):
+    assert not chosen_attention("auto"), "there is no GPU"
+    monkeypatch.setattr(arithmetic, "_why_gpus_cannot_fuse", lambda: None)
+    assert chosen_attention("auto")
+    assert chosen_attention("auto", dropout=0.1), "evaluations have no dropout"
+    assert chosen_attention("fused")
+    assert not chosen_attention("plain")
+    assert not chosen_attention("auto", policy="float32")
+    assert not chosen_attention("auto", use_xla=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "attention: fused: cuDNN's kernels need an NVIDIA GPU, and TensorFlow has none; "),
+        ({"dropout": 0.1}, "attention_probs_dropout_prob is 0.1; set that to 0, or attention to "),
+        ({"policy": "float32"}, "need precision bfloat16 or float16; set it to auto"),
+        ({"use_xla": False}, "xla is off; set it to auto"),
+    ],
+)
+def test_fused_attention_that_cannot_be_had_is_refused(options, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        chosen_attention("fused", **options)
+
+
+def test_a_resumed_run_keeps_its_attention(tmp_path, console, monkeypatch):
+    monkeypatch.setattr(arithmetic, "_why_gpus_cannot_fuse", lambda: None)
+    options = {"precision": "bfloat16", "xla": "on"}
+    settle(tmp_path / "run", console, ROWS, **options)
+    monkeypatch.undo()
+    settle(tmp_path / "run", console, ROWS, **options)
+    assert "bfloat16, with XLA, fused attention" in console.text.splitlines()[-1]

@@ -39,6 +39,7 @@ def evaluation_and_weights(step, dataset, _):
         loss=PretrainingLoss(),
         strategy=tf.distribute.get_strategy(),
         make_dataset=lambda: dataset,
+        arithmetic=step.arithmetic,
     ).run()
     return evaluation, [variable.numpy() for variable in step._model.variables]
 
@@ -54,8 +55,6 @@ def test_losses_evaluation_and_weights_are_those_of_plain_layers(plain):
     evaluation, weights = evaluation_and_weights(*compiled)
     expected_evaluation, expected_weights = evaluation_and_weights(*plain)
     assert isinstance(step._model, BertPretrainingModel)
-    assert step._model.is_compiled
-    assert step._model.encoder.embeddings.sorts_gradient
     for name in ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "gradient_norm"):
         np.testing.assert_allclose(numbers[name], expected[name], rtol=1e-5, err_msg=name)
     assert expected["loss"][2] < expected["loss"][0]

@@ -80,10 +80,10 @@ def test_padded_length_stops_at_the_model():
 
 
 @given(st.lists(st.integers(1, 33), min_size=1, max_size=60), st.booleans())
-def test_a_batch_fits_the_model_and_few_shapes_are_compiled(numbers, is_compiled):
+def test_a_batch_fits_the_model_and_few_shapes_are_compiled(numbers, has_few_shapes):
     lengths = np.array(numbers)
     batching = Batching(
-        pad_id=0, batch_tokens=200, max_rows=5, max_seq_length=33, is_compiled=is_compiled
+        pad_id=0, batch_tokens=200, max_rows=5, max_seq_length=33, has_few_shapes=has_few_shapes
     )
     shapes = set()
     for chosen in batching.batches(lengths):
@@ -91,5 +91,5 @@ def test_a_batch_fits_the_model_and_few_shapes_are_compiled(numbers, is_compiled
         assert lengths[chosen].max() <= padding["length"] <= 33
         assert len(chosen) <= padding["batch_size"] <= 5
         shapes.add((padding["batch_size"], padding["length"]))
-    if is_compiled:
+    if has_few_shapes:
         assert shapes <= {(5, 32), (3, 33)}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.embeddings import sorted_sums
+from bert_tf.xla.embedding_gradient import sorted_sums
 
 
 @pytest.mark.parametrize("jit_compile", [pytest.param(True, marks=pytest.mark.slow), False])

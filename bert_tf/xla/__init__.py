@@ -1,0 +1,1 @@
+"""Forms of the layers that XLA compiles to fast programs, for GPUs and TPUs."""

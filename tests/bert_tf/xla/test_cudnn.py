@@ -1,0 +1,249 @@
+"""Attention by cuDNN: its definition, without a GPU, and the programs that hold its calls.
+
+No test here runs cuDNN. `defined_call` computes in TensorFlow operations what a call computes, so
+that everything around the calls runs: masks, shapes, gradients, whole models. Other tests compile
+programs as for a GPU and count the calls in them.
+"""
+
+import collections
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.implementation import PLAIN, computing_by
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import BertClassifier, BertPretrainingModel
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.xla import cudnn
+from bert_tf.xla.forward import XlaForward, compiled
+
+CONFIG = BertConfig(
+    vocab_size=40,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=48,
+    max_position_embeddings=32,
+    initializer_range=0.3,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ROWS, LENGTH, PREDICTIONS = 3, 12, 4
+FUSED = XlaForward(fuses_attention=True)
+
+
+def defined_call(operands, module, results):
+    """What cuDNN computes, as the head of `bert_tf.xla.cudnn` defines it."""
+    is_backward, has_bias = "Backward" in module, "ScaleBias" in module
+    query, key, value, *rest = operands
+    if is_backward:
+        statistics, upstream, *rest = rest
+        bias = rest.pop(0) if has_bias else None
+        output, *lengths = rest
+    else:
+        bias = rest.pop(0) if has_bias else None
+        lengths = rest
+    scores = tf.einsum("bqhs,bkhs->bhqk", query, key) * query.shape[-1] ** -0.5
+    if has_bias:
+        scores += bias
+    else:
+        is_key = tf.sequence_mask(lengths[1], key.shape[1])[:, None, None]
+        scores = tf.where(is_key, scores, -np.inf)
+    if not is_backward:
+        statistics = tf.reduce_logsumexp(scores, axis=-1)
+        probabilities = tf.exp(scores - statistics[..., None])
+        return tf.einsum("bhqk,bkhs->bqhs", probabilities, value), statistics
+    # Dao et al. 2022 (FlashAttention), appendix B.4: the scores are computed again.
+    probabilities = tf.exp(scores - statistics[..., None])
+    along = tf.einsum("bqhs,bkhs->bhqk", upstream, value)
+    total = tf.einsum("bqhs,bqhs->bhq", upstream, output)[..., None]
+    slopes = probabilities * (along - total) * query.shape[-1] ** -0.5
+    return [
+        tf.einsum("bhqk,bkhs->bqhs", slopes, key),
+        tf.einsum("bhqk,bqhs->bkhs", slopes, query),
+        tf.einsum("bhqk,bqhs->bkhs", probabilities, upstream),
+    ]
+
+
+@pytest.fixture
+def by_definition(monkeypatch):
+    """Has calls computed by their definition, in float32, too."""
+    called = collections.Counter()
+
+    def call(operands, module, results):
+        called[re.search(r"__cudnn\$(\w+)", module)[1]] += 1
+        return defined_call(operands, module, results)
+
+    monkeypatch.setattr(cudnn, "_call_module", call)
+    monkeypatch.setitem(cudnn.ELEMENT_TYPES, tf.float32, "f32")
+    return called
+
+
+def batch_of(*, is_packed):
+    random = np.random.default_rng(1)
+    lengths = np.array([LENGTH, 5, 9])
+    mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)
+    batch = {
+        "input_word_ids": random.integers(1, CONFIG.vocab_size, (ROWS, LENGTH)).astype(np.int32),
+        "input_type_ids": random.integers(0, 2, (ROWS, LENGTH)).astype(np.int32),
+        "input_mask": mask,
+        "masked_lm_positions": random.integers(0, 5, (ROWS, PREDICTIONS)).astype(np.int32),
+        "masked_lm_ids": random.integers(0, CONFIG.vocab_size, (ROWS, PREDICTIONS)).astype("int32"),
+        "masked_lm_weights": np.ones((ROWS, PREDICTIONS), np.float32),
+        "next_sentence_labels": np.array([0, 1, 0], np.int32),
+    }
+    if is_packed:
+        starts = np.array([[0, 4], [0, 2], [0, 6]], np.int32)
+        second = np.arange(LENGTH) >= starts[:, 1:]
+        batch |= {
+            "sequence_ids": np.where(mask == 1, 1 + second, 0).astype(np.int32),
+            "position_ids": (np.arange(LENGTH) - second * starts[:, 1:]).astype(np.int32),
+            "cls_positions": starts,
+            "next_sentence_labels": np.array([[0, 1], [1, 0], [0, 0]], np.int32),
+            "next_sentence_weights": np.ones((ROWS, 2), np.float32),
+        }
+    return {name: tf.constant(values) for name, values in batch.items()}
+
+
+def pretraining_model(policy="float32"):
+    keras.utils.set_random_seed(1)
+    model = BertPretrainingModel(CONFIG, dtype=policy)
+    model.build_weights()
+    return model
+
+
+def loss_and_gradients(model, batch, form):
+    variables = [variable.value for variable in model.trainable_variables]
+    with computing_by(form), tf.GradientTape() as tape:
+        tape.watch(variables)
+        key = tf.constant([1, 2])
+        parts = PretrainingLoss()(model, batch, training=True, dropout_key=key)
+        loss = tf.add_n(list(parts.losses.values()))
+    return loss, [tf.convert_to_tensor(each) for each in tape.gradient(loss, variables)]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_losses_and_gradients_are_those_of_the_plain_layers(by_definition, is_packed):
+    model, batch = pretraining_model(), batch_of(is_packed=is_packed)
+    loss, gradients = loss_and_gradients(model, batch, FUSED)
+    name = "fmhaScaleBiasSoftmax" if is_packed else "fmhaSoftmax"
+    assert by_definition == {name: 2, f"{name}Backward": 2}, "a pair for every layer"
+    expected_loss, expected = loss_and_gradients(model, batch, PLAIN)
+    assert by_definition.total() == 4
+    # Sums of a few hundred products, in another order.
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
+    for gradient, other in zip(gradients, expected, strict=True):
+        scale = np.abs(other).max()
+        np.testing.assert_allclose(gradient, other, atol=1e-4 * scale + 1e-7)
+
+
+def test_hidden_states_are_those_of_the_plain_layers_also_on_padding(by_definition):
+    keras.utils.set_random_seed(1)
+    encoder = BertEncoder(CONFIG)
+    encoder.build_weights()
+    batch = batch_of(is_packed=False)
+    arguments = (batch["input_word_ids"], batch["input_type_ids"], batch["input_mask"])
+    expected = encoder(*arguments, output_hidden_states=True)["hidden_states"]
+    with computing_by(FUSED):
+        found = encoder(*arguments, output_hidden_states=True)["hidden_states"]
+    assert by_definition.total() == CONFIG.num_hidden_layers
+    for states, others in zip(found, expected, strict=True):
+        np.testing.assert_allclose(states, others, atol=1e-4)
+
+
+def test_a_row_without_tokens_has_finite_states(by_definition):
+    encoder = BertEncoder(CONFIG)
+    encoder.build_weights()
+    batch = batch_of(is_packed=False)
+    mask = batch["input_mask"] * tf.constant([[1], [0], [1]])
+    with computing_by(FUSED):
+        outputs = encoder(batch["input_word_ids"], attention_mask=mask)
+    assert np.isfinite(outputs["pooled_output"]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy"),
+    [
+        ({"attention_probs_dropout_prob": 0.1}, "mixed_bfloat16"),
+        ({}, "float32"),
+        ({"hidden_size": 24, "num_attention_heads": 2}, "mixed_bfloat16"),
+        ({"hidden_size": 272, "num_attention_heads": 2}, "mixed_bfloat16"),
+    ],
+    ids=["dropout", "float32", "head-size", "large-heads"],
+)
+def test_what_cudnn_cannot_compute_is_computed_plainly(monkeypatch, changes, policy):
+    def fail(*_):
+        raise AssertionError("called")
+
+    monkeypatch.setattr(cudnn, "_call_module", fail)
+    encoder = BertEncoder(CONFIG.replace(**changes), dtype=policy)
+    encoder.build_weights()
+    ids = batch_of(is_packed=False)["input_word_ids"]
+    with computing_by(FUSED):
+        encoder(ids, training=True, dropout_key=tf.constant([1, 2]))
+
+
+def test_unknown_shapes_are_refused_in_words():
+    @tf.function(input_signature=[tf.TensorSpec([2, None, 4, 8], tf.bfloat16)])
+    def attend(query):
+        return cudnn.attention(query, query, query, lengths=tf.constant([1, 2]))
+
+    with pytest.raises(ValueError, match="needs static shapes"):
+        attend.get_concrete_function()
+
+
+def program_of(function, *arguments):
+    """XLA's program before it is optimized, as for a GPU."""
+    return function.experimental_get_compiler_ir(*arguments)(stage="hlo")
+
+
+def calls_in(program):
+    return collections.Counter(re.findall(r'custom_call_target="__cudnn\$(\w+)"', program))
+
+
+def has_scores(program):
+    """Whether a tensor of the program is as large as the scores of all heads."""
+    heads = CONFIG.num_attention_heads
+    return f"[{ROWS},{heads},{LENGTH},{LENGTH}]" in program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_training_step_has_a_pair_of_calls_per_layer_and_no_scores(is_packed):
+    model, batch = pretraining_model("mixed_bfloat16"), batch_of(is_packed=is_packed)
+
+    def step(batch):
+        return loss_and_gradients(model, batch, FUSED)
+
+    program = program_of(compiled(step, FUSED), batch)
+    name = "fmhaScaleBiasSoftmax" if is_packed else "fmhaSoftmax"
+    assert calls_in(program) == {name: 2, f"{name}Backward": 2}
+    assert not has_scores(program)
+
+
+@pytest.mark.slow
+def test_the_plain_form_has_scores_and_no_calls():
+    model, batch = pretraining_model("mixed_bfloat16"), batch_of(is_packed=False)
+    plain = XlaForward()
+
+    def step(batch):
+        return loss_and_gradients(model, batch, plain)
+
+    program = program_of(compiled(step, plain), batch)
+    assert not calls_in(program)
+    assert has_scores(program)
+
+
+@pytest.mark.slow
+def test_scoring_has_a_call_per_layer_and_no_scores():
+    keras.utils.set_random_seed(1)
+    model = BertClassifier(CONFIG, num_labels=2, dtype="mixed_bfloat16")
+    model.build_weights()
+    batch = batch_of(is_packed=False)
+    program = program_of(compiled(lambda batch: model(batch, training=False), FUSED), batch)
+    assert calls_in(program) == {"fmhaSoftmax": 2}
+    assert not has_scores(program)
