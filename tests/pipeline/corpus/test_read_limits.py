@@ -1,10 +1,10 @@
 """Corpora that ask for all memory or hours: bounded, and reported in one line."""
 
 import gzip
-import time
 import tracemalloc
 
 import pytest
+from behavior.timing import superlinear_growth
 
 from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.config.section import build_section
@@ -54,30 +54,43 @@ def test_a_document_without_end_takes_bounded_memory(tmp_path, name, start):
 
 
 @pytest.mark.parametrize(
-    ("content", "layout"),
+    ("make_content", "layout"),
     [
-        (b"\n" * 3_000_000, "file"),
-        (b"x" + b"\n" * 3_000_000 + b"y", "sentences"),
-        (b"x" + b" " * 5_000_000 + b"\n" + b" " * 5_000_000 + b"y", "file"),
-        (b"x" + b" " * 5_000_000 + b"\n" + b" " * 5_000_000 + b"\ny", "sentences"),
-        pytest.param(b"x\n" * 2_500_000, "file", marks=pytest.mark.slow),
-        pytest.param(b"x\n" * 2_500_000 + b"\n" + b"x\ny\n", "sentences", marks=pytest.mark.slow),
+        (lambda size: b"\n" * size, "file"),
+        (lambda size: b"x" + b"\n" * size + b"y", "sentences"),
+        (lambda size: b"x" + b" " * size + b"\n" + b" " * size + b"y", "file"),
+        (lambda size: b"x" + b" " * size + b"\n" + b" " * size + b"\ny", "sentences"),
+        pytest.param(lambda size: b"x\n" * size, "file", marks=pytest.mark.slow),
+        pytest.param(
+            lambda size: b"x\n" * size + b"\n" + b"x\ny\n", "sentences", marks=pytest.mark.slow
+        ),
     ],
+    ids=["ends", "ends in", "blanks", "blanks, ends", "lines", "lines, then a pair"],
 )
-def test_white_space_is_looked_at_once_to_find_the_layout(tmp_path, content, layout):
-    path = tmp_path / "a.txt"
-    path.write_bytes(content)
-    began = time.process_time()
-    assert TextReader("auto").resolved(str(path)).layout == layout
-    assert time.process_time() - began < 5
+def test_white_space_is_looked_at_once_to_find_the_layout(tmp_path, make_content, layout):
+    def made(size):
+        path = tmp_path / f"{size}.txt"
+        path.write_bytes(make_content(size))
+        return path
+
+    def found(path):
+        return TextReader("auto").resolved(str(path)).layout
+
+    assert found(made(3_000_000)) == layout
+    assert superlinear_growth(found, made, size=1_000_000) is None
 
 
 def test_namespaces_are_found_in_time_in_proportion_to_the_head(tmp_path):
     path = tmp_path / "a.xml"
-    path.write_bytes(b"<mediawiki>" + b'<namespace key="6"' * 50_000)
-    began = time.process_time()
-    MediaWikiReader.for_file(str(path), VocabConfig(input=(str(path),), output="vocab.txt"))
-    assert time.process_time() - began < 5
+
+    def made(size):
+        path.write_bytes(b"<mediawiki>" + b'<namespace key="6"' * size)
+        return VocabConfig(input=(str(path),), output="vocab.txt")
+
+    def read(config):
+        MediaWikiReader.for_file(str(path), config)
+
+    assert superlinear_growth(read, made, size=50_000) is None
 
 
 def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path):
@@ -122,10 +135,13 @@ def test_a_git_lfs_pointer_is_reported_as_what_it_is(tmp_path, name):
 )
 @pytest.mark.parametrize("text_layout", ["file", "lines"])
 def test_cleaning_takes_time_in_proportion_whatever_is_repeated(tmp_path, repeated, text_layout):
-    path = tmp_path / "a.txt"
-    path.write_text(f"x {repeated * 100_000} y\n")
+    def made(size):
+        path = tmp_path / f"{size}.txt"
+        path.write_text(f"x {repeated * size} y\n")
+        return path
+
+    def cleaned(path):
+        blocks(path, text_layout=text_layout, cleaning=steps)
+
     steps = ("html", "controls", "whitespace", "nfc", "boilerplate")
-    blocks(path, text_layout=text_layout, cleaning=("controls",))  # compiles
-    began = time.process_time()
-    blocks(path, text_layout=text_layout, cleaning=steps)
-    assert time.process_time() - began < 10
+    assert superlinear_growth(cleaned, made, size=100_000) is None
