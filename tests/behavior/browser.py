@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from behavior.timing import wait_until
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_SECONDS = 30.0
+_SECONDS = 600.0  # guards against hanging only
 _ARGUMENTS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--remote-debugging-pipe", "--disable-background-networking", "--disable-component-update",
@@ -83,10 +84,7 @@ class Browser:
 
     def wait_until(self, expression: str) -> None:
         """Waits until an expression of JavaScript is true."""
-        limit = time.monotonic() + _SECONDS
-        while not self.value(expression):
-            assert time.monotonic() < limit, f"never became true: {expression}"
-            time.sleep(0.01)
+        wait_until(lambda: self.value(expression), f"{expression} is true")
 
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript is in the page; the page's own policy does not hold."""

@@ -1,8 +1,10 @@
 """The harness of the campaigns: counts, failures with the command that repeats them."""
 
+import itertools
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from faults.__main__ import table
@@ -45,8 +47,11 @@ def test_a_failure_names_the_case_that_repeats_it(capsys):
     assert table([result]).splitlines()[1].split()[:2] == ["tosses", "20"]
 
 
-def test_a_campaign_ends_in_time():
-    assert run_cases(of_cases(lambda random: "passed"), 0, minutes=0.001).cases > 1
+def test_a_campaign_ends_in_time(monkeypatch):
+    seconds = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr("faults.campaigns.time", clock)
+    assert run_cases(of_cases(lambda random: "passed"), 0, minutes=0.5).cases == 30
 
 
 @pytest.mark.parametrize("name", all_campaigns())

@@ -12,10 +12,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from behavior.timing import wait_until
 from flink_cluster import ROOT, FlinkCluster
 
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
@@ -99,10 +99,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def wait_for_blocks(folder: Path, number: int) -> None:
-    deadline = time.monotonic() + 300
-    while len(list(folder.glob(".unfinished/block-*.finished.json"))) < number:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(
+        lambda: len(list(folder.glob(".unfinished/block-*.finished.json"))) >= number,
+        f"{number} blocks are finished",
+    )
 
 
 @pytest.fixture(scope="module")

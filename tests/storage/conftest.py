@@ -3,10 +3,10 @@
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from behavior.timing import wait_until
 
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
@@ -28,7 +28,7 @@ def options():
     command = [sys.executable, "-m", "moto.server", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: socket.create_connection(("127.0.0.1", port)).close() is None)
+        wait_until(lambda: is_listening(port), "the server listens")
         keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
         client = boto3.client("s3", endpoint_url=url, **keys)
         client.create_bucket(Bucket="bucket")
@@ -55,13 +55,9 @@ def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("corpus"), 200)
 
 
-def wait_for(is_done, seconds=120.0):
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if is_done():
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def is_listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -3,9 +3,9 @@
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from behavior.timing import wait_until
 from pretraining_runs import losses, train, write_data, write_model_config
 from remote_outputs import local_files
 from training_workers import check_lost_worker, training_workers
@@ -15,7 +15,7 @@ from pipeline.outputs.manifest import read_manifest
 pytestmark = pytest.mark.slow  # starts a server, and processes that run whole jobs
 
 STEPS, SAVED = 200, 20
-SECONDS = 240
+SECONDS = 900  # guards against hanging only
 WRITTEN_WHEN = {"manifest.json", "config.yaml", "job.log"}
 
 
@@ -35,11 +35,13 @@ def run(*arguments):
 def kill_when(is_time, *arguments):
     """Starts the command, and kills it at once when the time has come."""
     process = start(*arguments)
-    end = time.monotonic() + SECONDS
+
+    def is_time_while_it_runs():
+        assert process.poll() is None, process.communicate()[1]
+        return is_time()
+
     try:
-        while not is_time():
-            assert process.poll() is None and time.monotonic() < end, process.communicate()[1]
-            time.sleep(0.02)
+        wait_until(is_time_while_it_runs, "the moment to kill")
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()

@@ -61,7 +61,7 @@ def test_every_way_has_its_seconds_and_a_failure_is_told(in_forks):
     console = Console(said)
     broken = Arithmetic(precision=PrecisionPolicy("no policy", False), shards=1)
     seconds = measure_ways([DIVIDED, WHOLE], BERT, SHAPE, console)
-    assert all(0 < each < 10 for each in seconds)
+    assert all(0 < each < math.inf for each in seconds)
     assert said.getvalue() == ""
     assert measure_ways([broken], BERT, SHAPE, console) == [math.inf]
     assert "a trial of the training step failed (1: ValueError: " in said.getvalue()

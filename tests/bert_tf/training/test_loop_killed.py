@@ -41,7 +41,7 @@ def test_a_run_killed_while_a_checkpoint_is_written_resumes_exactly(
 ):
     uninterrupted = tmp_path_factory.mktemp("uninterrupted")
     make_loop(uninterrupted).run()
-    _, errors = killed.communicate(timeout=300)
+    _, errors = killed.communicate(timeout=900)
     assert killed.returncode == -signal.SIGKILL, errors[-3000:]
     checkpoints = tmp_path / "run" / "checkpoints"
     whole, torn = sorted(path.name for path in checkpoints.iterdir())[::-1]

@@ -3,11 +3,11 @@
 import io
 import os
 import re
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from behavior.timing import wait_until
 
 from bert_tf.base.console import Advance, Console
 from pipeline.beam import progress
@@ -22,10 +22,7 @@ def test_the_sum_is_shown_while_it_runs(monkeypatch):
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
         report_progress(Progress.TEXT_BYTES, 1_500_000)
         report_progress(Progress.TEXT_BYTES, 2_000_000)
-        limit = time.monotonic() + 10
-        while "read 3.5 MB of text, " not in stream.getvalue() and time.monotonic() < limit:
-            time.sleep(0.01)
-    assert "read 3.5 MB of text" in stream.getvalue()
+        wait_until(lambda: "read 3.5 MB of text, " in stream.getvalue(), "the sum is shown")
     assert not path.exists()
     report_progress(Progress.TEXT_BYTES, 1)  # nobody watches: nothing happens
     assert not path.exists()
@@ -37,9 +34,7 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
     console = Console(log, log_seconds=1e9)
     with ProgressWatch(console, examples_line(found=1, shards=3)):
         report_progress(Progress.TEXT_BYTES, 1_500)
-        limit = time.monotonic() + 10
-        while not log.getvalue() and time.monotonic() < limit:
-            time.sleep(0.01)
+        wait_until(log.getvalue, "the first line is shown")
         report_progress(Progress.TEXT_BYTES, 2_500)
         report_progress(Progress.SPILLED_BYTES, 7_000_000)
         for _ in range(2):

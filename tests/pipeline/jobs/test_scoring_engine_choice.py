@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -26,19 +25,37 @@ LOCAL = RunnerConfig()
 ROWS = 64
 
 
+class Clock:
+    """Shows a time that only this test advances."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def perf_counter(self):
+        """See `time.perf_counter`; each look at it takes a millisecond."""
+        self.seconds += 0.001
+        return self.seconds
+
+
 class SlowEngine(ConstantEngine):
     """Takes its time."""
 
+    def __init__(self, folder, clock):
+        super().__init__(folder)
+        self._clock = clock
+
     def predict(self, columns, **options):
         """See `Engine.predict`."""
-        time.sleep(0.1)
+        self._clock.seconds += 0.1
         return super().predict(columns, **options)
 
 
 @pytest.fixture
 def config(monkeypatch, tmp_path) -> ScoreConfig:
     """Of a model that two engines run, the preferred one being slow."""
-    slow = SimpleNamespace(load=lambda folder, **_: SlowEngine(folder))
+    clock = Clock()
+    monkeypatch.setattr("bert_tf.engines.choice.time", clock)
+    slow = SimpleNamespace(load=lambda folder, **_: SlowEngine(folder, clock))
     monkeypatch.setitem(sys.modules, "slow_engine", slow)
     fast = dataclasses.replace(CONSTANT, takes_token_ids=True)
     entries = {

