@@ -19,6 +19,7 @@ from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
 from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
+from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING
@@ -80,7 +81,8 @@ def _evaluate(
             task, source, results = evaluate(config, options.console, check)
         else:  # without a loss
             task = task_from_settings(read_task(config.model), config.model).with_columns(config)
-            source = task.read(config.data, options.console, dialect=TableDialect.of(config))
+            dialect = TableDialect.of(config)
+            source = read_and_review(task, config.data, options.console, dialect=dialect)
             check([source])
             predicted = _predicted(config, chosen, task, source, options.console)
             results = dataclasses.replace(task.measure(source, predicted), predicted=predicted)

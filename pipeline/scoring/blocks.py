@@ -14,10 +14,18 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.base.files import write_text_atomically
+from bert_tf.data.tables.detectors import ROW_DETECTORS
 from bert_tf.data.tables.formats.delimited import TableHeader
+from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, first_values, judge, report
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
-from bert_tf.data.tables.word_blocks import TOKENS, is_conll, read_word_blocks, row_words
+from bert_tf.data.tables.word_blocks import (
+    COLUMN_NUMBER,
+    TOKENS,
+    is_conll,
+    read_word_blocks,
+    row_words,
+)
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.columns import DELIMITED_FORMATS
@@ -66,20 +74,49 @@ class TableSummary:
 def check_tables(plan: ScoringPlan, console: Console) -> None:
     """Checks the first block of each table, so that a wrong column ends a job before it starts.
 
-    Warns of tables without rows. Raises UsageError for wrong columns, InputError for a bad header,
-    or if no table has rows.
+    Shows the first rows of the first table. Warns of tables without rows and of doubtful values.
+    Raises UsageError for wrong columns, InputError for a bad header, or if no table has rows; both
+    also for values that cannot be what is meant (`ROW_DETECTORS`).
     """
     empty = []
+    is_shown = False
     for table in plan.tables:
         try:
-            _, blocks = open_blocks(table, plan, console=console)
-            check_names(table, next(blocks).columns, plan)
+            sources, blocks = open_blocks(table, plan, console=console)
+            block = next(blocks)
+            check_names(table, block.columns, plan)
         except NoRowsError as error:
             empty.append((table, error))
+            continue
+        values = _values_read(table, block, plan, sources)
+        if not is_shown:
+            console.info(*first_values(values))
+            is_shown = True
+        report(table.source, judge(values, ROW_DETECTORS), console)
     if len(empty) == len(plan.tables):
         raise empty[0][1]
     for table, _ in empty:
         console.warn(f"{table.source}: has no rows")
+
+
+def _values_read(
+    table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: Sources
+) -> ReadValues:
+    """The first values of a table, for detectors and the user."""
+    if (words := plan.columns.words) is not None:
+        column = str(sources[words.column])
+        rows = row_words(block, column)
+        named = str(plan.columns.sources[words.column])
+        return ReadValues(
+            source=table.source,
+            lines=block.lines,
+            words=rows,
+            is_words_column_given=COLUMN_NUMBER.fullmatch(named) is not None,
+            shown=[{column: " ".join(row)} for row in rows[:SHOWN_ROWS]],
+        )
+    columns = [column for column in sources.values() if isinstance(column, str)]
+    texts = {column: block.texts(column) for column in columns}
+    return ReadValues(source=table.source, lines=block.lines, texts=texts, used=columns)
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:

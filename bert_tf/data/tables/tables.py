@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, cast, get_args
@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Self, TypedDict, Unpack, cast, get_args
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import Fault, InputError, NoRowsError, RowsRejected, UsageError
+from bert_tf.base.errors import (
+    BertPipelineError,
+    Fault,
+    InputError,
+    NoRowsError,
+    RowsRejected,
+    UsageError,
+)
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import (
     CellKind,
@@ -40,8 +47,7 @@ from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, no
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
-_FIRST_ROWS = 1024  # that tell whether a column names splits
-_SPLITS = frozenset(("train", "test", "dev", "val", "valid", "validation", "eval", "unused"))
+_FIRST_ROWS = 1024  # that show what is in the columns
 _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
 
 
@@ -241,20 +247,19 @@ def read_table_blocks(
     if columns or format_name != "jsonl":  # JSON lines may begin with rejects only
         check_columns(path, header, columns, kinds)
     rows = itertools.islice(rows, max_rows or None)
-    blocks = blocks_of_rows(path, rows, columns, block_rows, header=header, **needed)
-    for number, block in enumerate(blocks):
-        if number == 0 and console is not None and {*kinds.values()} != {"text"}:
-            console.warn(*_several_splits(path, block, kinds))
-        yield block
+    yield from blocks_of_rows(path, rows, columns, block_rows, header=header, **needed)
 
 
-def _several_splits(path: str | Path, block: TableBlock, used: Collection[str]) -> Iterator[str]:
-    """Yield a warning if a column tells rows for training from others, though all are used."""
-    for name in (each for each in block.columns if each not in used):
-        found = {cell_text(row.get(name)).strip().lower() for row in block.rows[:_FIRST_ROWS]}
-        if "train" in found and len(found) > 1 and found <= _SPLITS:
-            kinds = ", ".join(sorted(found))
-            yield f"{path}: all rows are used, whatever {name!r} is ({kinds}); split the file"
+def first_rows(path: str | Path, dialect: TableDialect = PLAIN) -> TableBlock | None:
+    """Read the first rows of a table with all of their columns; None if there are none.
+
+    A glance at columns that nothing reads, for detectors: any fault is that of another reader.
+    """
+    try:
+        blocks = read_table_blocks(path, dialect=dialect, max_rows=_FIRST_ROWS)
+        return next((block for block in blocks if block.rows), None)
+    except BertPipelineError:
+        return None
 
 
 def blocks_of_rows(

@@ -62,6 +62,9 @@ class LabelTask(Student):
         }
         return table.rejecting(faults, advice=lines[0].removeprefix(f"{table.source}: "))
 
+    def flat_labels(self, table: Table) -> list[str]:
+        return [label for labels in self.label_sets(table) for label in labels]
+
     def label_rows(self, table: Table) -> LabelRows:
         return _label_rows(table, dict(enumerate(self.label_sets(table))))
 

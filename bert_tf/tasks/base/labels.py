@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.base.wording import quantity, shortened
-from bert_tf.data.text.casing import normalize
+from bert_tf.data.tables.value_forms import look_alikes, skeleton
 from bert_tf.tasks.base.prediction_rows import TaskReport
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table  # loads Numba
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
-_INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))  # width 0
 _SEPARATORS = re.compile(r"[,;|/]")
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
@@ -88,7 +87,7 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         groups.setdefault(_essence(label), []).append(label)
     yield from _first(
         f"{rows.source}: {' and '.join(map(rows.named, same))} are different labels, though they "
-        "differ only in spelling; use one spelling if they mean the same"
+        f"differ only in spelling{_look_alikes(same)}; use one spelling if they mean the same"
         for same in groups.values()
         if len(same) > 1
     )
@@ -148,10 +147,16 @@ def _first(lines: Iterable[str]) -> Iterator[str]:
         yield f"  and {quantity(len(found) - _SHOWN_FAULTS, 'more label')} like these"
 
 
+def _look_alikes(labels: Sequence[str]) -> str:
+    """Name the characters of labels that cannot be told from others by looking at them."""
+    found = (look_alikes(label) for label in labels)
+    names = dict.fromkeys(name for each in found for name in each)
+    return f" (with {', '.join(names)})" if names else ""
+
+
 def _essence(label: str) -> object:
-    """A label without case, spacing, and variants of characters and numbers."""
-    visible = normalize("NFKC", label).translate(_INVISIBLE)
-    folded = " ".join(visible.casefold().split())
+    """A label without case, spacing, quotes, look-alike letters, and variants of numbers."""
+    folded = skeleton(label)
     try:
         number = Decimal(folded.replace("_", "no number"))  # Decimal would read over it
     except InvalidOperation:

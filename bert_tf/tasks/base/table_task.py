@@ -18,6 +18,7 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.judged import ReadValues
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertClassifier
@@ -226,6 +227,23 @@ class TableTask(Task):
     def texts(self, source: Table) -> dict[str, list[str]]:
         pairs = zip(self.inputs(), self._text_columns(), strict=True)
         return {name: source.columns[column] for name, column in pairs}
+
+    def read_values(self, source: Table) -> ReadValues:
+        texts = self._text_columns()
+        return ReadValues(
+            source=source.source,
+            lines=source.lines,
+            texts={column: source.columns[column] for column in texts},
+            gold={self.label_column: self.gold(source)},
+            labels=self.flat_labels(source),
+            used=(*texts, *self.columns_of_labels(), *self.training_columns()),
+            has_label_lists=self.has_label_lists,
+            may_be_pair=len(self.inputs()) < len(self.declaration.inputs),
+        )
+
+    def flat_labels(self, table: Table) -> Sequence[str]:
+        """Return the labels of all rows, end to end, as texts."""
+        return table.columns[self.label_column]
 
     def groups(self, source: Table) -> RowGroups:
         keys = map("\0".join, zip(*self.texts(source).values(), strict=True))

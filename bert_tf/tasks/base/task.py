@@ -22,6 +22,7 @@ from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.judged import ReadValues
 from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -279,6 +280,10 @@ class Task(ServedTask):
     @abc.abstractmethod
     def texts(self, source: Any) -> dict[str, list[Any]]:
         """Returns the texts of each row by the input names of an exported model (`text`, …)."""
+
+    def read_values(self, source: Any) -> ReadValues:
+        """Return what was read as detectors judge it and the user sees it."""
+        return ReadValues(source=source.source, lines=source.lines, texts=self.texts(source))
 
     @abc.abstractmethod
     def groups(self, source: Any) -> RowGroups:

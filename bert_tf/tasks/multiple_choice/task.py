@@ -16,6 +16,7 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
 from bert_tf.serving.graphs.multiple_choice import ChoiceModule, choice_logits
@@ -99,6 +100,23 @@ class MultipleChoiceTask(Task):
         if source.questions is not None:
             texts["question"] = source.questions
         return texts
+
+    def read_values(self, source: ChoiceRows) -> ReadValues:
+        columns = self.columns
+        first = range(min(len(source), SHOWN_ROWS))
+        right = [source.choices[row][source.right[row]] for row in first]
+        shown = [
+            {columns.context: source.contexts[row], "choices": source.choices[row], "right": text}
+            for row, text in zip(first, right, strict=True)
+        ]
+        question = filter(None, (columns.question,))
+        return ReadValues(
+            source=source.source,
+            lines=source.lines,
+            texts={columns.context: source.contexts},
+            used=(columns.context, *question, *columns.choices, columns.label),
+            shown=shown,
+        )
 
     def groups(self, source: ChoiceRows) -> RowGroups:
         return RowGroups(keys=source.contexts)

@@ -15,6 +15,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.judged import ReadValues
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertQuestionAnswerer
 from bert_tf.serving.graphs.question_answering import QuestionAnswerer, span_logits
@@ -117,6 +118,17 @@ class QuestionAnsweringTask(Task):
             "question": source.questions,
             "context": [source.contexts[index] for index in source.context_index],
         }
+
+    def read_values(self, source: Questions) -> ReadValues:
+        columns = self.columns
+        names = (columns.question, columns.context, columns.answer, columns.answer_start)
+        return ReadValues(
+            source=source.source,
+            lines=source.lines,
+            texts=self.texts(source),
+            gold={"answer": [next(iter(texts), "") for texts in source.golds]},
+            used=tuple(filter(None, names)),
+        )
 
     def groups(self, source: Questions) -> RowGroups:
         return RowGroups(keys=[source.contexts[index] for index in source.context_index])

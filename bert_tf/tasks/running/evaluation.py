@@ -17,6 +17,7 @@ from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING, Evaluator
@@ -46,7 +47,7 @@ def evaluate(
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
-    source = task.read(config.data, console, dialect=TableDialect.of(config))
+    source = read_and_review(task, config.data, console, dialect=TableDialect.of(config))
     check([source])
     results = _evaluator(directory, task, source, config.batch_tokens, console).run()
     console.end_progress(Advance.counted(EVALUATING, len(source), len(source)))

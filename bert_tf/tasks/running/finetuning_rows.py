@@ -17,6 +17,7 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import FileRows, Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import MANY_CUT
+from bert_tf.tasks.base.review import read_and_review, review_rows
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.weights.model_directory import ModelDirectory
@@ -62,6 +63,8 @@ def read_rows(
         UsageError: a file or column is missing, or the options ask for more than the rows have.
     """
     task, source = task_class(config.task).from_training(config, console)
+    dialect = TableDialect.of(config)
+    review_rows(task, source, console, dialect=dialect)
     _check_sizes(task, config, init)
     _warn_of_conflicts(task, source, console)
     held_out = None
@@ -74,7 +77,7 @@ def read_rows(
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
     if config.eval is not None:
-        rows = task.read(config.eval, console, dialect=TableDialect.of(config))
+        rows = read_and_review(task, config.eval, console, dialect=dialect)
         evaluation = task.encode(rows, tokenizer, training=False)
         _warn_of_leaks(task, source, rows, console)
     elif held_out is not None:
@@ -82,9 +85,7 @@ def read_rows(
     unlabeled = None
     teaching = config.teaching
     if teaching is not None and teaching.unlabeled is not None:
-        unlabeled = task.as_student().read_unlabeled(
-            teaching.unlabeled, console, dialect=TableDialect.of(config)
-        )
+        unlabeled = task.as_student().read_unlabeled(teaching.unlabeled, console, dialect=dialect)
     read = FinetuningRows(
         train=train,
         evaluation=evaluation,

@@ -10,8 +10,10 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.base.review import review_rows
 from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.batches import FinetuningInputs
@@ -167,6 +169,7 @@ class Surveyor:
     def _read(self, config: FinetuneConfig, console: Console) -> tuple[Task, Any, TaskData]:
         """The rows as the task reads them, and a sample of them encoded."""
         task, source = task_class(config.task).from_training(config, console)
+        review_rows(task, source, console, dialect=TableDialect.of(config))
         sample = source
         if len(source) > MOST_ENCODED:
             chosen = np.zeros(len(source), bool)

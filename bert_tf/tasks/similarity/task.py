@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
@@ -22,7 +19,8 @@ from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.tables import Table, read_table, read_table_blocks
+from bert_tf.data.tables.judged import ReadValues
+from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder
 from bert_tf.serving.graphs.similarity import SimilarityModule
@@ -52,14 +50,6 @@ from bert_tf.tasks.similarity.options import (
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
 
-_JUDGMENTS = frozenset(  # names, and last words of names
-    (
-        *("score", "similarity", "label", "labels", "duplicate", "match", "relevance", "quality"),
-        *("paraphrase", "target", "class", "y", "judgment", "rating"),
-    )
-)
-_BITS = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
-_FIRST_ROWS = 4096
 _POOLED = {
     "mean": "the mean of all tokens, [CLS] and [SEP] included",
     "cls": "the vector of [CLS]",
@@ -138,13 +128,8 @@ class SimilarityTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
     ) -> Table:
-        """Reads the texts of all rows, and their scores if they have one.
-
-        Raises UsageError if pairs are labeled and the loss takes all as matches.
-        """
+        """Reads the texts of all rows, and their scores if they have one."""
         texts = self.columns.texts
-        if self.label_column is None:
-            check_all_match(path, self.loss, texts, dialect, console)
         table = read_table(
             path,
             dialect=dialect,
@@ -177,6 +162,17 @@ class SimilarityTask(Task):
             "text": first * len(others),
             "text_pair": [text for column in others for text in column],
         }
+
+    def read_values(self, source: Table) -> ReadValues:
+        texts, label = self.columns.texts, self.label_column
+        return ReadValues(
+            source=source.source,
+            lines=source.lines,
+            texts={column: source.columns[column] for column in texts},
+            gold={} if label is None else {label: source.columns[label]},
+            used=texts if label is None else (*texts, label),
+            pairs_match=label is None,
+        )
 
     def groups(self, source: Table) -> RowGroups:
         first, second, *_ = self._columns(source)
@@ -329,28 +325,3 @@ def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
     numbers: dict[str, int] = {}
     found = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
     return np.array(found, np.int32).T.copy()
-
-
-def check_all_match(
-    path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
-) -> None:
-    """Raises UsageError if pairs are labeled 0 and 1, and the loss would take all as matches.
-
-    Warns of other unused columns that look like scores or labels.
-    """
-    rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
-    for block in itertools.islice(rows, 1):
-        for name in block.columns:
-            last_word = re.split(r"[\W_]+", name.lower())[-1]
-            if not {name.lower(), last_word} & _JUDGMENTS or name in used:
-                continue
-            values = {value.lower() for value in block.texts(name)} - {""}
-            unused = f"{path}: column {name!r} is not used: loss {loss} takes every row as a match"
-            if len(values) > 1 and values <= _BITS:
-                raise UsageError(
-                    f"{unused}, also those with 0; give --loss {COSENT} --label-column {name}, "
-                    "which learns from such numbers, or remove the column and the rows that do "
-                    "not match"
-                )
-            if len(values) > 1:
-                console.warn(f"{unused}; --loss {COSENT} learns from a column of numbers")

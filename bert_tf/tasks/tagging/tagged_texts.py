@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -59,6 +60,12 @@ class TaggedTexts(FileRows):
     def owners(self) -> np.ndarray:
         """The row of each mark, int64 [marks]."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def marks_of_rows(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Yield the texts of each row's marks, and their tags."""
+        for text, (first, last) in zip(self.texts, itertools.pairwise(self.offsets), strict=True):
+            bounds = zip(self.starts[first:last], self.ends[first:last], strict=True)
+            yield [text[start:end] for start, end in bounds], self.tags[first:last]
 
     def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
         counts = np.diff(self.offsets)[rows]

@@ -18,6 +18,8 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, Spans, shown_words, spread
+from bert_tf.data.tables.word_blocks import TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
@@ -128,6 +130,30 @@ class TaggingTask(Task):
 
     def texts(self, source: TaggedTexts) -> dict[str, list[str]]:
         return {"text": source.texts}
+
+    def read_values(self, source: TaggedTexts) -> ReadValues:
+        sample = source.selected(np.array(spread(len(source)), np.int64), [])
+        marks = list(sample.marks_of_rows())
+        columns = self.columns
+        name = (columns.tokens or TOKENS) if source.has_words else columns.text
+        shown: list[dict[str, Any]] = []
+        for text, (words, tags) in zip(sample.texts[:SHOWN_ROWS], marks, strict=False):
+            tagged = shown_words(words, tags)
+            shown.append({name: tagged} if source.has_words else {name: text, "entities": tagged})
+        return ReadValues(
+            source=source.source,
+            lines=sample.lines,
+            texts={} if source.has_words else {name: sample.texts},
+            labels=source.tags,
+            words=[words for words, _ in marks] if source.has_words else (),
+            words_have_lines=len(set(source.mark_lines)) > len(source),
+            is_words_column_given=columns.tokens is not None,
+            entities=None
+            if source.has_words
+            else Spans(rows=sample.owners, starts=sample.starts, ends=sample.ends),
+            used=[each for each in vars(columns).values() if each is not None],
+            shown=shown,
+        )
 
     def groups(self, source: TaggedTexts) -> RowGroups:
         classes = gold_labels(source, self.scheme).rarest(len(source))

@@ -115,7 +115,7 @@ def test_a_table_without_rows_among_others_has_an_output_without_rows(
     plan = make_plan("rows.csv", name, output="out")
     log = io.StringIO()
     check_tables(plan, Console(log))
-    assert log.getvalue() == f"warning: {tmp_path / name}: has no rows\n"
+    assert log.getvalue() == f"  text: 'x'\nwarning: {tmp_path / name}: has no rows\n"
     counts = score(plan)
     assert (counts.rows_in, counts.rows_out) == (1, 1)
     assert len((tmp_path / "out" / "rows.csv").read_text().splitlines()) == 2

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import json
 import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons, write_rejects
-from bert_tf.data.tables.tables import read_table, read_table_blocks, table_format
+from bert_tf.data.tables.tables import first_rows, read_table, read_table_blocks, table_format
 
 
 def read_all(folder: Path, name: str, content: bytes, **needed):
@@ -324,20 +323,17 @@ def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path):
         read_table(path, text_columns=["text"])
 
 
-def test_columns_that_tell_splits_are_warned_of(tmp_path):
-    def said(splits, **needed):
-        path = tmp_path / "a.csv"
-        path.write_text("text,label,part\n" + "".join(f"x,y,{each}\n" for each in splits))
-        shown = io.StringIO()
-        read_table(path, text_columns=["text"], console=Console(shown), **needed)
-        return shown.getvalue()
-
-    labels = {"value_columns": ["label"]}
-    assert "all rows are used, whatever 'part' is (dev, train); " in said(
-        ["Train", "dev"], **labels
-    )
-    assert said(["train", "train"], **labels) == said(["train", "bus"], **labels) == ""
-    assert said(["train", "dev"]) == said(["train", "dev"], value_columns=["part"]) == ""
+def test_first_rows_have_all_columns_and_no_faults(tmp_path):
+    columns = {"text": ["x", "y"], "part": ["train", "dev"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("text,part\nx,train\ny,dev\nz\n")
+    for name in ("a.parquet", "a.csv"):
+        block = first_rows(tmp_path / name)
+        assert block.columns == ("text", "part")
+        assert [row["part"] for row in block.rows] == ["train", "dev"]
+    assert first_rows(tmp_path / "missing.csv") is None
+    (tmp_path / "b.csv").write_text("text,part\n")
+    assert first_rows(tmp_path / "b.csv") is None
 
 
 def test_rows_under_a_key_are_told_from_articles(tmp_path):

@@ -76,6 +76,13 @@ def test_labels_that_differ_in_spelling_alone_are_named(pair):
     assert "differ only in spelling" in line
 
 
+def test_letters_that_look_alike_are_named():
+    (line,) = suspicious_labels(rows_of("spam", "spam", "sp\u0430m", "sp\u0430m"))
+    assert "differ only in spelling (with CYRILLIC SMALL LETTER A); use one" in line
+    (line,) = suspicious_labels(rows_of("don't", "don't", "don’t", "don’t"))
+    assert "(with APOSTROPHE" not in line and "(with RIGHT SINGLE QUOTATION MARK)" in line
+
+
 @pytest.mark.parametrize("pair", [("1", "11"), ("a-b", "ab"), ("1_0", "10"), ("nan", "inf")])
 def test_other_labels_are_not(pair):
     lines = [line for line in suspicious_labels(rows_of(*pair, *pair)) if "spelling" in line]

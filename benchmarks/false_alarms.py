@@ -1,0 +1,109 @@
+"""False alarms of the detectors of what was read, on files that are known to be sound.
+
+    python benchmarks/false_alarms.py PLAN.json [--rows 200]
+
+PLAN.json lists the ways in which files are meant to be read:
+
+    [{"task": "tagging", "train": "data/dev.conll"},
+     {"task": "classification", "train": "data/train.tsv", "options": {"label_column": "topic"}}]
+
+Every file is cut into files of `--rows` rows (sentences of CoNLL, lines of text), each of which is
+read as if it were all there is. Prints for each detector how many of these it found fault with, and
+the first message; a detector that is not listed found nothing. What is refused while it is read
+counts, too, as `reading`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import io
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.word_blocks import is_conll
+from bert_tf.tasks.base.review import rows_judged
+from bert_tf.tasks.registry import finetune_config, task_class
+
+
+@dataclasses.dataclass
+class Alarms:
+    """What was found in the parts of some files."""
+
+    parts: int = 0
+    found: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    first: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def add(self, findings: dict[str, str]) -> None:
+        """Count a part with its findings, text by detector."""
+        self.parts += 1
+        self.found.update(findings.keys())
+        self.first = {**findings, **self.first}
+
+    def lines(self) -> Iterator[str]:
+        for name, count in self.found.most_common():
+            yield f"  {count / self.parts:7.2%}  {count:5,}  {name}: {self.first[name]}"
+
+
+def parts_of(path: Path, rows: int) -> Iterator[bytes]:
+    """Cut a file into parts of `rows` rows, each with the header of a table."""
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        articles = json.loads(data)["data"]
+        for article in articles:
+            yield json.dumps({"data": [article]}).encode()
+        return
+    separator, header = b"\n", []
+    if is_conll(path):
+        separator, pieces = b"\n\n", re.split(rb"\n\s*\n", data.strip())
+    else:
+        first_line, *pieces = data.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+        header = [first_line]
+    for first in range(0, len(pieces), rows):
+        yield separator.join([*header, *pieces[first : first + rows]]) + b"\n"
+
+
+def findings_of(task: str, path: Path, options: dict[str, Any]) -> dict[str, str]:
+    """Read a file as training rows, and return what detectors say, by their names."""
+    required = {"task": task, "train": str(path), "init": "none", "output": "none"}
+    config = finetune_config({**required, **options})
+    try:
+        of_task, source = task_class(task).from_training(config, Console(io.StringIO()))
+    except BertPipelineError as error:
+        return {"reading": str(error)}
+    _, found = rows_judged(of_task, source, dialect=TableDialect.of(config))
+    return {each.detector: each.text for each in found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--rows", type=int, default=200)
+    arguments = parser.parse_args()
+    total = Alarms()
+    with tempfile.TemporaryDirectory() as folder:
+        for way in json.loads(arguments.plan.read_text()):
+            source = Path(way["train"])
+            part, alarms = Path(folder) / source.name, Alarms()
+            for data in parts_of(source, arguments.rows):
+                part.write_bytes(data)
+                found = findings_of(way["task"], part, way.get("options", {}))
+                alarms.add(found)
+                total.add(found)
+            print(f"{way['task']}: {source}: {alarms.parts:,} parts", flush=True)
+            sys.stdout.writelines(f"{line}\n" for line in alarms.lines())
+    print(f"all: {total.parts:,} parts")
+    sys.stdout.writelines(f"{line}\n" for line in total.lines())
+
+
+if __name__ == "__main__":
+    main()

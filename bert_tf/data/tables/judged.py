@@ -1,0 +1,176 @@
+"""What was read from a file, judged as a person would who looks at its values.
+
+A reader takes any value that its format allows: a file whose words are `1`, `2`, `3`, or whose
+labels are `{garden` and `kitchen}`, is read without a fault and trains a model of nonsense. A
+`Detector` knows one kind of such files: what it looks like, what to do, and how sure that is.
+`judge` runs the tables of detectors on what was read: `ROW_DETECTORS` (`detectors.py`) on labeled
+rows and rows to score, `CORPUS_DETECTORS` (`pipeline/corpus/judged.py`) on samples of corpora.
+
+A detector looks at values only, never at how they were read, so that it also catches readings
+that nobody has thought of. It must stay silent on sound files: fewer than 1% of them, cut into
+files of 200 rows, may raise a false alarm (`benchmarks/judged.py`).
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import BertPipelineError, InputError
+from bert_tf.base.wording import shortened
+
+MOST_ROWS = 5000  # looked at, spread evenly over the file; rates of a percent show in fewer
+SHOWN_ROWS = 2
+_SHOWN_CHARACTERS = 60  # of a value
+_SHOWN_WORDS = 8
+
+Values = TypeVar("Values")
+Found = Mapping[str, Any]  # what a detector found, by the names in its message and remedy
+
+
+class Severity(enum.Enum):
+    NOTE = "note"  # worth knowing; nothing may be wrong
+    WARNING = "warning"  # probably wrong
+    ERROR = "error"  # certainly wrong: the model could not learn what is meant
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Detector(Generic[Values]):
+    """One kind of file that is read without a fault, though it means something else.
+
+    Attributes:
+        name: in the table of docs/tables.md.
+        message: what is seen, with names of `Found` in braces.
+        remedy: what to do; likewise.
+        find: looks at the values; None if they are sound.
+        error: what an ERROR raises: UsageError if other flags read the file, else InputError.
+    """
+
+    name: str
+    severity: Severity
+    message: str
+    remedy: str
+    find: Callable[[Values], Found | None]
+    error: type[BertPipelineError] = InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What a detector says about a file; `text` has no file name."""
+
+    detector: str
+    severity: Severity
+    text: str
+    error: type[BertPipelineError]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spans:
+    """Entities of texts, all int64 [entities]."""
+
+    rows: np.ndarray  # the text of each
+    starts: np.ndarray  # its first character, from 0
+    ends: np.ndarray  # the one after its last
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadValues:
+    """The values that a task takes from the usable rows of a file.
+
+    Attributes:
+        lines: of the rows that values are of.
+        texts: the texts of each row, by column.
+        gold: the label of each row as the user shall see it, by column.
+        labels: of all rows, words or entities, end to end.
+        words: of rows, of many those of a sample; empty if rows are no lists of words.
+        words_have_lines: whether each word has a line of the file.
+        is_words_column_given: whether the user has named the column of words.
+        entities: of the rows; None if they have none.
+        used: columns that are read.
+        others: the first values of the columns that are not read, by column.
+        has_label_lists: whether a row may have several labels.
+        pairs_match: whether each row is taken as a pair of texts that match.
+        may_be_pair: whether the task could read a second text, but does not.
+        shown: first rows as the user shall see them, by column; if empty, texts and gold are.
+    """
+
+    source: str
+    lines: Sequence[int]
+    texts: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    gold: Mapping[str, Sequence[Any] | np.ndarray] = dataclasses.field(default_factory=dict)
+    labels: Sequence[str] = ()
+    words: Sequence[Sequence[str]] = ()
+    words_have_lines: bool = False
+    is_words_column_given: bool = False
+    entities: Spans | None = None
+    used: Sequence[str] = ()
+    others: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+    has_label_lists: bool = False
+    pairs_match: bool = False
+    may_be_pair: bool = False
+    shown: Sequence[Mapping[str, Any]] = ()
+
+    @functools.cached_property
+    def label_counts(self) -> collections.Counter[str]:
+        return collections.Counter(self.labels)
+
+
+def spread(count: int, most: int = MOST_ROWS) -> list[int]:
+    """Choose at most `most` of `count` rows, spread evenly."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)).tolist()
+
+
+def judge(values: Values, detectors: Iterable[Detector[Values]]) -> Iterator[Finding]:
+    """Yield what the detectors find."""
+    for each in detectors:
+        found = each.find(values)
+        if found is not None:
+            text = f"{each.message.format(**found)}; {each.remedy.format(**found)}"
+            yield Finding(each.name, each.severity, text, each.error)
+
+
+def report(source: str, findings: Iterable[Finding], console: Console) -> None:
+    """Show findings about a file; raise the first error."""
+    for finding in findings:
+        line = f"{source}: {finding.text}"
+        match finding.severity:
+            case Severity.ERROR:
+                raise finding.error(line)
+            case Severity.WARNING:
+                console.warn(line)
+            case Severity.NOTE:
+                console.info(f"note: {line}")
+
+
+def first_values(values: ReadValues) -> Iterator[str]:
+    """Yield lines with the first rows: `  text: 'The lamp was …'  label: 'billing'`."""
+    for row in values.shown or _first_rows(values):
+        cells = (f"{name}: {_shown(value)}" for name, value in row.items())
+        yield f"  {'  '.join(cells)}"
+
+
+def _first_rows(values: ReadValues) -> Iterator[Mapping[str, Any]]:
+    columns = {**values.texts, **values.gold}
+    for row in range(min(len(values.lines), SHOWN_ROWS)):
+        yield {name: cells[row] for name, cells in columns.items()}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        is_short = len(value) <= _SHOWN_CHARACTERS
+        return repr(value if is_short else value[: _SHOWN_CHARACTERS - 1] + "…")
+    return shortened(value.item() if isinstance(value, np.generic) else value, _SHOWN_CHARACTERS)
+
+
+def shown_words(words: Sequence[str], tags: Sequence[str]) -> str:
+    """Write the first words of a sentence with their tags: `anna/B-PER met/O …`."""
+    pairs = zip(words[:_SHOWN_WORDS], tags[:_SHOWN_WORDS], strict=True)
+    more = " …" if len(words) > _SHOWN_WORDS else ""
+    return " ".join(f"{word}/{tag}" for word, tag in pairs) + more

@@ -1,0 +1,207 @@
+"""Forms that values are written in: lists of databases, truths, base64, look-alikes, names."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
+from bert_tf.data.text.casing import normalize
+
+# An item of PostgreSQL's arrays, and what is after it: https://www.postgresql.org/docs/current/
+# arrays.html#ARRAYS-IO
+_ARRAY_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s{},"\\:][^{},"\\:]*?))\s*(,|\Z)')
+_IN_ANGLES = re.compile(r"\s*<([^<>]+)>\s*")
+_OF_ANGLES = re.compile(r"(?:\s*<[^<>]+>\s*)+")
+
+
+def postgres_array(text: str) -> list[str] | None:
+    """Parse `{a,"b c"}`, as PostgreSQL writes an array of one dimension; else return None."""
+    body = text.strip()
+    if body[:1] != "{" or body[-1:] != "}":
+        return None
+    inner = body[1:-1].strip()
+    items: list[str] = []
+    place, goes_on = 0, False
+    while place < len(inner) or goes_on:
+        found = _ARRAY_ITEM.match(inner, place)
+        if found is None:
+            return None
+        quoted, bare, after = found.groups()
+        items.append(bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
+        place, goes_on = found.end(), after == ","
+    return items
+
+
+def angled_labels(text: str) -> list[str] | None:
+    """Parse `<a><b>`, as StackOverflow writes tags; else return None."""
+    return _IN_ANGLES.findall(text) if _OF_ANGLES.fullmatch(text) else None
+
+
+def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
+    """Parse cells that are all PostgreSQL arrays, or all labels in angle brackets.
+
+    Empty cells are empty lists. None if any cell is something else, which Python or JSON reads.
+    """
+    filled = [cell for cell in cells if cell.strip()]
+    for parse in (postgres_array, angled_labels):
+        if filled and all(parse(cell) is not None for cell in filled):
+            is_of_python = any(list_in_text(cell) for cell in filled)  # {'a', 'b'}
+            return None if is_of_python else [parse(cell) or [] for cell in cells]
+    return None
+
+
+_CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
+_SEVERAL = re.compile(r"[,;|]|>\s*<")
+
+
+def is_label_list(label: str) -> bool:
+    """Whether a label is the text of a list, a tuple, an object or several labels in brackets."""
+    text = label.strip()
+    if len(text) < 2 or _CLOSING.get(text[0]) != text[-1]:
+        return False
+    if isinstance(value_in_text(text), dict):
+        return True
+    return list_in_text(text) is not None or _SEVERAL.search(text) is not None
+
+
+_PAIRS_OF_TRUTHS = (
+    *(("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("f", "t")),
+    *(("no", "yes"), ("n", "y")),
+)
+TRUTHS = {pair[place]: float(place) for pair in _PAIRS_OF_TRUTHS for place in (0, 1)}
+
+
+def are_truths(values: Iterable[Any]) -> bool:
+    """Whether values say yes and no: `0` and `1`, `True` and `False`, `y` and `n`; blanks aside."""
+    found = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
+    return len(found) == 2 and any(found == set(pair) for pair in _PAIRS_OF_TRUTHS)
+
+
+_SPLITS = frozenset(
+    (
+        *("train", "test", "dev", "val", "valid", "validation", "eval", "unused", "training"),
+        *("testing", "develop", "development", "holdout", "publictest", "privatetest"),
+    )
+)
+_NAMES_OF_TRUTHS = re.compile(r"(is|for|in|use)_?(valid|validation|val|dev|test|train)", re.I)
+_NAMES_OF_FOLDS = re.compile(r"(k|cv|test|train|val)?_?folds?(_?(id|no|nr|number|idx))?", re.I)
+_MOST_FOLDS = 20
+
+
+def is_split(name: str, values: Iterable[Any]) -> bool:
+    """Whether a column tells training from other rows: `split`, `is_valid`, `fold`, `Usage`."""
+    found = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
+    if len(found) < 2:
+        return False
+    if found <= _SPLITS and any(value.startswith("train") for value in found):
+        return True
+    if _NAMES_OF_TRUTHS.fullmatch(name.strip()):
+        return are_truths(found)
+    is_fold = _NAMES_OF_FOLDS.fullmatch(name.strip()) is not None
+    return is_fold and len(found) <= _MOST_FOLDS
+
+
+# Columns of two texts, in lower case
+PAIRS = (
+    ("text", "text_pair"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("sentence_a", "sentence_b"),
+    ("#1 string", "#2 string"),
+    ("query", "passage"),
+)
+_FIRST_OF_TWO = re.compile(r"(.*[a-z][ _-]?|[#q])(1|a)( string)?")
+_SECOND = {"1": "2", "a": "b"}
+
+
+def second_text(name: str, columns: Collection[str]) -> str | None:
+    """Return the column of the second text, if names say that `name` is the first of two."""
+    by_name = {each.lower(): each for each in columns}
+    lower = name.lower()
+    names = [second for first, second in PAIRS if first == lower]
+    if found := _FIRST_OF_TWO.fullmatch(lower):
+        names.append(f"{found[1]}{_SECOND[found[2]]}{found[3] or ''}")
+    return next((by_name[each] for each in names if each in by_name), None)
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){16,}|(?:0x)?(?:[0-9A-F]{2}){16,}")
+_LEAST_OF_TEXT, _LEAST_OF_BYTES = 12, 40  # characters that no word has by chance
+
+
+def is_blob(text: str) -> bool:
+    """Whether a text is base64 or hexadecimal digits rather than words."""
+    token = "".join(text.split()) if "\n" in text else text.strip()
+    if _HEX.fullmatch(token):
+        return True
+    if len(token) < _LEAST_OF_TEXT or not _BASE64.fullmatch(token):
+        return False
+    if token.lower() == token or token.upper() == token:
+        return False
+    padded = token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4)
+    try:
+        content = base64.b64decode(padded, altchars=b"-_" if set(token) & set("-_") else None)
+    except (binascii.Error, ValueError):
+        return False
+    try:
+        words = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return len(token) >= _LEAST_OF_BYTES and any(map(str.isdigit, token))
+    return all(map(str.isprintable, words.split()))
+
+
+PIECE = re.compile(r"##\S+")  # of a word, as WordPiece writes all but the first
+_FIRST_CJK = "\u2e80"  # words of characters from here on have no blanks between them
+
+
+def is_cut(text: str, start: int, end: int) -> bool:
+    """Whether an entity begins or ends inside of a word, or with a blank.
+
+    Characters of Chinese and Japanese may be words of their own, and are not cut.
+    """
+    inner = text[start:end]
+    if inner != inner.strip() or not inner:
+        return True
+    return _is_inside_word(text, start) or _is_inside_word(text, end)
+
+
+def _is_inside_word(text: str, place: int) -> bool:
+    pair = text[place - 1 : place + 1] if place else ""
+    return len(pair) == 2 and pair.isalnum() and max(pair) < _FIRST_CJK
+
+
+# Letters that look like a Latin one in lower or upper case, and marks in several shapes, after
+# Unicode's confusables (UTS 39). Case is folded before.
+_LOOK_ALIKES = str.maketrans(
+    "асеорхуіјѕһԁԛԝвнкмтг" + "αβεζηικμνορτυχ" + "’‘ʼ′`´‛" + "“”„‟″«»" + "‐‑‒–—―−",
+    "aceopxyijshdqwbhkmtr" + "abezhikmnoptyx" + "'" * 7 + '"' * 7 + "-" * 7,
+)
+_INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))  # width 0
+
+
+def look_alikes(text: str) -> list[str]:
+    """Return the Unicode names of the characters that look like others: CYRILLIC SMALL LETTER A."""
+    return [unicodedata.name(each) for each in text if ord(each.lower()) in _LOOK_ALIKES]
+
+
+def skeleton(text: str) -> str:
+    """Write texts that look alike in the same way: without case, spacing and look-alike letters.
+
+    Marks alone stay as they are: `''` and two grave accents are tags of opening and closing quotes.
+    """
+    visible = normalize("NFKC", text).translate(_INVISIBLE)
+    folded = " ".join(visible.casefold().split())
+    if not any(map(str.isalnum, folded)):
+        return folded
+    folded = folded.translate(_LOOK_ALIKES)
+    is_quoted = len(folded) > 2 and folded[0] == folded[-1] and folded[0] in "'\""
+    return folded[1:-1] if is_quoted else folded

@@ -1,0 +1,62 @@
+"""A look at the rows that a task has read: the first of them, and what detectors say.
+
+Every command that reads labeled rows ends its reading here, so that a user sees what came of the
+file before an hour of training, and no detector has to be called by each reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.data.tables.detectors import ROW_DETECTORS
+from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
+from bert_tf.data.tables.judged import Finding, ReadValues, first_values, judge, report
+from bert_tf.data.tables.tables import first_rows, fixed_columns
+from bert_tf.tasks.base.task import Task
+
+
+def read_and_review(
+    task: Task, path: str, console: Console, *, dialect: TableDialect = PLAIN
+) -> Any:
+    """Read the rows to measure a task on as `Task.read` does, and look at them.
+
+    Raises:
+        InputError, UsageError: as of `Task.read` and `review_rows`.
+    """
+    source = task.read(path, console, dialect=dialect)
+    review_rows(task, source, console, dialect=dialect)
+    return source
+
+
+def review_rows(
+    task: Task, source: Any, console: Console, *, dialect: TableDialect = PLAIN
+) -> None:
+    """Show the first rows and what is doubtful about all; raise if they cannot be what is meant.
+
+    Args:
+        source: rows as the task has read them.
+        dialect: how their file is written.
+
+    Raises:
+        InputError, UsageError: see `ROW_DETECTORS`.
+    """
+    values, findings = rows_judged(task, source, dialect=dialect)
+    console.info(*first_values(values))
+    report(values.source, findings, console)
+
+
+def rows_judged(
+    task: Task, source: Any, *, dialect: TableDialect = PLAIN
+) -> tuple[ReadValues, list[Finding]]:
+    """Return what a task has read, with columns that it does not read, and what is odd about it."""
+    values = task.read_values(source)
+    block = None
+    if table_format_by_name(values.source) is not None and not fixed_columns(values.source):
+        block = first_rows(values.source, dialect)
+    if block is not None:
+        names = [name for name in block.columns if name not in values.used]
+        others = {name: [row.get(name) for row in block.rows] for name in names}
+        values = dataclasses.replace(values, others=others)
+    return values, list(judge(values, ROW_DETECTORS))

@@ -1,0 +1,157 @@
+"""Lists as databases write them, splits and pairs by name, and texts that look alike."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bert_tf.data.tables.value_forms import (
+    angled_labels,
+    are_truths,
+    is_blob,
+    is_cut,
+    is_split,
+    lists_of_databases,
+    postgres_array,
+    second_text,
+    skeleton,
+)
+
+
+def as_postgres_writes(items):
+    """Section 8.15.6 of PostgreSQL's manual: what is in quotes, and what is escaped there."""
+
+    def written(item):
+        needs_quotes = not item or item.upper() == "NULL" or re.search(r'[{}",\\\s]', item)
+        escaped = item.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"' if needs_quotes or ":" in item else item
+
+    return "{" + ",".join(map(written, items)) + "}"
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"))))
+@example(["a b", 'say "so"', "back\\slash", "{x}", ""])
+def test_postgres_arrays_come_back(items):
+    assert postgres_array(as_postgres_writes(items)) == items
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "{a", "a}", "{a,}", "{,a}", '{"a": 1}', "{a}{b}", "{{a},{b}}", '{"a}', "[a]"]
+)
+def test_other_texts_are_no_arrays(text):
+    assert postgres_array(text) is None
+
+
+def test_labels_in_angle_brackets():
+    assert angled_labels("<c#><asp.net-mvc>") == ["c#", "asp.net-mvc"]
+    assert angled_labels(" <a> <b c> ") == ["a", "b c"]
+    assert angled_labels("a <b>") is angled_labels("") is angled_labels("<>") is None
+
+
+def test_columns_of_lists_are_read_as_one():
+    assert lists_of_databases(["{a,b}", "", "{}", "{c}"]) == [["a", "b"], [], [], ["c"]]
+    assert lists_of_databases(["<a><b>", "", "<c>"]) == [["a", "b"], [], ["c"]]
+    assert lists_of_databases(["{a,b}", "c"]) is None
+    assert lists_of_databases(["{'a', 'b'}"]) is None  # a set of Python
+    assert lists_of_databases(['{"a": 1, "b": 0}']) is None
+    assert lists_of_databases(["", " "]) is lists_of_databases([]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["0", "1"], True),
+        ([0, 1, None], True),
+        ([False, True], True),
+        (["Yes", "no", "", "nan"], True),
+        (["-1", "1"], True),
+        (["0"], False),
+        (["0", "2"], False),
+        (["no", "true"], False),
+        (["0", "1", "2"], False),
+    ],
+)
+def test_truths(values, expected):
+    assert are_truths(values) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("is_valid", [True, False], True),
+        ("anything", ["train", "test"], True),
+        ("Usage", ["Training", "PrivateTest"], True),
+        ("fold", [0, 1, 2], True),
+        ("anything", ["test", "dev"], False),  # none to train on
+        ("vehicle", ["train", "bus"], False),
+        ("is_valid", ["a", "b"], False),
+        ("fold", range(40), False),  # of cloth
+        ("split", ["train"], False),
+        ("label", [0, 1], False),
+    ],
+)
+def test_splits(name, values, expected):
+    assert is_split(name, values) is expected
+
+
+def test_second_texts_are_known_by_name():
+    assert second_text("premise", ["id", "Hypothesis"]) == "Hypothesis"
+    assert second_text("Question1", ["question2"]) == "question2"
+    assert second_text("text_a", ["text_b"]) == "text_b"
+    assert second_text("q1", ["q2"]) == "q2"
+    assert second_text("text", ["title", "text2"]) is None
+    assert second_text("sentence2", ["sentence1"]) is None
+    assert second_text("a", ["b"]) is None
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("Donaudampfschifffahrtsgesellschaft", "http://t.co/aB3dE5fG", "InternationalBusiness"),
+        *("iPhone12ProMax", "#ThrowbackThursday", "0123456789abcdef", "McDonaldsRestaurants"),
+        *("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "a1b2", "Rechtsschutzversicherungsgesellschaften"),
+    ],
+)
+def test_long_words_are_no_blobs(word):
+    assert not is_blob(word)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [(0, 4, False), (1, 4, True), (0, 3, True), (0, 5, True), (5, 5, True), (9, 11, False)],
+)
+def test_entities_that_are_cut(start, end, expected):
+    assert is_cut("anna met 東京都", start, end) is expected
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("spam", "sp\u0430m", "SP\u0410M", "ｓｐａｍ", " spam", "sp\u200bam"),
+        ("don't", "don’t", "don‘t", "DON`T", "donʼt"),
+        ("garden", "'garden'", '"garden"', "“garden”"),
+        ("a-b", "a–b", "a—b", "a−b", "a‐b"),
+        ("HEAT", "НЕАТ", "ΗΕΑΤ"),  # Cyrillic, Greek
+    ],
+)
+def test_texts_that_look_alike(same):
+    assert len(set(map(skeleton, same))) == 1
+
+
+def test_texts_that_look_different():
+    words = [
+        "garden",
+        "gardens",
+        "нет",
+        "да",
+        "ναι",
+        "όχι",
+        "don't",
+        "dont",
+        "a b",
+        "ab",
+        "``",
+        "''",
+    ]
+    assert len(set(map(skeleton, words))) == len(words)
