@@ -10,7 +10,7 @@
 # make audit   known vulnerabilities of locked packages, their licenses, an SBOM in build/ (an
 #              environment of its own; asks PyPI)
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
-#              environment of its own)
+#              environment of its own), and with the oldest and the newest KerasHub
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
 # make flink-test  the data jobs on a Flink cluster of processes on this machine (Java 17, Maven)
 # make spark-test  the data jobs on a Spark inside Beam's job server (Java 17, Maven)
@@ -120,8 +120,16 @@ $(AUDIT_READY): deploy/requirements-audit.in
 PARITY_VENV := .venv-parity
 PARITY_READY := $(PARITY_VENV)/.ready
 PARITY_DIR := .cache/parity
+# The oldest and the newest that pyproject.toml allows, in folders before the environment's own.
+KERAS_HUB_VERSIONS := 0.21.0 0.32.0
+KERAS_HUB_FOLDERS := $(KERAS_HUB_VERSIONS:%=$(PARITY_DIR)/keras-hub-%)
+KERAS_HUB_TESTS := tests/test_dependencies.py tests/bert_tf/weights/test_import_weights.py \
+	tests/bert_tf/weights/test_keras_hub_preset.py
 
-parity: $(READY) $(PARITY_READY)
+parity: $(READY) $(PARITY_READY) $(KERAS_HUB_FOLDERS)
+	for folder in $(abspath $(KERAS_HUB_FOLDERS)); do \
+		PYTHONPATH=$$folder $(BIN)/python -m pytest $(KERAS_HUB_TESTS) \
+			-W 'ignore:`build()` was called on layer:UserWarning' || exit 1; done
 	$(PARITY_VENV)/bin/python tests/parity/make_reference.py $(PARITY_DIR)
 	$(PARITY_VENV)/bin/python tests/parity/sentence_vectors.py \
 		$(PARITY_DIR)/sentence_vectors.npz
@@ -137,6 +145,10 @@ $(PARITY_READY): tests/parity/requirements.in
 	$(PYTHON) -m venv $(PARITY_VENV)
 	$(PARITY_VENV)/bin/python -m pip install --quiet -r tests/parity/requirements.in
 	touch $@
+
+$(PARITY_DIR)/keras-hub-%: $(READY)
+	rm -rf $@
+	$(BIN)/python -m pip install --quiet --no-deps --target $@ keras-hub==$*
 
 runners: $(READY)
 	$(BIN)/python -m pytest -rs tests/runners

@@ -15,6 +15,7 @@ import keras_hub
 import pytest
 import tensorflow as tf
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from bert_tf.base.libraries import KERAS_HUB_VERSIONS
 from bert_tf.training.optimizers import StepOptimizer
@@ -166,6 +167,15 @@ def test_keras_hub_has_the_names_that_presets_are_read_from(backbone, name):
 def test_the_versions_of_keras_hub_in_messages_are_those_installed():
     asked = Requirement(KERAS_HUB_VERSIONS)
     assert asked.specifier == requirements()["keras-hub"]
+
+
+def test_make_parity_runs_the_oldest_and_the_newest_keras_hub():
+    makefile = (ROOT / "Makefile").read_text()
+    (versions,) = re.findall(r"^KERAS_HUB_VERSIONS := (.*)$", makefile, re.MULTILINE)
+    oldest, newest = versions.split()
+    (lowest,) = (part for part in requirements()["keras-hub"] if part.operator == ">=")
+    assert Version(oldest) == Version(lowest.version)
+    assert newest == locked()["keras-hub"]  # which `make lock` raises as far as allowed
 
 
 def test_a_version_of_tensorflow_text_that_does_not_import_is_excluded():
