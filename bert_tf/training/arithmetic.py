@@ -1,4 +1,9 @@
-"""The arithmetic of a run's steps, decided when it starts and kept, and counts of its work."""
+"""How the steps of a run are computed: precision, compiler, kernels, and parts of a batch.
+
+The choice is made once, when a run starts, and kept in `arithmetic.json`, so that a run that
+resumes on another machine computes the same numbers. Also counts a step's work and measures the
+peak of the machine, from which the log derives how well the machine is used (MFU).
+"""
 
 from __future__ import annotations
 
@@ -25,24 +30,33 @@ from bert_tf.training.protocols import Batch
 from bert_tf.xla import cudnn
 from bert_tf.xla.forward import XlaForward
 
-_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-# Of GPUs, the least that have tensor cores for it, the most exact first.
-_CAPABILITIES = {"bfloat16": (8, 0), "float16": (7, 0)}
-_FUSED_ATTENTION_CAPABILITY = (8, 0)
 ARITHMETIC_FILE = "arithmetic.json"
-# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
-_CLEARLY = 0.95
 WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
-_SECONDS = 0.3
-_SIZES = {"CPU": 1024, "GPU": 8192}
-BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
+
+# The Keras dtype policy of each precision of the config.
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+# The lowest compute capability of GPUs with tensor cores for a dtype. bfloat16 comes first, since
+# it needs no loss scaling.
+_CAPABILITIES = {"bfloat16": (8, 0), "float16": (7, 0)}
+_FUSED_ATTENTION_CAPABILITY = (8, 0)  # cuDNN's flash attention needs Ampere's tensor cores
+# Another way than the expected one is only chosen if it takes less than this fraction of its time.
+# Otherwise noise would decide between ways that are equally fast, and runs would differ.
+_CLEARLY_FASTER = 0.95
+# `measure_matmul_peak` multiplies square matrices of this size, which are large enough to reach
+# the peak, for this long.
+_PEAK_SIZES = {"CPU": 1024, "GPU": 8192}
+_PEAK_SECONDS = 0.3
+BUSY = 0.1  # fraction of the cores; while other processes take more, no peak can be measured
 
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPolicy:
-    """Arithmetic of the layers; variables and the optimizer stay in float32.
+    """Dtype and compiler of a step; variables and the optimizer's moments always stay in float32.
 
-    `use_xla` compiles the step; `use_kernels` has encoders use `bert_tf.cpu.forward`.
+    Attributes:
+        policy: Keras dtype policy of the layers: "float32", "mixed_bfloat16" or "mixed_float16".
+        use_xla: whether XLA compiles the step.
+        use_kernels: whether encoders run `bert_tf.cpu.forward`; excludes `use_xla`.
     """
 
     policy: str
@@ -50,25 +64,29 @@ class PrecisionPolicy:
     use_kernels: bool = False
 
     def __str__(self) -> str:
-        compiled = "with XLA" if self.use_xla else "without XLA"
         if self.use_kernels:
             compiled = "with fused kernels"
+        elif self.use_xla:
+            compiled = "with XLA"
+        else:
+            compiled = "without XLA"
         return f"{self.policy.removeprefix('mixed_')}, {compiled}"
 
     @property
     def scale_loss(self) -> bool:
+        """Whether the loss is scaled up to keep gradients from underflowing, as float16 needs."""
         return self.policy == "mixed_float16"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """Arithmetic of steps.
+    """Everything about the computation of steps that changes their numbers.
 
     Attributes:
         shards: parts of every batch, or micro-batch, that are computed side by side, see
             `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
-        cpu_kernels: whether processors may use `bert_tf.cpu`, with XLA for the optimizer.
-        deterministic: see `make_deterministic`.
+        cpu_kernels: whether CPUs may use `bert_tf.cpu`. With XLA this only affects the optimizer.
+        deterministic: whether GPUs give the same bits in every run, see `make_deterministic`.
         gradient_sum: dtype in which replicas on GPUs exchange gradients.
         fuses_attention: whether cuDNN computes attention, where it has no dropout.
     """
@@ -107,11 +125,23 @@ def choose_precision(
     console: Console,
     cpu_kernels: bool = True,
 ) -> PrecisionPolicy:
-    """Resolves "auto" in the config, and reports the choice.
+    """Resolve "auto" in the config, and report the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16 or AMX, float16 on GPUs of 7.0, else float32. "auto" XLA compiles on TPUs and GPUs.
-    On processors oneDNN's products and fused kernels are faster.
+    AVX-512 bf16 or AMX; float16 on GPUs of compute capability 7.0; else float32. "auto" XLA
+    compiles on TPUs and GPUs. On CPUs, oneDNN's matrix products and fused kernels are faster than
+    XLA.
+
+    Args:
+        precision: "auto", "float32", "bfloat16" or "float16".
+        xla: "auto", "on" or "off".
+        strategy: strategy of the run; None stands for one on this machine's devices.
+        console: receives the choice.
+        cpu_kernels: whether the run may use `bert_tf.cpu`.
+
+    Raises:
+        UsageError: the precision would crash TensorFlow, because ONEDNN_MAX_CPU_ISA excludes the
+            instructions that it needs.
     """
     device, fastest = _device(strategy)
     if precision == "auto":
@@ -189,6 +219,7 @@ def _why_gpus_cannot_fuse() -> str | None:
 
 
 def has_accelerator() -> bool:
+    """Return whether TensorFlow sees a GPU or a TPU."""
     return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
 
 
@@ -198,7 +229,7 @@ def keep_float32_exact() -> None:
 
 
 def _device(strategy: tf.distribute.Strategy | None) -> tuple[str, str]:
-    """Kind of device, and its fastest precision; does not start TensorFlow."""
+    """Return the kind of device and its fastest precision, without starting TensorFlow."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if is_tpu or tf.config.list_physical_devices("TPU"):
         return "TPU", "bfloat16"
@@ -206,27 +237,36 @@ def _device(strategy: tf.distribute.Strategy | None) -> tuple[str, str]:
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
         own = details.get("compute_capability", (0, 0))
-        fast = (name for name, capability in _CAPABILITIES.items() if own >= capability)
-        return "GPU", next(fast, "float32")
+        for precision, capability in _CAPABILITIES.items():
+            if own >= capability:
+                return "GPU", precision
+        return "GPU", "float32"
     return "CPU", "bfloat16" if has_bfloat16() else "float32"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchRows:
-    """Rows of a batch, in micro-batches; `is_filled_up`: with rows of weight 0, if need be."""
+    """Number of rows of a batch, which decides into how many parts it can be divided.
+
+    Attributes:
+        batch: rows of a batch.
+        micro_batches: equal parts of the batch that are computed one after the other.
+        is_filled_up: whether rows of weight 0 may be added, so that any number of parts is
+            possible.
+    """
 
     batch: int
     micro_batches: int = 1
     is_filled_up: bool = False
 
     def shards(self) -> int:
-        """Parts of each micro-batch; 1 if the rows cannot be divided."""
+        """Return the number of parts of each micro-batch; 1 if its rows cannot be divided."""
         shards = row_shards(self.batch // self.micro_batches)
         divisible = self.batch % (self.micro_batches * shards) == 0
         return shards if self.is_filled_up or divisible else 1
 
 
-# Seconds of a step, computed in each of several ways.
+# Measures the seconds of a step for each of several candidates; returns them in the same order.
 StepTrial = Callable[[Sequence[Arithmetic]], list[float]]
 
 
@@ -239,13 +279,20 @@ def settle_arithmetic(
     attention_dropout: float = 0.0,
     trial: StepTrial | None = None,
 ) -> Arithmetic:
-    """Decides on the arithmetic of a run's steps, or reads it for a resumed run, and configures
-    TensorFlow, which must not have run anything yet.
+    """Decide on the arithmetic of a run, or read it for a resumed run, and configure TensorFlow.
 
-    `rows` are of the batches of every phase; none where the loss compares the rows of a batch.
-    `attention_dropout` is the model's.
-    `trial` times a step on processors where the config leaves precision and XLA open; without it
-    the processor's instructions decide. Warns of a GPU that TensorFlow cannot use.
+    Call it before TensorFlow has run anything, because determinism and the number of threads cannot
+    be changed later. Warns of a GPU that TensorFlow cannot use.
+
+    Args:
+        config: config of the run.
+        rows: the rows of a batch in every phase; empty if the loss compares the rows of a batch,
+            which then must not be divided.
+        strategy: strategy of the run; only runs on one device keep their arithmetic.
+        console: receives the decision.
+        attention_dropout: dropout rate of attention in the model that is trained.
+        trial: measures a step for each candidate, if the config leaves precision and XLA to "auto"
+            on a CPU. None decides by the processor's instructions instead.
     """
     if (unusable := unusable_gpu()) is not None:
         console.warn(unusable)
@@ -287,7 +334,10 @@ def expected_arithmetic(
     console: Console,
     attention_dropout: float = 0.0,
 ) -> Arithmetic:
-    """Decides by the config and the device's instructions, without starting TensorFlow."""
+    """Decide only by the config and the instructions of the device, without starting TensorFlow.
+
+    Arguments are those of `settle_arithmetic`.
+    """
     cpu_kernels = may_use_cpu_kernels(config, console)
     precision = choose_precision(
         config.precision, config.xla, strategy=strategy, console=console, cpu_kernels=cpu_kernels
@@ -310,9 +360,10 @@ def _common_shards(rows: Sequence[BatchRows]) -> int:
 
 
 def make_deterministic() -> None:
-    """Has GPUs give the same bits in every run, before TensorFlow has run anything.
+    """Make GPUs give the same bits in every run. Call it before TensorFlow has run anything.
 
-    Without the programs that XLA kept of other runs, since its cache ignores the setting.
+    Also removes TF_XLA_FLAGS from the environment, since the cache of compiled programs that it
+    configures ignores this setting and would return programs of other runs.
     """
     tf.config.experimental.enable_op_determinism()
     flags = os.environ.get("XLA_FLAGS", "")
@@ -321,9 +372,10 @@ def make_deterministic() -> None:
 
 
 def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
-    """Writes the decision into the directory of a run on one device.
+    """Write the decision into the directory of a run on one device.
 
-    Other instructions would change a resumed run's losses and, where rows are packed, its batches.
+    A run that resumes on a processor with other instructions would otherwise compute other losses
+    and, if rows are packed, other batches.
     """
     if config.strategy != "default":
         return
@@ -336,12 +388,17 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
 
 
 def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:
-    """Whether a run may use `bert_tf.cpu`; warns once where it cannot be loaded."""
+    """Return whether a run may use `bert_tf.cpu`; warn once if it cannot be loaded."""
     return config.cpu_kernels == "auto" and not has_accelerator() and is_available(console.warn)
 
 
 def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]:
-    """Candidates of a trial on processors; those without XLA compute `shards` parts."""
+    """Return the candidates of a trial on CPUs: each precision, with and without XLA.
+
+    Args:
+        shards: parts of a batch in the candidates without XLA.
+        cpu_kernels: whether candidates without XLA use `bert_tf.cpu`.
+    """
     policies = ("float32",) if is_bfloat16_excluded() else ("mixed_bfloat16", "float32")
     return [
         Arithmetic(
@@ -357,22 +414,30 @@ def candidate_ways(*, shards: int, cpu_kernels: bool = True) -> list[Arithmetic]
 def _fastest(
     expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
 ) -> Arithmetic:
+    """Return the fastest candidate of a trial, or the expected one if none is clearly faster."""
     ways = candidate_ways(shards=shards, cpu_kernels=expected.cpu_kernels)
     console.info("benchmarking the fastest way to compute a step")
     seconds = dict(zip(ways, trial(ways), strict=True))
     for way in ways:
         console.info(f"  {way}: {1000 * seconds[way]:,.0f} ms")
     fastest = min(ways, key=seconds.__getitem__)
-    chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
+    is_clear = seconds[fastest] < _CLEARLY_FASTER * seconds[expected]
+    chosen = fastest if is_clear else expected
     console.info(f"chosen: {chosen}")
     return chosen
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """Counts the arguments of `ModelFlops.flops` in a batch, padded or packed; float32 [] each.
+    """Count the arguments of `ModelFlops.flops` in a batch, padded or packed.
 
-    Sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
-    `squared_lengths` and 3 `predictions`, in two rows or in one.
+    Two sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
+    `squared_lengths` and 3 `predictions`, whether they are in two rows or packed into one.
+
+    Args:
+        batch: see `TrainingInputs.batches`.
+
+    Returns:
+        The counts named in `WORK_COUNTS`, float32 [] each.
     """
     mask = tf.cast(batch["input_mask"], tf.float32)
     lengths = tf.reduce_sum(mask, axis=-1)
@@ -393,28 +458,36 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Measures operations per second of large matrix products on all devices, in less than 1 s.
+    """Measure the operations per second of large matrix products, on all devices, in less than 1 s.
 
-    Assumes that GPUs are alike, and that replicas on CPUs share one. None on TPUs, where single
-    operations are no measure, and on busy processors.
+    Assumes that all GPUs are alike, and that replicas on CPUs share one CPU.
+
+    Args:
+        policy: Keras dtype policy, whose compute dtype is measured.
+        strategy: strategy of the run.
+
+    Returns:
+        None on TPUs, where single operations do not reach the peak, and on processors that other
+        processes keep busy.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    size = _SIZES[kind]
+    size = _PEAK_SIZES[kind]
     dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
     at_once = operations_at_once() if kind == "CPU" else 1
     matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
 
-    # Without autograph, which looks at all modules and so loads those that wait for their use.
+    # Autograph would look at all modules, and so import those that are imported on first use.
     @tf.function(autograph=False)
     def products(matrices: list[tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
 
     products(matrices).numpy()  # traces, and wakes the device
     times = CoreTimes.read()
-    start, best = time.monotonic(), float("inf")
-    while time.monotonic() - start < _SECONDS:
+    start = time.monotonic()
+    best = float("inf")
+    while time.monotonic() - start < _PEAK_SECONDS:
         begin = time.monotonic()
         products(matrices).numpy()
         best = min(best, time.monotonic() - begin)

@@ -1,4 +1,4 @@
-"""The best model of a run in `best/`, and early stopping."""
+"""Keep the best model of a run in `best/`, and stop a run that no longer improves."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from typing import Any, Self
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
-_PERFECT = (1.0, 100.0)  # the latter of answers to questions
+# The highest value of a metric: fractions, and percentages of question answering.
+_PERFECT = (1.0, 100.0)
+
+# Keys of the notes that checkpoints keep. `IMPROVED` is the step of the last improvement. It is
+# older than the best model if that model only has a lower loss with an already perfect metric.
 IMPROVED = "improved_at"
-"""The note of the step of the last improvement, where that is not the step of the best model."""
-_NOTE = "evaluations_since_best"
+_EVALUATIONS_SINCE_BEST = "evaluations_since_best"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BestModel:
-    """The model in `best/`.
+    """What the manifest says about the model in `best/`.
 
     Attributes:
-        epoch: passes over the training rows; None where runs only have steps.
-        phase: of a run of several, from 1; the metric is compared within it.
-        metric: None for the last model, without evaluation.
+        step: number of steps that the model was trained for.
+        epoch: passes over the training rows; None if the run is only counted in steps.
+        phase: number of the phase, from 1; None for runs of one phase. The metric is only compared
+            within a phase.
+        metric: name of the metric that the model was chosen by; None for the last model of a run
+            without evaluation.
+        value: value of the metric; None without one.
     """
 
     step: int
@@ -37,7 +44,13 @@ class BestModel:
     def of_notes(
         cls, best: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
     ) -> Self:
-        """Reads `notes["best"]` of a training loop; without `steps_per_epoch` no epochs."""
+        """Read `notes["best"]` of a training loop.
+
+        Args:
+            best: the value of `notes["best"]`, see `BestModelKeeper.keep_if_best`.
+            metric: name of the metric that models are chosen by.
+            steps_per_epoch: for `epoch`, which is None without it.
+        """
         return cls(
             step=best["step"],
             epoch=round(best["step"] / steps_per_epoch, 4) if steps_per_epoch else None,
@@ -48,6 +61,7 @@ class BestModel:
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
+        """Read the best model from a manifest of a run or an export; None if it names none."""
         values = manifest.get("best_model")
         return None if values is None else cls(**values)
 
@@ -65,11 +79,19 @@ class BestModel:
 
 @dataclasses.dataclass(eq=False)
 class BestModelKeeper:
-    """Writes `best/` whenever a model is the best so far; without evaluation that is the newest.
+    """Write `best/` whenever a model is the best so far; without evaluation that is the newest.
 
-    The metric decides (the lowest of a loss, the highest of anything else), and among equals the
+    The metric decides (a loss: the lowest, everything else: the highest). Ties are broken by the
     `loss`. Metrics on different data cannot be compared, so every phase of a run starts anew.
-    Only the chief `writes`; `restore` puts back what the model was built without.
+
+    Attributes:
+        path: the model directory to write.
+        model: a built model of `bert_tf.models`.
+        metric: name of the metric that models are chosen by.
+        vocab: tokens of the vocabulary, in the order of their ids.
+        lowercase: whether the tokenizer lowercases text, or how.
+        writes: whether this process writes; only the chief of several workers does.
+        restore: adds back weights that the model was built without; None if it has all.
     """
 
     path: Path
@@ -88,15 +110,20 @@ class BestModelKeeper:
         notes: dict[str, Any],
         task: dict[str, Any] | None = None,
     ) -> bool:
-        """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
+        """Compare with `notes["best"]`, which is saved in checkpoints, and update it.
 
-        All workers compare at once, so that their notes stay the same. If the run was killed while
-        publishing its best model, the next one is the best.
+        All workers compare, so that their notes stay the same. If `best/` is missing when a run
+        resumes, because the process was killed while it replaced the directory, the next model is
+        the best.
 
         Args:
             found: `step`, and in a run of several phases `phase`.
-            metrics: of the evaluation; empty without evaluation.
-            task: content of `task.json`, kept in `notes["task"]`; None for a pretrained model.
+            metrics: result of the evaluation; empty without evaluation.
+            notes: notes of the loop; receives `best`, `task` and `IMPROVED`.
+            task: content of `task.json`; None for a pretrained model.
+
+        Returns:
+            Whether this model is the best so far.
         """
         best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
@@ -130,7 +157,11 @@ class BestModelKeeper:
 
 
 def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
-    """Sort key of models from worse to better: the metric, then the loss; NaN is the worst."""
+    """Return a sort key that orders models from worse to better; NaN is the worst.
+
+    Returns:
+        (metric, negative loss); the sign of the metric is flipped if lower is better.
+    """
     value = metrics[metric]
     value = -value if _is_lower_better(metric) else value
     return _ranked(value), _ranked(-metrics.get("loss", 0.0))
@@ -147,18 +178,25 @@ def _is_lower_better(metric: str) -> bool:
 class EarlyStop:
     """Counts evaluations since the last improvement, in the notes that checkpoints keep.
 
-    A lower loss with a metric that is perfect already is no improvement. 0 evaluations never stop.
+    A lower loss with an already perfect metric is not an improvement.
+
+    Args:
+        evaluations: number of evaluations without improvement that end a run; 0 never stops.
     """
 
     def __init__(self, evaluations: int):
         self._limit = evaluations
 
     def count(self, step: int, notes: dict[str, Any]) -> None:
+        """Count an evaluation after `step` steps; `notes["best"]` must be up to date."""
         if self._limit:
-            notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
+            is_better = _improved_at(notes) == step
+            before = notes.get(_EVALUATIONS_SINCE_BEST, 0)
+            notes[_EVALUATIONS_SINCE_BEST] = 0 if is_better else before + 1
 
     def reason(self, notes: dict[str, Any]) -> str | None:
-        if not self._limit or notes.get(_NOTE, 0) < self._limit:
+        """Return why the run ends now; None if it continues."""
+        if not self._limit or notes.get(_EVALUATIONS_SINCE_BEST, 0) < self._limit:
             return None
         return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"
 

@@ -1,4 +1,4 @@
-"""Strategies of `tf.distribute`, agreement among workers, and batches for replicas."""
+"""Strategies of `tf.distribute`, agreement among workers, and the rows of each replica."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bert_tf.base.wording import quantity
 from bert_tf.training.protocols import Batch
 from bert_tf.training.timeline import StepTimer
 
-# What the others see of a worker that is gone.
-_LOST = (
+# Errors that workers see when another worker is gone.
+_LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -27,12 +27,18 @@ _LOST = (
 
 
 def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.distribute.Strategy:
-    """Builds the strategy before any variable is made.
+    """Build the strategy. Call it before any variable is made.
 
-    `name` is "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
-    devices), "multi-worker" (of the environment variable TF_CONFIG) or "tpu" (at the name or grpc
-    address `tpu_address`). Raises UsageError if TF_CONFIG is missing or not JSON, or the TPU cannot
-    be reached.
+    Args:
+        name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
+            devices), "multi-worker" (the cluster described by the environment variable TF_CONFIG)
+            or "tpu".
+        tpu_address: name or grpc address of the TPU, for "tpu" only; None means the TPU of this
+            machine.
+        console: receives the number of replicas.
+
+    Raises:
+        UsageError: TF_CONFIG is missing or not JSON, or the TPU cannot be reached.
     """
     strategy = _BUILDERS[name](tpu_address)
     if strategy.num_replicas_in_sync > 1 or name != "default":
@@ -44,6 +50,7 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
 
 
 def _cluster(strategy: tf.distribute.Strategy) -> str:
+    """Describe the cluster and this worker's role; "" if the strategy has no cluster."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return ""
     resolver = strategy.cluster_resolver
@@ -57,14 +64,18 @@ def _cluster(strategy: tf.distribute.Strategy) -> str:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes checkpoints, metrics and models; only one worker does."""
+    """Return whether this process writes checkpoints, metrics and models; only one worker does."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return True
     return _is_chief_task(strategy.cluster_resolver)
 
 
 def is_chief_process(name: str) -> bool:
-    """As `is_chief`, by the name of a strategy not made yet; checks TF_CONFIG."""
+    """Like `is_chief`, from the name of a strategy that has not been made yet.
+
+    Raises:
+        UsageError: TF_CONFIG is missing or not JSON.
+    """
     if name != "multi-worker":
         return True
     _check_tf_config()
@@ -79,6 +90,7 @@ def _is_chief_task(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> 
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
+    """Return the number of processes that train together."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         resolver = strategy.cluster_resolver
         return max(1, sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values()))
@@ -144,10 +156,10 @@ _BUILDERS = {
 
 @contextmanager
 def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Raises RunnerFailed instead of TensorFlow's errors when another worker is gone."""
+    """Raise RunnerFailed instead of TensorFlow's errors if another worker is gone."""
     try:
         yield
-    except _LOST as error:
+    except _LOST_WORKER_ERRORS as error:
         if worker_count(strategy) == 1:
             raise
         raise RunnerFailed(
@@ -157,30 +169,48 @@ def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 class WorkerSync:
-    """Means over the workers, which must agree on measurements before they branch."""
+    """Means over all workers, by which they agree before they branch.
+
+    Collective operations deadlock if workers disagree about what comes next: whether the time is
+    over, how many steps the next call has, whether to stop. So all decide from the same means.
+    """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
 
     def mean(self, numbers: list[float]) -> list[float]:
-        """Means; every worker calls this at the same point of its loop."""
+        """Return the mean of each number; every worker must call this at the same point of its
+        loop.
+        """
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
     def clock(
         self, timer: StepTimer, *, step: int, stop: Signals | None
     ) -> tuple[float, Signals | None]:
-        """Agrees on elapsed seconds, the signal to stop for, and the speed in `timer`.
+        """Agree on elapsed seconds, on the signal to stop for, and on the speed in `timer`.
 
-        SIGTERM takes precedence over other signals. Raises InputError if the workers are at
-        different steps.
+        Args:
+            timer: timer of this worker; its `seconds_per_step` becomes the mean of all workers.
+            step: number of steps done.
+            stop: signal that asked this worker to stop; None if there was none.
+
+        Returns:
+            Mean of the elapsed seconds, and the signal that any worker received, SIGTERM first.
+
+        Raises:
+            InputError: the workers are at different steps.
         """
         if worker_count(self._strategy) == 1:
             return timer.elapsed(), stop
-        signals = (Signals.SIGTERM, Signals.SIGINT)
-        asked = [float(stop is each) for each in signals]
-        elapsed, seconds_per_step, mean_step, *asked = self.mean(
-            [timer.elapsed(), timer.seconds_per_step, step, *asked]
+        elapsed, seconds_per_step, mean_step, sigterm_share, sigint_share = self.mean(
+            [
+                timer.elapsed(),
+                timer.seconds_per_step,
+                step,
+                float(stop is Signals.SIGTERM),
+                float(stop is Signals.SIGINT),
+            ]
         )
         if mean_step != step:
             raise InputError(
@@ -188,15 +218,17 @@ class WorkerSync:
                 "--output must be a folder that all workers share"
             )
         timer.seconds_per_step = seconds_per_step
-        return elapsed, next(
-            (each for each, part in zip(signals, asked, strict=True) if part), None
-        )
+        if sigterm_share > 0:
+            return elapsed, Signals.SIGTERM
+        if sigint_share > 0:
+            return elapsed, Signals.SIGINT
+        return elapsed, None
 
     @tf.function(autograph=False)
     def _means(self, values: tf.Tensor) -> tf.Tensor:
         def mean(values: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
-            # The copy is on the replica's device, where `all_reduce` looks for its destination.
+            # `all_reduce` reduces to the device of its argument; `identity` makes it the replica's.
             return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(values))
 
         result = self._strategy.run(mean, args=(values,))
@@ -206,14 +238,19 @@ class WorkerSync:
 def distributed_iterator(
     strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset]
 ) -> Iterator[Batch]:
-    """Iterates over elements for `strategy.run`, from a dataset of global batches.
+    """Iterate over elements for `strategy.run`, from a dataset of global batches.
 
-    Replica r gets the r-th run of rows of every batch, whose rows are a multiple of the replicas.
     Every worker reads whole batches and keeps its own rows, so that the rows of a batch do not
-    depend on the number of workers or replicas.
+    depend on the number of workers or replicas. Replica r gets the r-th run of rows of every batch.
+
+    Args:
+        strategy: strategy that batches are distributed by.
+        make_dataset: opens the dataset, once per worker. The number of rows of each batch must be a
+            multiple of the number of replicas.
     """
     replicas = strategy.num_replicas_in_sync
-    # Autotuning has nothing to tune, and closing an iterator waits for its thread, up to a minute.
+    # There is nothing to tune here, and closing an iterator would wait up to a minute for the
+    # thread of the tuner.
     options = tf.data.Options()
     options.autotune.enabled = False
     if replicas == 1:
@@ -237,7 +274,7 @@ def distributed_iterator(
 
 
 def split_rows(tensor: tf.Tensor, parts: int) -> tf.Tensor:
-    """[rows, ...] to [parts, rows / parts, ...]."""
+    """Reshape [rows, ...] to [parts, rows / parts, ...]; `parts` must divide the rows."""
     sizes = [
         size if size is not None else tf.shape(tensor)[axis]
         for axis, size in enumerate(tensor.shape.as_list())

@@ -19,9 +19,17 @@ from bert_tf.xla.forward import compiled
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """Computes means over a finite data set, whose batches are multiples of the replicas.
+    """Means of the loss and the metrics over a finite data set; made once, run often.
 
     XLA compiles them where it compiles all of a training step of the same arithmetic.
+
+    Attributes:
+        model: a built Keras model.
+        loss: loss of the task; also computes the metrics.
+        strategy: strategy that batches are distributed by.
+        make_dataset: opens the data set. The number of rows of each batch must be a multiple of the
+            number of replicas.
+        arithmetic: that of the training step.
     """
 
     model: Any
@@ -31,25 +39,29 @@ class Evaluation:
     arithmetic: Arithmetic = dataclasses.field(default_factory=Arithmetic)
 
     def run(self) -> dict[str, float]:
-        """`loss`, the loss terms and the metrics; {} without rows."""
+        """Return means by name: `loss`, the terms of the loss and the metrics; {} without rows."""
         totals: dict[str, tuple[float, float]] = {}
         batches = distributed_iterator(self.strategy, self.make_dataset)
         at_once = operations_at_once()
         mapped: Callable[..., Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]] = map
-        if at_once > 1:  # else replicas are entered from the thread that made the strategy
+        if at_once > 1:  # otherwise, replicas must be entered from the thread of the strategy
             mapped = functools.partial(map_ahead, threads=at_once, depth=at_once)
         for sums in mapped(self._batch_sums, batches):
             for name, (total, weight) in sums.items():
-                before = totals.get(name, (0.0, 0.0))
-                totals[name] = (before[0] + float(total), before[1] + float(weight))
-        means = {
-            name: total / weight if weight else 0.0 for name, (total, weight) in totals.items()
-        }
-        if not means:
+                total_before, weight_before = totals.get(name, (0.0, 0.0))
+                totals[name] = (total_before + float(total), weight_before + float(weight))
+        if not totals:
             return {}
-        terms = [name for name in means if name.startswith("loss/")]
-        result = {"loss": sum(means[name] for name in terms)}
-        return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
+        loss = 0.0
+        means = {}
+        for name, (total, weight) in totals.items():
+            kind, _, own_name = name.partition("/")
+            mean = total / weight if weight else 0.0
+            means[own_name] = mean
+            if kind == "loss":
+                loss += mean
+        # The loss comes first, and replaces the only term of a task that calls it `loss`.
+        return {"loss": loss} | means | {"loss": loss}
 
     @tf.function(autograph=False, reduce_retracing=True)
     def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:

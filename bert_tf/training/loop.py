@@ -1,4 +1,14 @@
-"""The training loop of every task: steps, log lines, evaluations, checkpoints, resume."""
+"""The training loop of every task: steps, log lines, evaluations, checkpoints, resume.
+
+Order of events: `run` restores the newest checkpoint, truncates the log to it, and repeats: agree
+with the other workers on clock and signals, run some steps, then log, evaluate and save if they
+are due. An evaluation precedes the checkpoint of the same step, so that the checkpoint contains its
+result. Workers agree before each call because all must run the same steps.
+
+Resume is exact because everything a step depends on is either in the checkpoint (variables,
+optimizer, loss scale, averages) or a function of the step number (batches, dropout keys, learning
+rates).
+"""
 
 from __future__ import annotations
 
@@ -32,6 +42,7 @@ from bert_tf.training.step import TrainingStep
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 from bert_tf.training.weight_average import WeightAverages
 
+# Evaluates the model; see the argument `evaluate` of `TrainingLoop`.
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 
 
@@ -40,12 +51,15 @@ class TrainingResult:
     """Outcome of a run.
 
     Attributes:
+        step: steps done in all.
         seconds: training time in all, evaluations and checkpoints included.
-        resumed_from: step of the checkpoint this process resumed from; 0 for a fresh start.
-        train, eval: the last lines of metrics.jsonl.
+        resumed_from: step of the checkpoint that this process resumed from; 0 for a fresh start.
+        train: last train line of metrics.jsonl; {} if there is none.
+        eval: last eval line; None without evaluation.
         extended_from: steps after which the number of steps was raised.
-        stopped_early: why the run ended before its last step.
-        notes: kept by `evaluate`.
+        stopped_early: why the run ended before its last step; None if it did not, or if its time
+            was over.
+        notes: JSON values that `evaluate` kept.
     """
 
     step: int
@@ -59,20 +73,31 @@ class TrainingResult:
 
 
 class TrainingLoop:
-    """Trains a built model under any strategy; model and optimizer are made inside its scope.
+    """Trains a built model under any strategy.
 
-    `run` resumes from the newest checkpoint in `run_directory`. On one device in float32 the losses
-    after that equal those of a run that was never interrupted, to the last bit. A checkpoint of a
-    run of fewer steps in all is extended, with the learning rates of the new number of steps.
+    `run` resumes from the newest checkpoint in `run_directory`. On one device in float32 the
+    following losses equal those of a run that was never interrupted, to the last bit. A checkpoint
+    of a run of fewer steps in all is extended, with the learning rates of the new number of steps.
 
     Args:
-        optimizer: of `make_optimizer`; the loop builds it and sets its learning rate.
-        run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers, if any.
+        model: a built Keras model, made in the scope of the strategy.
+        loss: loss and metrics of the task.
+        optimizer: result of `make_optimizer`, made in the scope of the strategy; the loop builds it
+            and sets its learning rate.
+        inputs: training batches, addressed by the step number.
+        strategy: strategy that steps are distributed by.
+        settings: how long, how fast and how carefully to train.
+        run_directory: gets `metrics.jsonl`, `checkpoints/` and the files of trackers; None keeps
+            nothing.
+        arithmetic: how steps are computed; the model must have its dtype policy.
+        console: receives progress and warnings.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; returns the
             numbers of an eval line ({} logs nothing). `notes` is a dict of JSON values, saved in
-            checkpoints: the place to remember the best result so far, whose step
-            `early_stop_evals` takes from `notes["best"]["step"]`.
+            checkpoints: the place to remember the best result so far, whose step `early_stop_evals`
+            takes from `notes["best"]["step"]`.
+        mirror: storage that receives the run after each checkpoint; None if `run_directory` is its
+            place.
     """
 
     def __init__(
@@ -145,20 +170,22 @@ class TrainingLoop:
         )
         self._stop: Signals | None = None
         self._step = 0
-        self._is_untouched = False  # model and optimizer, since the last steps
+        # Whether nothing but steps has read or assigned the model and the optimizer since the last
+        # call, see `TrainingStep.run`.
+        self._is_untouched = False
 
     def request_stop(self, stop: Signals = Signals.SIGTERM) -> None:
-        """Makes `run` save a checkpoint and raise `StoppedEarly` before its next step."""
+        """Make `run` save a checkpoint and raise `StoppedEarly` before its next step."""
         self._stop = stop
 
     def run(self) -> TrainingResult:
-        """Trains to the end.
+        """Train to the end.
 
         Raises:
             RunnerFailed: another worker is gone; all have to be started again.
             StoppedEarly: SIGTERM, Ctrl-C or `request_stop`; a checkpoint has been saved.
             InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
-            UsageError: the checkpoint is of another model or other data, or has more steps.
+            UsageError: the checkpoint belongs to another model or other data, or has more steps.
         """
         self._step, elapsed_before = self._state.restore()
         resumed_from = self._step
@@ -173,6 +200,7 @@ class TrainingLoop:
             is_finished = True
         finally:
             self._files.close_log(is_finished=is_finished)
+        is_complete = self._step == self._settings.total_steps
         return TrainingResult(
             step=self._step,
             seconds=self._step_timer.elapsed(),
@@ -180,14 +208,13 @@ class TrainingLoop:
             train=self._log.lines.get("train", {}),
             eval=self._log.lines.get("eval"),
             extended_from=self._state.extended_from,
-            stopped_early=None
-            if self._step == self._settings.total_steps
-            else self._early_stop.reason(self._state.notes),
+            stopped_early=None if is_complete else self._early_stop.reason(self._state.notes),
             notes=self._state.notes,
         )
 
     def _train(self) -> None:
-        batches, phase = None, self._timeline.phase_number(self._step)
+        batches = None
+        phase = self._timeline.phase_number(self._step)
         while True:
             elapsed, stop = self._worker_sync.clock(
                 self._step_timer, step=self._step, stop=self._stop
@@ -225,6 +252,7 @@ class TrainingLoop:
         )
 
     def _run_steps(self, batches: Iterator[Batch], elapsed: float) -> None:
+        """Run one compiled call, up to the next log line, evaluation or checkpoint."""
         count = self._step_timer.steps_of_next_call(self._timeline.steps_to_boundary(self._step))
         rates = self._timeline.learning_rates(
             self._step, count, elapsed=elapsed, seconds_per_step=self._step_timer.seconds_per_step
@@ -256,7 +284,8 @@ class TrainingLoop:
 
     def _check_finite(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
-        if self._scale_loss:  # overflow at the smallest scale is not caused by the scale
+        if self._scale_loss:
+            # An overflow is normal while the scale is found; at the smallest scale it is a fault.
             failed &= results["loss_scale"] <= 1.0
         if not failed.any():
             return
@@ -298,7 +327,7 @@ class TrainingLoop:
 
 
 def on_stop_signal(stop: Callable[[Signals], None]) -> AbstractContextManager[None]:
-    """Calls `stop` with the first SIGTERM or SIGINT inside the block, in the main thread only.
+    """Call `stop` with the first SIGTERM or SIGINT inside the block, in the main thread only.
 
     A second SIGTERM ends the process at once; a second SIGINT has its former effect.
     """

@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run, and the trackers that get its lines."""
+"""Write `metrics.jsonl` of a run, and send its lines to trackers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from bert_tf.config.registries import TENSORBOARD
 from bert_tf.training.tracking.registry import TRACKERS
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, TrackerSender
 
+# A line of metrics.jsonl: `step`, `split`, `time`, and numbers by name.
 Line = dict[str, Any]
 
 
 def read_metrics(path: Path) -> list[Line]:
-    """Lines of a metrics.jsonl, if there is one, but for a half-written last line.
+    """Read the lines of a metrics.jsonl; return [] if there is no such file.
 
-    Raises InputError if another line is not a JSON object with `step` and `split`.
+    A half-written last line, which a killed process leaves behind, is skipped.
+
+    Raises:
+        InputError: another line is not a JSON object with `step` and `split`.
     """
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")
     metrics = []
-    for number, text in enumerate(lines[:-1], start=1):  # what follows the last newline is partial
+    # Text after the last newline belongs to a line that was not written completely.
+    for number, text in enumerate(lines[:-1], start=1):
         try:
             line = json.loads(text)
             if line["split"] not in SPLITS or not isinstance(line["step"], int):
@@ -45,9 +50,20 @@ class MetricsLog:
     """Writes every line to metrics.jsonl and its numbers to trackers.
 
     A line holds `step`, `split` ("train" or "eval"), `time` (seconds of training so far), and
-    numbers by name. A tracker that fails costs a warning, not the run. `keep_until` is the newest
-    step of each split whose lines stay; later ones, other splits, and a half-written last line are
-    removed.
+    numbers by name. A tracker that fails causes a warning, and does not stop the run.
+
+    Args:
+        run_directory: directory of `metrics.jsonl`.
+        keep_until: the last step of each split whose lines stay. Lines of later steps or other
+            splits, and a half-written last line, are removed, because a resumed run writes them
+            again.
+        warn: called when a tracker fails.
+        trackers: names from `TRACKERS`.
+        name: name of the run for trackers.
+        settings: values of the config by key, for trackers; None for none.
+
+    Raises:
+        InputError: a line of metrics.jsonl other than the last is damaged.
     """
 
     def __init__(
@@ -77,6 +93,7 @@ class MetricsLog:
         ]
 
     def write(self, line: Line) -> None:
+        """Append a line and flush it, so that a killed process loses none."""
         with naming_file(self._path):
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
@@ -84,7 +101,11 @@ class MetricsLog:
             tracker.write(line)
 
     def close(self, *, is_finished: bool = True) -> None:
-        """Closes the file and ends trackers; `is_finished`: whether the run has all its steps."""
+        """Close the file and end the trackers.
+
+        Args:
+            is_finished: whether the run has done all its steps.
+        """
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
             self._stream.close()

@@ -1,4 +1,9 @@
-"""The optimizers of the training step: AdamW and LAMB as BERT uses them."""
+"""The optimizers of the training step: AdamW and LAMB as BERT uses them.
+
+Both subclass a Keras optimizer, so that their variables are saved like Keras' own, but compute
+their update here: the numbers of a step are computed once for all variables, and a step whose
+gradients are not finite is skipped by numbers instead of by a branch.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +21,22 @@ from bert_tf.config.sections.loop import LoopSection
 if TYPE_CHECKING:
     from bert_tf.cpu.adamw import Gradient, InPlaceAdamW
 
+# The factor of a variable on the learning rate.
 RateFactor = Callable[[keras.Variable], float]
-_BLOCK = re.compile(r"/block_(\d+)/")
+_BLOCK = re.compile(r"/block_(\d+)/")  # in the path of a variable of a transformer block
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepScalars:
-    """Numbers of one step for all variables, float32 [] each.
+    """Numbers of one step that are the same for all variables, float32 [] each.
+
+    A skipped step has the values that leave weights and moments unchanged.
 
     Attributes:
-        learning_rate: 0 for a skipped step.
-        gradient_factor: multiplies gradients first; 0 for a skipped step.
+        learning_rate: rate before `rate_factor`; 0 for a skipped step.
+        gradient_factor: factor that gradients are multiplied by first; 0 for a skipped step.
         beta_1, beta_2: decay of the moments; 1 for a skipped step.
-        beta_1_power, beta_2_power: decay ** step number, from 1; 0 without bias correction.
+        beta_1_power, beta_2_power: decay ** number of the step, from 1; 0 without bias correction.
     """
 
     learning_rate: tf.Tensor
@@ -43,13 +51,26 @@ class StepOptimizer(keras.optimizers.Optimizer):
     """A Keras optimizer with two moments for `bert_tf.training.step`.
 
     Differences from Keras' own:
-    - gradients arrive already summed over replicas (the step clips by the global norm, which
-      needs the sum first), so `apply` does not sum them again;
-    - `prepare_step` decides whether `apply` changes anything, whatever the gradients are; that
-      skips a step whose gradients are not finite without a conditional (those break under
-      MirroredStrategy);
-    - `prepare_step` takes the factor that clips the gradients, for one pass over memory;
-    - `rate_factor` multiplies a variable's learning rate, weight decay included.
+    - Gradients arrive already summed over replicas, so `apply` does not sum them again. The step
+      clips by the global norm, which needs the sum first.
+    - `prepare_step` decides whether `apply` changes anything, whatever the gradients are. That
+      skips a step whose gradients are not finite without a conditional, which breaks under
+      MirroredStrategy.
+    - `prepare_step` takes the factor that clips the gradients, so that scaling, clipping and the
+      update are one pass over memory.
+    - `rate_factor` multiplies a variable's learning rate, and with it its weight decay.
+
+    Args:
+        name: name of the optimizer.
+        beta_1, beta_2: decay of the first and second moment.
+        epsilon: added to the root of the second moment.
+        weight_decay: decoupled weight decay, multiplied by the learning rate; see `decays`.
+        bias_correction: whether moments are corrected for starting at 0.
+        rate_factor: factor of a variable on the learning rate; None is 1 for all.
+
+    Attributes:
+        applied: what `prepare_step` was given, float32 [] variable.
+        gradient_factor: factor of the step's gradients, float32 [] variable.
     """
 
     def __init__(
@@ -72,12 +93,12 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self._rate_factor = rate_factor
 
     def build(self, variables: list[keras.Variable]) -> None:
-        # Not one of the optimizer's variables, hence not saved: a restored run starts with 1.
-        self.applied, self.gradient_factor = (
-            tf.Variable(1.0, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
-            for _ in range(2)
-        )
+        # These are not variables of the optimizer, so they are not saved: a resumed run starts
+        # with 1.
+        self.applied = _scalar_variable()
+        self.gradient_factor = _scalar_variable()
         super().build(variables)
+        # First and second moments, in the order of the variables.
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
@@ -89,20 +110,29 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def prepare_step(
         self, applied: tf.Tensor, learning_rate: tf.Tensor, gradient_factor: tf.Tensor | float = 1.0
     ) -> None:
-        """Sets up the next `apply`, float32 []; `applied` 0 leaves all variables unchanged."""
+        """Set what the next `apply` does.
+
+        Args:
+            applied: float32 [], 1 to apply the step, 0 to leave weights, moments and the number of
+                iterations unchanged.
+            learning_rate: float32 [].
+            gradient_factor: float32 [], factor that gradients are multiplied by.
+        """
         self.applied.assign(applied)
         self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
         self.learning_rate.assign(learning_rate * applied)
 
     def apply(self, grads: Sequence[tf.Tensor], trainable_variables: Any = None) -> None:
+        """Apply the step or skip it, as `prepare_step` has set."""
         super().apply(grads, trainable_variables)
         skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
         self.iterations.assign_sub(skipped)
 
     def apply_packed(self, gradients: tf.Tensor) -> None:
-        """As `apply`, of all gradients in one float32 vector; XLA compiles it for each replica.
+        """Like `apply`, for gradients packed into one float32 vector, with one XLA program per
+        replica.
 
-        Every replica calls it, with the sum over replicas.
+        Every replica must call it, with the sum over replicas.
         """
         context = tf.distribute.get_replica_context()
         context.merge_call(self._update_packed, args=(gradients,))
@@ -114,7 +144,8 @@ class StepOptimizer(keras.optimizers.Optimizer):
         sizes = [math.prod(variable.shape) for variable in variables]
 
         def update(_: tf.Variable, gradients: tf.Tensor) -> None:
-            # Variables are those of the replica that is updated: one function for each.
+            # `strategy.extended.update` makes `variables` those of the replica that is updated, so
+            # each replica needs a function of its own.
             @tf.function(autograph=False, jit_compile=True)
             def update_all(gradients: tf.Tensor) -> None:
                 scalars = self._scalars()
@@ -130,10 +161,18 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
-        """Updates one variable, by `index`, and its moments; the gradient is not `scaled` yet."""
+        """Update one variable and its moments; traced into a graph on the variable's device.
+
+        Args:
+            variable: the variable on this replica.
+            index: its number among the variables that the optimizer was built on.
+            gradient: gradient in the variable's shape, not yet `scaled`.
+            scalars: numbers of this step.
+        """
         raise NotImplementedError
 
     def rate(self, index: int, scalars: StepScalars) -> tf.Tensor:
+        """Return the learning rate of a variable, float32 []."""
         factor = self._rate_factors[index]
         return scalars.learning_rate if factor == 1.0 else scalars.learning_rate * factor
 
@@ -151,45 +190,56 @@ class StepOptimizer(keras.optimizers.Optimizer):
 
     def _scalars(self) -> StepScalars:
         applied = tf.convert_to_tensor(self.applied)
-        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
-        powers = [
-            tf.pow(beta, step) if self.bias_correction else tf.constant(0.0)
-            for beta in (tf.constant(self.beta_1), tf.constant(self.beta_2))
-        ]
         return StepScalars(
             learning_rate=tf.cast(tf.convert_to_tensor(self.learning_rate), tf.float32),
             gradient_factor=tf.convert_to_tensor(self.gradient_factor),
             beta_1=1.0 - (1.0 - self.beta_1) * applied,
             beta_2=1.0 - (1.0 - self.beta_2) * applied,
-            beta_1_power=powers[0],
-            beta_2_power=powers[1],
+            beta_1_power=self._power(self.beta_1),
+            beta_2_power=self._power(self.beta_2),
         )
+
+    def _power(self, beta: float) -> tf.Tensor:
+        if not self.bias_correction:
+            return tf.constant(0.0)
+        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
+        return tf.pow(tf.constant(beta), step)
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         return grads_and_vars
 
 
+def _scalar_variable() -> tf.Variable:
+    aggregation = tf.VariableAggregation.ONLY_FIRST_REPLICA
+    return tf.Variable(1.0, trainable=False, aggregation=aggregation)
+
+
 def scaled(gradient: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
-    """Their product, 0 where the factor is, even for a gradient that is not finite."""
+    """Return gradient x factor; 0 if the factor is 0, even for a gradient that is not finite."""
     return tf.math.multiply_no_nan(gradient, factor)
 
 
 def decays(variable: keras.Variable) -> bool:
-    """Whether weight decay applies: not to biases and layer norms, known by their names."""
+    """Return whether weight decay applies to a variable: not to biases and layer norms.
+
+    Both are recognized by name, like in google-research/bert: a bias ends with `bias`, a layer
+    norm's variables are `gamma` and `beta`.
+    """
     return not variable.name.endswith("bias") and variable.name not in ("gamma", "beta")
 
 
 class AdamW(StepOptimizer):
     """Adam with decoupled weight decay (Loshchilov & Hutter 2019); see `StepOptimizer`.
 
-    As in the paper's Algorithm 2, and in PyTorch, epsilon is added to the root of the second moment
-    after the correction of its bias. `keras.optimizers.AdamW` adds it before, which is the same as
-    an epsilon 32 times as large in the first step and 3 times after 100: BERT's gradients are small
-    enough for that to slow training down. Without bias correction it is the optimizer of
+    Like in the paper's Algorithm 2, and in PyTorch, epsilon is added to the root of the second
+    moment after the correction of its bias. `keras.optimizers.AdamW` adds it before, which is the
+    same as an epsilon 32 times as large in the first step and 3 times after 100: BERT's gradients
+    are small enough for that to slow training down. Without bias correction it is the optimizer of
     google-research/bert (`optimization.py`).
 
     Attributes:
-        in_place: updates the variables that it contains, from gradients of its own form, if any.
+        in_place: updates the large variables on CPUs, from gradients in a form of its own; None
+            elsewhere. Contains the indices of its variables.
     """
 
     def __init__(self, **arguments: Any):
@@ -197,7 +247,12 @@ class AdamW(StepOptimizer):
         self.in_place: InPlaceAdamW | None = None
 
     def update_in_place(self, copies: dict[int, tf.Variable]) -> InPlaceAdamW:
-        """Updates large variables by `bert_tf.cpu.adamw` from now on; `copies` are by number."""
+        """Update large variables by `bert_tf.cpu.adamw` from now on.
+
+        Args:
+            copies: bfloat16 copies of variables, by the index of the variable, which each update
+                refreshes.
+        """
         from bert_tf.cpu.adamw import InPlaceAdamW
 
         self.in_place = InPlaceAdamW(
@@ -210,14 +265,23 @@ class AdamW(StepOptimizer):
     ) -> None:
         rate = self.rate(index, scalars)
         decay = self.decay * rate if self.decay and self._decays[index] else None
+        # Both kernels add epsilon to the root of the uncorrected second moment. Scaled by the
+        # correction, it is the epsilon of the corrected one.
         correction = tf.sqrt(1.0 - scalars.beta_2_power)
-        # Of the second moment before the correction of its bias.
         epsilon = self.epsilon * correction
         if self.in_place is not None and index in self.in_place:
-            corrected = rate * correction / (1.0 - scalars.beta_1_power)
-            factors = (scalars.gradient_factor, 0.0 if decay is None else decay)
-            numbers = (*factors, scalars.beta_1, scalars.beta_2, corrected, epsilon)
-            self.in_place.update(index, gradient, tf.stack(numbers))
+            corrected_rate = rate * correction / (1.0 - scalars.beta_1_power)
+            numbers = tf.stack(
+                [
+                    scalars.gradient_factor,
+                    0.0 if decay is None else decay,
+                    scalars.beta_1,
+                    scalars.beta_2,
+                    corrected_rate,
+                    epsilon,
+                ]
+            )
+            self.in_place.update(index, gradient, numbers)
             return
         if decay is not None:
             variable.assign_sub(variable * decay)
@@ -238,10 +302,11 @@ class AdamW(StepOptimizer):
 class Lamb(StepOptimizer):
     """LAMB (You et al. 2020, arXiv 1904.00962, Algorithm 2); see `StepOptimizer`.
 
-    As in the paper weight decay is part of the update whose norm the trust ratio divides by;
-    `keras.optimizers.Lamb` decays outside of it and equals this one only without decay. As in TF
+    Like in the paper, weight decay is part of the update whose norm the trust ratio divides by;
+    `keras.optimizers.Lamb` decays outside of it and equals this one only without decay. Like in TF
     Model Garden and NVIDIA's recipe, biases and layer norms neither decay nor have a trust ratio.
-    Queries, keys and values, one variable here, have a ratio each.
+    Queries, keys and values share one variable here, and have a ratio each, like in models that
+    keep them apart.
     """
 
     def __init__(self, **arguments: Any):
@@ -249,7 +314,7 @@ class Lamb(StepOptimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         super().build(variables)
-        # Matrices of the paper's model that a variable joins along its last axis.
+        # Number of matrices of the paper's model that a variable joins along its last axis.
         self._matrices = tuple(
             3 if variable.path.endswith("query_key_value/kernel") else 1 for variable in variables
         )
@@ -258,7 +323,8 @@ class Lamb(StepOptimizer):
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         gradient = scaled(gradient, scalars.gradient_factor)
-        m, v = self._momentums[index].value, self._velocities[index].value
+        m = self._momentums[index].value
+        v = self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
         velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
         update = (momentum / (1.0 - scalars.beta_1_power)) / (
@@ -271,16 +337,24 @@ class Lamb(StepOptimizer):
 
 
 def _trust_ratio(variable: tf.Tensor, update: tf.Tensor, matrices: int) -> tf.Tensor:
-    """|variable| / |update| of each matrix, 1 where either is 0; as broadcast over `variable`."""
-    norms = [_norms(values, matrices) for values in (variable, update)]
+    """Return |variable| / |update| of each matrix, 1 where either is 0.
+
+    Returns:
+        [] for one matrix; else [columns], each ratio repeated over the columns of its matrix, so
+        that it broadcasts over `variable`.
+    """
+    weight_norm = _norms(variable, matrices)
+    update_norm = _norms(update, matrices)
     ratio = tf.where(
-        (norms[0] > 0.0) & (norms[1] > 0.0), tf.math.divide_no_nan(norms[0], norms[1]), 1.0
+        (weight_norm > 0.0) & (update_norm > 0.0),
+        tf.math.divide_no_nan(weight_norm, update_norm),
+        1.0,
     )
     return tf.repeat(ratio, variable.shape[-1] // matrices) if matrices > 1 else ratio
 
 
 def _norms(values: tf.Tensor, matrices: int) -> tf.Tensor:
-    """Euclidean norms: [] of the whole, or [matrices] of equal runs of the last axis."""
+    """Return Euclidean norms: [] of the whole, or [matrices] of equal parts of the last axis."""
     if matrices == 1:
         return tf.norm(values)
     rows, columns = values.shape
@@ -291,6 +365,12 @@ _OPTIMIZERS: dict[str, type[AdamW] | type[Lamb]] = {"adamw": AdamW, "lamb": Lamb
 
 
 def make_optimizer(config: LoopSection, *, num_hidden_layers: int) -> StepOptimizer:
+    """Return the optimizer of a run; the training loop sets its learning rate at every step.
+
+    Args:
+        config: config of the run.
+        num_hidden_layers: transformer blocks of the model, for `layer_decay`.
+    """
     return _OPTIMIZERS[config.optimizer](
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,
@@ -302,11 +382,11 @@ def make_optimizer(config: LoopSection, *, num_hidden_layers: int) -> StepOptimi
 
 
 def layer_rate_factor(layer_decay: float, num_hidden_layers: int) -> RateFactor:
-    """Factors on the learning rate that fall from the head to the embeddings.
+    """Return factors on the learning rate that fall from the head to the embeddings.
 
-    As BEiT's `optim_factory.py` (after ELECTRA's layer-wise decay): with n blocks, heads and the
+    Like BEiT's `optim_factory.py` (after ELECTRA's layer-wise decay): with n blocks, heads and the
     pooler have factor 1, block i (from 0) has layer_decay ** (n - i), the embeddings have
-    layer_decay ** (n + 1). A masked-LM head's output matrix is the word embeddings.
+    layer_decay ** (n + 1). The output matrix of a masked-LM head is the word embeddings.
     """
 
     def factor(variable: keras.Variable) -> float:

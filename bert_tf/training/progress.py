@@ -1,4 +1,4 @@
-"""Log lines and state of a run, saved in checkpoints."""
+"""Log lines of a run, and its state as saved in checkpoints."""
 
 from __future__ import annotations
 
@@ -21,36 +21,50 @@ from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 
 
 class LineBuilder:
-    """Collects the numbers of steps, saved in checkpoints as `pending`, until a line is written."""
+    """Collects the numbers of steps until a line is written.
+
+    Attributes:
+        pending: by name, one number per step since the last line. These are JSON values, saved in
+            checkpoints so that the means of a line survive an interruption.
+    """
 
     def __init__(self, pending: dict[str, list[float]] | None = None):
         self.pending = pending or {}
-        self._fastest = 0.0
+        self._fastest = 0.0  # highest operations per second so far
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Adds numbers of some steps, float [n], by name."""
+        """Add the numbers of some steps, float [n] by name; see `TrainingStep.run`."""
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
     def train_line(
         self, *, step: int, elapsed: float, seconds: float, peak_flops: float | None = None
     ) -> Line | None:
-        """The line for all steps since the last one; None if all of them overflowed.
+        """Return the line of all steps since the last one; None if all of them overflowed.
 
-        Values are means over the steps, but the learning rate and the loss scale are the last
-        ones. MFU is relative to `peak_flops` per second, or to the fastest rate so far.
+        Losses and metrics are means over the steps that were applied; the learning rate and the
+        loss scale are those of the last step.
+
+        Args:
+            step: steps done in all.
+            elapsed: seconds since the start of the run.
+            seconds: seconds that these steps took.
+            peak_flops: operations per second of the machine at its peak, for MFU; None leaves it
+                out. If steps are faster than that, MFU is relative to the fastest so far.
         """
-        pending, self.pending = self.pending, {}
-        made = np.array(pending.pop("finite")) > 0
-        if not made.any():
+        pending = self.pending
+        self.pending = {}
+        applied = np.array(pending.pop("finite")) > 0
+        if not applied.any():
             return None
-        examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
+        examples = sum(pending.pop("examples"))
+        tokens = sum(pending.pop("tokens"))
         flops = sum(pending.pop("flops", []))
         last = {name: pending.pop(name)[-1] for name in ("learning_rate", "loss_scale")}
-        if last["loss_scale"] == 1.0:
+        if last["loss_scale"] == 1.0:  # losses are not scaled
             del last["loss_scale"]
         means = {
-            name: math.fsum(np.array(values)[made]) / int(made.sum())
+            name: math.fsum(np.array(values)[applied]) / int(applied.sum())
             for name, values in pending.items()
         }
         line = {
@@ -69,6 +83,7 @@ class LineBuilder:
 
 
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
+    """Format a train line for the console."""
     mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
@@ -79,14 +94,23 @@ def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
 
 
 def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
-    """An eval line for the console, with the metrics of `shown`, in this order; () for all."""
+    """Format an eval line for the console.
+
+    Args:
+        line: as in metrics.jsonl.
+        shown: metrics to show, in this order, skipping those that the line lacks; () shows all.
+    """
     names = shown or [name for name in line if name not in ("step", "split", "time")]
     numbers = [f"{name} {line[name]:.4f}" for name in names if name in line]
     return f"step {line['step']}, eval: " + "  ".join(numbers)
 
 
 class ProgressLog:
-    """Writes train and eval lines to files and console; `lines` has the newest of each split."""
+    """Writes train and eval lines to metrics.jsonl, trackers and the console.
+
+    Attributes:
+        lines: the newest line of each split.
+    """
 
     def __init__(
         self, settings: LoopSettings, timeline: Timeline, files: RunFiles, console: Console
@@ -96,21 +120,23 @@ class ProgressLog:
         self._files = files
         self._console = console
         self._builder = LineBuilder()
-        self._unshown: Advance | None = None
+        self._unshown: Advance | None = None  # the newest progress that the console has skipped
         self.lines: dict[str, Line] = {}
 
     def state(self) -> dict[str, Any]:
-        """JSON values for `restore`: numbers not yet logged, and the newest lines."""
+        """Return JSON values for `restore`: numbers not logged yet, and the newest lines."""
         return {"pending": self._builder.pending, "lines": self.lines}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._builder, self.lines = LineBuilder(state["pending"]), state["lines"]
+        """Continue from a `state`; other keys in it are ignored."""
+        self._builder = LineBuilder(state["pending"])
+        self.lines = state["lines"]
 
     def add(self, results: dict[str, np.ndarray]) -> None:
         self._builder.add(results)
 
     def write_training(self, step: int, timer: StepTimer) -> None:
-        """Logs all steps since the last line, unless all of them overflowed."""
+        """Log all steps since the last line, unless all of them overflowed."""
         elapsed = timer.elapsed()
         line = self._builder.train_line(
             step=step,
@@ -132,7 +158,7 @@ class ProgressLog:
         self._unshown = None if self._console.progress(advance) else advance
 
     def end_training(self, step: int, timer: StepTimer) -> None:
-        """Logs the rest of the steps, and ends their progress."""
+        """Log the remaining steps, and end the progress on the console."""
         if self._builder.pending:
             self.write_training(step, timer)
         self._console.end_progress(self._unshown)
@@ -151,7 +177,17 @@ class ProgressLog:
 class RunState:
     """Variables, input position, log and notes of a run, saved in checkpoints.
 
-    `extended_from` are the steps after which `total_steps` was raised.
+    Attributes:
+        variables: by their names in checkpoints.
+        inputs: says where a step starts in the data.
+        seed: seed of the run, only saved for people.
+        total_steps: steps that the run shall have.
+        log: its unwritten numbers and newest lines are saved.
+        files: writes and reads checkpoints.
+        console: receives which checkpoint was resumed.
+        notes: JSON values by name, kept for the caller.
+        extended_from: steps after which `total_steps` was raised.
+        evaluated_step: steps done before the last evaluation; None before the first.
     """
 
     variables: dict[str, tf.Variable]
@@ -167,7 +203,7 @@ class RunState:
     _saved: tuple[int | None, ...] = ()
 
     def save(self, step: int, elapsed: float) -> None:
-        """Writes a checkpoint, unless there is no step, evaluation or line since the last one."""
+        """Write a checkpoint, unless there is no step, evaluation or line since the last one."""
         if self._saved == self._progress(step):
             return
         self._saved = self._progress(step)
@@ -178,15 +214,21 @@ class RunState:
         )
 
     def save_aside(self, step: int, elapsed: float) -> Path | None:
-        """Writes a checkpoint that no run resumes from; returns its path, None if not kept."""
+        """Write a checkpoint that no run resumes from; return its path, None if it was not kept."""
         return self.files.save_aside(
             step=step, tensors=read_values(self.variables), state=self._state(step, elapsed)
         )
 
     def restore(self) -> tuple[int, float]:
-        """Resumes from the newest checkpoint, if any; returns its step and elapsed seconds.
+        """Resume from the newest checkpoint, if any.
 
-        Raises UsageError for another model, other data, or more steps, InputError for damage.
+        Returns:
+            Steps done and elapsed seconds; (0, 0.0) without a checkpoint.
+
+        Raises:
+            UsageError: the checkpoint belongs to another model or other data, or has more steps
+                than the run shall have.
+            InputError: all checkpoints are damaged.
         """
         checkpoint = self.files.newest_checkpoint()
         if checkpoint is None:
@@ -221,6 +263,7 @@ class RunState:
         return checkpoint.step, float(state["elapsed_seconds"])
 
     def _progress(self, step: int) -> tuple[int | None, ...]:
+        """Return numbers that change whenever a checkpoint would have something new to keep."""
         return (step, self.evaluated_step, *(line["step"] for line in self.log.lines.values()))
 
     def _state(self, step: int, elapsed: float) -> dict[str, Any]:

@@ -1,5 +1,9 @@
-"""The files of a run. `checkpoints/step-00001000/` holds `state.safetensors` (all variables) and
-`state.json` (step, seconds, input position, SHA-256 of the tensors and of its own content).
+"""The files of a run: checkpoints, metrics.jsonl, and their copy on other storage.
+
+`checkpoints/step-00001000/` holds `state.safetensors` (all variables) and `state.json` (step,
+seconds, input position, SHA-256 of the tensors and of its own content). A checkpoint appears under
+its name only when it is complete, and is checked by its hashes when it is read. If the newest one
+is damaged, the run resumes from the one before.
 """
 
 from __future__ import annotations
@@ -26,12 +30,22 @@ from bert_tf.base.json_files import read_if_sound, read_sealed, sealed
 from bert_tf.config.registries import TENSORBOARD
 from bert_tf.training.metrics_log import Line, MetricsLog
 
-_TENSORS, STATE_FILE = "state.safetensors", "state.json"
-_NAME = re.compile(r"step-(\d{8,})")
+STATE_FILE = "state.json"
+_TENSORS = "state.safetensors"
+_NAME = re.compile(r"step-(\d{8,})")  # of a checkpoint's folder
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
+    """A checkpoint that has been read and verified.
+
+    Attributes:
+        path: its folder.
+        step: steps done.
+        tensors: values of the variables by name, see `variables_by_name`.
+        state: content of `state.json`, see `RunState`.
+    """
+
     path: Path
     step: int
     tensors: dict[str, np.ndarray]
@@ -41,6 +55,14 @@ class Checkpoint:
 def write_checkpoint(
     path: Path, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
 ) -> None:
+    """Write a checkpoint folder; it appears, or replaces another, only when complete.
+
+    Args:
+        path: the folder.
+        step: steps done.
+        tensors: values of the variables by name.
+        state: JSON values; `step` and the SHA-256 of the tensors are added.
+    """
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
         document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
@@ -48,7 +70,11 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads a checkpoint folder; raises InputError for damage."""
+    """Read a checkpoint folder and verify its hashes.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
     try:
         state = read_sealed(path / STATE_FILE)
         if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
@@ -59,7 +85,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def saved_progress(directory: Path) -> tuple[int, int] | None:
-    """Steps done and in all, of the newest checkpoint in `RUN/checkpoints`; None without one."""
+    """Return the steps done and in all of the newest checkpoint; None without one.
+
+    Args:
+        directory: folder `checkpoints` of a run. Tensors are not read.
+    """
     for step, path in _folders(directory):
         state = read_if_sound(path / STATE_FILE)
         if state is not None and "total_steps" in state:
@@ -68,7 +98,14 @@ def saved_progress(directory: Path) -> tuple[int, int] | None:
 
 
 class CheckpointStore:
-    """The newest `keep` checkpoints in `RUN/checkpoints`; only one process of a run `writes`."""
+    """The newest checkpoints of a run.
+
+    Args:
+        directory: folder `checkpoints` of the run.
+        keep: number of checkpoints to keep; older ones are removed after a new one is complete.
+        writes: whether this process may move damaged checkpoints; only one process of a run may.
+        console: receives warnings of damaged checkpoints.
+    """
 
     def __init__(self, directory: Path, *, keep: int, writes: bool, console: Console):
         self._directory = directory
@@ -77,6 +114,7 @@ class CheckpointStore:
         self._console = console
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
+        """Write a checkpoint and remove old ones; return its path."""
         path = self._directory / f"step-{step:08d}"
         write_checkpoint(path, step=step, tensors=tensors, state=state)
         for _, old in self._folders()[self._keep :]:
@@ -84,10 +122,13 @@ class CheckpointStore:
         return path
 
     def newest(self) -> Checkpoint | None:
-        """The newest undamaged checkpoint, if any.
+        """Return the newest undamaged checkpoint; None if there are no checkpoints.
 
-        The process that writes moves damaged ones to `damaged-step-…`. Raises InputError if all are
-        damaged; they stay where they are.
+        The process that writes moves damaged ones to `damaged-step-…`, so that the next save does
+        not count them among those to keep.
+
+        Raises:
+            InputError: all are damaged; they stay where they are.
         """
         folders = self._folders()
         damaged = []
@@ -111,7 +152,7 @@ class CheckpointStore:
     def _move_aside(self, path: Path) -> None:
         aside = path.with_name(f"damaged-{path.name}")
         shutil.rmtree(aside, ignore_errors=True)
-        with suppress(FileNotFoundError):  # then it was gone, not damaged
+        with suppress(FileNotFoundError):  # another process has removed it
             path.rename(aside)
             self._console.warn(f"moved {path} to {aside.name}")
 
@@ -120,6 +161,7 @@ class CheckpointStore:
 
 
 def _folders(directory: Path) -> list[tuple[int, Path]]:
+    """Return (step, path) of all checkpoint folders, the newest first."""
     if not directory.is_dir():
         return []
     found = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
@@ -127,7 +169,11 @@ def _folders(directory: Path) -> list[tuple[int, Path]]:
 
 
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
-    """Variables as `group/number`: Keras' own names count what else the process has built."""
+    """Return variables as `group/number`, such as `model/0003`.
+
+    Keras' own names are unsuitable for checkpoints: they are numbered by what else the process has
+    built before.
+    """
     return {
         f"{group}/{number:04d}": variable
         for group, members in variables.items()
@@ -136,12 +182,17 @@ def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def read_values(variables: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Values of variables by name; of mirrored variables the first copy."""
+    """Return the values of variables by name; of mirrored variables the first copy."""
     return {name: _value(variable) for name, variable in variables.items()}
 
 
 def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
-    """Assigns tensors of the same names and shapes; raises UsageError for another model's."""
+    """Assign the tensors of a checkpoint to the variables of the same names.
+
+    Raises:
+        UsageError: names or shapes differ, so the checkpoint belongs to another model. Nothing has
+            been assigned.
+    """
     saved = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
     current = {name: _shape(variable) for name, variable in variables.items()}
     differences = [
@@ -151,9 +202,9 @@ def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
         if saved.get(name) != current.get(name)
     ]
     if differences:
+        more = f" and {len(differences) - 1} more" if len(differences) > 1 else ""
         raise UsageError(
-            f"{checkpoint.path}: the checkpoint of another model ({differences[0]}"
-            f"{f' and {len(differences) - 1} more' if len(differences) > 1 else ''}); "
+            f"{checkpoint.path}: the checkpoint of another model ({differences[0]}{more}); "
             "choose another --output or start again with --overwrite"
         )
     for name, variable in variables.items():
@@ -171,30 +222,40 @@ def _shape(value: Any) -> str:
 
 
 class RunMirror(Protocol):
-    """Other storage that has a run after each of its checkpoints."""
+    """Other storage that receives a run after each of its checkpoints."""
 
     @property
     def place(self) -> Path:
         """The run there, for messages."""
 
     def fetch(self) -> None:
-        """Fills the run directory of this machine from there, once in a process.
+        """Fill the run directory of this machine from there, once in a process.
 
-        Called when all workers train together, so none sees files that another is about to remove.
+        Called when all workers train together, so that none sees files that another is about to
+        remove.
         """
 
     def publish(self) -> None:
-        """Copies changes of the run directory there, each checkpoint whole; for writing workers.
+        """Copy changes of the run directory there, each checkpoint as a whole; only for writing
+        workers.
 
-        Raises OSError if the storage cannot be written, to be tried again, UsageError if another
-        process has taken the run over.
+        Raises:
+            OSError: the storage cannot be written; the caller tries again.
+            UsageError: another process has taken over the run.
         """
 
 
 class RunFiles:
-    """The files of one run; a `directory` of None keeps nothing.
+    """The files of one run.
 
-    `writes` is False for workers other than the chief; `trackers` and `settings`: see `MetricsLog`.
+    Args:
+        directory: run directory on this machine; None keeps nothing.
+        writes: whether this process writes; False for workers other than the chief.
+        keep_checkpoints: number of checkpoints to keep.
+        console: receives warnings.
+        mirror: other storage that receives the run; None if `directory` is its place.
+        trackers: names from `TRACKERS`.
+        settings: values of the config by key, for trackers; None for none.
     """
 
     def __init__(
@@ -213,7 +274,7 @@ class RunFiles:
         self._console = console
         self._trackers = trackers
         self._settings = settings
-        self._is_behind = False
+        self._is_behind = False  # whether the mirror lacks something of the run directory
         self.writes = writes and directory is not None
         self._log: MetricsLog | None = None
         self._store: CheckpointStore | None = None
@@ -224,10 +285,15 @@ class RunFiles:
 
     @property
     def place(self) -> Path | None:
+        """The run as users know it, for messages; None if nothing is kept."""
         return self._mirror.place if self._mirror is not None else self.directory
 
     def newest_checkpoint(self) -> Checkpoint | None:
-        """See `CheckpointStore.newest`; first removes folders that a killed process was writing."""
+        """Return the newest undamaged checkpoint, see `CheckpointStore.newest`.
+
+        First fetches the run from the mirror, and removes incomplete folders that a killed process
+        left behind.
+        """
         if self._mirror is not None:
             self._mirror.fetch()
         if self.writes and self.directory is not None:
@@ -236,6 +302,7 @@ class RunFiles:
         return self._store.newest() if self._store is not None else None
 
     def open_log(self, *, keep_until: Mapping[str, int]) -> None:
+        """Open metrics.jsonl without lines of later steps; see `MetricsLog`."""
         if self.writes and self.directory is not None:
             self._log = MetricsLog(
                 self.directory,
@@ -255,16 +322,24 @@ class RunFiles:
             self._log.close(is_finished=is_finished)
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
-        """Writes a checkpoint, removes old ones and publishes it.
+        """Write a checkpoint, remove old ones and publish it.
 
-        After a failure of the storage the next checkpoint or `publish_rest` tries again. Raises
-        UsageError if another process has taken the run over.
+        If the mirror cannot be written, the next checkpoint or `publish_rest` tries again.
+
+        Raises:
+            UsageError: another process has taken over the run.
         """
         if self.writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
+        """Publish what could not be published before, at the end of the process.
+
+        Raises:
+            OSError: the mirror still cannot be written.
+            UsageError: another process has taken over the run.
+        """
         if self._is_behind and self._mirror is not None:
             self._mirror.publish()
             self._is_behind = False
@@ -272,7 +347,11 @@ class RunFiles:
     def save_aside(
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
-        """Writes a checkpoint to `failed/`, where no run resumes; its path, None if not kept."""
+        """Write a checkpoint to `failed/`, from where no run resumes.
+
+        Returns:
+            Its path; None if nothing is kept, or if it could not be published.
+        """
         if not self.writes or self.directory is None or self.place is None:
             return None
         name = f"failed/step-{step:08d}"

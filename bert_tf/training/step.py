@@ -1,5 +1,16 @@
-"""The training step, for any strategy: weights of loss terms are summed over all replicas first, so
-that gradients do not depend on replicas and micro-batches; clipping is by the global norm.
+"""The training step: gradients, accumulation, clipping and update, under any strategy.
+
+One step, on every replica, for its rows of the batch:
+1. Compute the weight of every loss term, and sum it over all replicas. This needs no model.
+2. Compute the gradients of sum(losses[term] / global weight[term]), and add them up over
+   micro-batches.
+3. Sum the gradients and all logged numbers over all replicas.
+4. Clip by the global norm of that sum, and let the optimizer update the weights.
+
+Invariant: losses are divided by global weights before they are added up, so any number of replicas
+and micro-batches computes the same gradients, up to rounding and dropout masks.
+
+The loss scale of float16 follows Micikevicius et al. 2018, "Mixed Precision Training".
 """
 
 from __future__ import annotations
@@ -25,25 +36,41 @@ from bert_tf.training.weight_average import WeightAverages
 if TYPE_CHECKING:
     from bert_tf.cpu.backend import CpuBackend
 
+# As in Keras' `LossScaleOptimizer`. A scale that is too high costs a skipped step; growth makes up
+# for one that is too low.
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
-_Gradients: TypeAlias = tuple[list[Any], dict[str, tf.Tensor]]  # and logged numbers
-_RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is traced anew
+# Gradients in the form of a backend, one per variable, and the numbers to log, float32 [] by name.
+_Gradients: TypeAlias = tuple[list[Any], dict[str, tf.Tensor]]
+# Vectors of learning rates are padded to a multiple of this length. Each length is traced anew.
+_RATES_MULTIPLE = 128
+_SMALLEST_NORM = 1e-12  # avoids 0/0 for gradients that are all 0
 
 
 class TrainingStep:
     """Several steps in one call of a compiled function.
 
-    The model has the dtype policy of `arithmetic`, and the optimizer is built on its variables. In
-    float16 losses are scaled: a step whose gradients overflow is skipped and the scale halved;
-    after 2,000 good steps it is doubled. With XLA, and without kernels of CPUs, all of a step on
-    one device is one program. On several GPUs it is two, before and after the sum of the gradients,
-    which are one vector then.
+    In float16 losses are scaled: a step whose gradients overflow is skipped and the scale is
+    halved; after 2,000 good steps it is doubled.
+
+    If `arithmetic.compiles_all`, a whole step on one device is one program. On several GPUs it is
+    two programs, before and after the sum of the gradients, which are packed into one vector. On
+    TPUs, and with `arithmetic.cpu_kernels`, XLA only compiles the gradients.
 
     Args:
+        model: a built Keras model with the dtype policy of `arithmetic`.
+        loss: loss of the task.
+        optimizer: built on the trainable variables of the model.
+        strategy: strategy that steps are distributed by.
+        arithmetic: how gradients are computed.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any integer; first half of the dropout key.
-        averages: of the weights, updated after every step.
+        averages: averages of the weights, updated after every step; None for none.
+
+    Attributes:
+        compiled: the function of one step on one replica.
+        loss_scale: float32 [] variable; 1 if losses are not scaled.
+        good_steps: int64 [] variable, steps since the scale last changed.
     """
 
     def __init__(
@@ -68,7 +95,7 @@ class TrainingStep:
         self._seed = seed
         self._scale_loss = arithmetic.precision.scale_loss
         self._replicas = strategy.num_replicas_in_sync
-        self._names: list[str] = []
+        self._names: list[str] = []  # of the numbers that a step logs, set while tracing
         number = functools.partial(
             tf.Variable, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
         )
@@ -77,11 +104,12 @@ class TrainingStep:
             self.good_steps = number(0, dtype=tf.int64)
             is_alone = not tf.distribute.has_strategy()
         self._backend = self._make_backend(arithmetic)
+        # Whether replicas exchange one vector of all gradients, instead of a tensor per variable.
         self._is_packed = arithmetic.compiles_all and not (
             is_alone or isinstance(strategy, tf.distribute.TPUStrategy)
         )
         self._sum_dtype = arithmetic.gradient_sum
-        self._sum_names: list[str] = []
+        self._sum_names: list[str] = []  # of the numbers to sum over replicas, set while tracing
         self._gradients = self._summed_gradients
         self.compiled: Any = self._replica_step
         if arithmetic.compiles_all and is_alone:
@@ -89,7 +117,7 @@ class TrainingStep:
         elif self._is_packed:
             self._gradients = _compiled(self._packed_gradients)
         elif arithmetic.precision.use_xla:
-            # Not the sums over replicas, which XLA cannot compile on all devices, nor kernels.
+            # Excludes sums over replicas, which XLA cannot compile on all devices, and kernels.
             self._gradients = _compiled(self._summed_gradients)
 
     def _make_backend(self, arithmetic: Arithmetic) -> PlainBackend | CpuBackend:
@@ -116,14 +144,17 @@ class TrainingStep:
         accumulation_steps: int = 1,
         untouched: bool = False,
     ) -> dict[str, np.ndarray]:
-        """Runs `len(learning_rates)` steps on the next batches.
+        """Run `len(learning_rates)` steps on the next batches.
 
         Args:
-            batches: iterator of a distributed dataset, see `bert_tf.training.distribution`.
+            batches: iterator of a distributed dataset, see `distributed_iterator`.
             first_step: number of the first step, from 0; second half of its dropout key.
             learning_rates: float [n], one per step.
-            untouched: nothing has read or assigned model and optimizer since the last call. That
-                spares copies of the weights and moments, which take 30 ms for 22 million weights.
+            accumulation_steps: micro-batches that a batch is divided into, computed one after the
+                other.
+            untouched: whether nothing has read or assigned model and optimizer since the last call.
+                True spares copies of the weights and moments, which take 30 ms for 22 million
+                weights.
 
         Returns:
             By name, float32 [n]: `loss`, each loss term, each metric, `gradient_norm` (before
@@ -144,7 +175,7 @@ class TrainingStep:
             ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
 
-    # Without autograph, whose look at every call under it is slow to trace.
+    # Autograph would inspect every call below this one, which makes tracing slow.
     @tf.function(autograph=False)
     def _run(
         self,
@@ -171,23 +202,25 @@ class TrainingStep:
     def _replica_step(
         self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, micro_batches: int
     ) -> tf.Tensor:
+        """Run one step for the rows of this replica; return the numbers named in `self._names`."""
         weights = self._over_replicas(self._loss.weights(batch))
         scale = tf.convert_to_tensor(self.loss_scale)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        own = self._gradients(
+        of_replica = self._gradients(
             batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
         )
         if self._is_packed:
-            gradients, sums = self._sum_of_packed(*own)
+            gradients, sums = self._sum_of_packed(*of_replica)
         else:
-            gradients, sums = self._over_replicas(own)
+            gradients, sums = self._over_replicas(of_replica)
         norm = self._backend.norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
         finite = tf.cast(tf.math.is_finite(norm) & tf.math.is_finite(loss), tf.float32)
         factor = 1.0 / scale
         if self._clip_norm:
-            factor *= tf.minimum(1.0, self._clip_norm / tf.maximum(norm, 1e-12))
-        # Without loss scaling all steps after a bad one are skipped, until the loop checks.
+            factor *= tf.minimum(1.0, self._clip_norm / tf.maximum(norm, _SMALLEST_NORM))
+        # Without loss scaling, a bad step is an error, which the loop sees only after the call. All
+        # further steps of the call are skipped, so that the weights stay those before the error.
         applied = finite if self._scale_loss else finite * self._optimizer.applied
         self._optimizer.prepare_step(applied, learning_rate, factor)
         if self._is_packed:
@@ -214,7 +247,10 @@ class TrainingStep:
         return tf.stack(list(logged.values()))
 
     def _packed_gradients(self, *arguments: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """The gradients in a vector, and the numbers in another: a message to the replicas each."""
+        """Return the gradients in one vector, and the numbers in another.
+
+        Replicas exchange two messages then, instead of one per variable.
+        """
         gradients, sums = self._summed_gradients(*arguments)
         self._sum_names = list(sums)
         vector = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
@@ -240,6 +276,11 @@ class TrainingStep:
         replica: tf.Tensor,
         micro_batches: int,
     ) -> _Gradients:
+        """Return gradients and numbers of this replica's rows, summed over micro-batches.
+
+        The dropout key is (seed, step). If there are several replicas or micro-batches, their
+        numbers are folded into it, so that each draws its own masks.
+        """
         key = tf.stack([tf.constant(int32_seed(self._seed), tf.int32), step])
         if micro_batches == 1:
             if self._replicas > 1:
@@ -267,6 +308,14 @@ class TrainingStep:
     def _gradients_of(
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
     ) -> _Gradients:
+        """Return the gradients of one micro-batch, and its numbers.
+
+        Args:
+            batch: rows of one micro-batch.
+            weights: divisor of each loss term, summed over the global batch.
+            scale: factor on the loss, float32 [].
+            key: dropout key, int32 [2].
+        """
         variables = [variable.value for variable in self._model.trainable_variables]
         with tf.GradientTape() as tape:
             tape.watch(variables)
@@ -285,18 +334,20 @@ class TrainingStep:
     def _adapt_loss_scale(self, finite: tf.Tensor) -> None:
         good = tf.where(finite > 0, self.good_steps + 1, 0)
         grow = good >= LOSS_SCALE_GROWTH_STEPS
-        scale = tf.where(
-            finite > 0, self.loss_scale * tf.where(grow, 2.0, 1.0), self.loss_scale / 2
-        )
+        grown = self.loss_scale * tf.where(grow, 2.0, 1.0)
+        scale = tf.where(finite > 0, grown, self.loss_scale / 2)
         self.loss_scale.assign(tf.maximum(scale, 1.0))
         self.good_steps.assign(tf.where(grow, tf.zeros_like(good), good))
 
 
 class PlainBackend:
-    """Computes and applies gradients on any device; `bert_tf.cpu.backend` is another one.
+    """Computes and applies gradients on any device; `bert_tf.cpu.backend` is the one for CPUs.
 
-    `compute` takes a batch, the weights of its loss terms, the scale of the loss and a dropout key;
-    models compute by `form` in it.
+    Args:
+        compute: takes a batch, the weights of its loss terms, the scale of the loss and a dropout
+            key; returns gradients and numbers.
+        optimizer: applies the gradients.
+        form: the form in which models compute.
     """
 
     def __init__(
@@ -310,25 +361,31 @@ class PlainBackend:
         self._form = form
 
     def running(self) -> AbstractContextManager[None]:
+        """Return a context that surrounds each call of the compiled function."""
         return contextlib.nullcontext()
 
     def take_variables(self) -> None:
-        """Prepares for steps after anything else has read or assigned model and optimizer."""
+        """Prepare for steps after anything else has read or assigned model and optimizer."""
 
     def gradients(self, *arguments: Any) -> _Gradients:
-        """Gradients of a batch, in a form for the other methods; arguments as of `compute`."""
+        """Return gradients of a batch, in the form that the other methods take, and numbers.
+
+        Arguments are those of `compute`.
+        """
         with computing_by(self._form):
             gradients, numbers = self._compute(*arguments)
         return [tf.convert_to_tensor(gradient) for gradient in gradients], numbers
 
     def total(self, gradient: tf.Tensor) -> tf.Tensor:
+        """Return a gradient in a form that can be added to those of other micro-batches."""
         return gradient
 
     def norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
-        """The global norm, float32 []."""
+        """Return the global norm, float32 []."""
         return tf.sqrt(tf.add_n([2.0 * tf.nn.l2_loss(gradient) for gradient in gradients]))
 
     def apply(self, gradients: Sequence[tf.Tensor]) -> None:
+        """Apply gradients that `prepare_step` of the optimizer was called for."""
         self._optimizer.apply(gradients)
 
 
@@ -337,6 +394,11 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> dict[str, tf.Tensor]:
+    """Name what a micro-batch logs, so that sums over micro-batches and replicas are plain sums.
+
+    `loss/…` is a loss term, already divided by its global weight. `sum/…` and `weight/…` of a
+    metric are divided at the end. `WORK_COUNTS` are counts.
+    """
     numbers = {f"loss/{term}": loss for term, loss in losses.items()}
     for name, (total, weight) in parts.metrics.items():
         numbers[f"sum/{name}"] = tf.cast(total, tf.float32)

@@ -1,4 +1,4 @@
-"""Averages of a model's weights over its steps."""
+"""Exponential moving averages of a model's weights."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ import tensorflow as tf
 class WeightAverages:
     """Exponential moving averages of variables (Polyak & Juditsky 1992, as commonly used).
 
-    The decay grows with the step number up to `decay`, so that the first weights are soon
-    forgotten: min(decay, (1 + n) / (10 + n)), as in `tf.train.ExponentialMovingAverage` and TF
-    Model Garden's `ema_optimizer.py`.
+    After step n the decay is min(decay, (1 + n) / (10 + n)), as in
+    `tf.train.ExponentialMovingAverage` and TF Model Garden's `ema_optimizer.py`.
+
+    Args:
+        variables: Keras variables, whose values are the first averages.
+        decay: limit of the decay, from 0 to 1.
+        strategy: strategy that the variables were made under.
+
+    Attributes:
+        variables: the averages, in the order of the variables.
     """
 
     def __init__(self, variables: list[Any], *, decay: float, strategy: tf.distribute.Strategy):
@@ -28,11 +35,14 @@ class WeightAverages:
                 )
 
     def update(self, step: tf.Tensor, applied: tf.Tensor) -> None:
-        """Moves the averages; called by every replica after each step.
+        """Move the averages; every replica must call this after each step.
 
-        `step` is int32 [], from 0; `applied` is float32 [], 0 to leave them unchanged.
+        Args:
+            step: number of the step, from 0, int32 [].
+            applied: float32 [], 0 leaves the averages unchanged.
         """
         number = tf.cast(step, tf.float32)
+        # Early steps have a lower decay, so that the initial weights are soon forgotten.
         decay = tf.minimum(self._decay, (1.0 + number) / (10.0 + number))
 
         def move(average: tf.Variable, variable: tf.Tensor, rate: tf.Tensor) -> None:
@@ -47,7 +57,7 @@ class WeightAverages:
 
     @contextmanager
     def in_place_of_weights(self) -> Iterator[None]:
-        """Gives the variables their averages' values inside the block."""
+        """Give the variables the values of their averages inside the block."""
         weights = [tf.convert_to_tensor(variable) for variable in self._averaged]
         _assign(self._averaged, [tf.convert_to_tensor(average) for average in self.variables])
         try:

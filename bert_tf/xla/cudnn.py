@@ -235,7 +235,7 @@ def _module(
     *,
     is_backward: bool,
 ) -> str:
-    """A module with one custom call.
+    """Write a module with one custom call.
 
     Args:
         operands: their types.
@@ -314,7 +314,7 @@ def _backend_config(shape: AttentionShape, *, is_backward: bool) -> dict[str, An
 
 
 def _products(*, is_backward: bool) -> dict[str, Any]:
-    """The products of a call: contracted and batch axes of both sides.
+    """Describe the products of a call: contracted and batch axes of both sides.
 
     Tokens are [batch, tokens, heads, size], scores [batch, heads, queries, keys].
     """

@@ -1,5 +1,7 @@
-"""Runs of MLflow, on its server or in files of the run directory; MLFLOW_* variables are its own.
-Steps logged to a store cannot be taken back, so they stay when a run resumes before them.
+"""Runs of MLflow, on a server or in files of the run directory.
+
+MLflow reads its own variables MLFLOW_*. A store does not allow removing logged steps, so steps
+after the checkpoint that a run resumes from stay there.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from typing import Any
 from bert_tf.training.tracking.tracker import TrackedRun, named_by_split
 
 _EXPERIMENT = "bert-pipeline"
-_PARAMS_PER_CALL = 100
-# A server that is away is tried again with later lines; MLflow's own waiting takes minutes.
+_PARAMS_PER_CALL = 100  # the most that a server accepts
+# A server that cannot be reached is tried again with later lines. MLflow's own retries would take
+# minutes.
 _DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
@@ -23,6 +26,11 @@ _DEFAULTS = {
 
 
 class MlflowRun:
+    """A `Tracker`: metrics as `train/loss` and `eval/loss`, the config as parameters.
+
+    Continues the MLflow run of the same directory if the server is the same, else creates one.
+    """
+
     def __init__(self, run: TrackedRun):
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
@@ -35,7 +43,7 @@ class MlflowRun:
         self._client = mlflow.MlflowClient(tracking_uri=server or store)
         self._metric = mlflow.entities.Metric
         state = run.read_state("mlflow")
-        # Not the address itself, which may have a password in it.
+        # The address itself may contain a password.
         place = hashlib.sha256(server.encode()).hexdigest() if server else None
         if "run_id" in state and state["server_sha256"] == place:
             self._id = state["run_id"]

@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrackerEntry(Entry):
+    """A tracker, which is imported only when a run reports to it.
+
+    Attributes:
+        module: has the function `open_tracker`, see `Tracker`.
+    """
+
     asked: ClassVar[str] = "report_to {}"
     instead: ClassVar[str] = "leave it out of report_to"
 
     module: str  # with the function `open_tracker`
 
     def open(self, run: TrackedRun) -> Tracker:
+        """Import the tracker and open its run."""
         return importlib.import_module(self.module).open_tracker(run)
 
 

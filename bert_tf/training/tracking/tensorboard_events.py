@@ -11,8 +11,8 @@ import tensorflow as tf
 from bert_tf.base.files import naming_file, replacing_file
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, numbers
 
-Scalar = tuple[int, str]
-# `tf.summary.scalar` needs the tensorboard package; what it writes does not.
+Scalar = tuple[int, str]  # step and name
+# The metadata that `tf.summary.scalar` writes; the function itself needs the tensorboard package.
 _SCALAR = tf.compat.v1.SummaryMetadata(
     plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
     data_class="DATA_CLASS_SCALAR",
@@ -20,9 +20,16 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
-    """Removes scalars of other steps from event files, and events that a killed process cut off.
+    """Remove scalars of other steps from event files, and events that a killed process cut off.
 
-    Removes files left without scalars; returns (step, name) of the other scalars.
+    Files left without scalars are removed. Files with nothing to remove are not touched.
+
+    Args:
+        directory: event files of one split, written by one process after the other.
+        steps: steps whose scalars stay.
+
+    Returns:
+        (step, name) of the remaining scalars.
     """
     kept: set[Scalar] = set()
     for path in sorted(directory.glob("events.out.tfevents.*")):
@@ -40,6 +47,7 @@ def keep_scalars(directory: Path, steps: Collection[int]) -> set[Scalar]:
 
 
 def _read_events(path: Path) -> tuple[list[tf.compat.v1.Event], bool]:
+    """Return the events of a file, and whether the file ends with a complete event."""
     events = []
     try:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -54,7 +62,11 @@ def _scalars(event: tf.compat.v1.Event) -> list[str]:
 
 
 class EventFiles:
-    """A `Tracker`; rewrites event files only to remove steps that the run does not resume after."""
+    """A `Tracker` that writes TensorBoard's event files.
+
+    Rewrites event files only to remove steps after the checkpoint that the run resumes from. Lines
+    of metrics.jsonl that a killed process did not write to them are written again.
+    """
 
     def __init__(self, run: TrackedRun):
         self._folder = folder = run.directory / "tensorboard"

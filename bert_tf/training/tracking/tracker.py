@@ -16,17 +16,26 @@ from typing import Any, Protocol
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 
-FOLDER = "tracking"
+FOLDER = "tracking"  # in the run directory, for the state and files of trackers
 SPLITS = ("train", "eval")
-_NOT_NUMBERS = ("step", "split", "time")
+_NOT_NUMBERS = ("step", "split", "time")  # keys of a line that are not metrics
+# A failed tracker is usually a server that is away for a while.
 _RETRY_SECONDS = 60.0
+# A run that has ended shall not wait longer for a tracker.
 _CLOSING_SECONDS = 30.0
-Line = Mapping[str, Any]
+Line = Mapping[str, Any]  # of metrics.jsonl
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """A run as a process starts or resumes it, after the `lines` of metrics.jsonl."""
+    """A run as a process starts or resumes it.
+
+    Attributes:
+        directory: run directory on this machine.
+        name: name of the run, for people.
+        settings: JSON values of the config by key.
+        lines: lines of metrics.jsonl up to the checkpoint that is resumed; [] for a new run.
+    """
 
     directory: Path
     name: str
@@ -35,15 +44,16 @@ class TrackedRun:
 
     @property
     def folder(self) -> Path:
+        """Where trackers keep their files and what they need to continue."""
         return self.directory / FOLDER
 
     def read_state(self, tracker: str) -> dict[str, Any]:
-        """JSON values of the last `write_state`, if any."""
+        """Return the values of the last `write_state`; {} if there was none."""
         path = self._state_path(tracker)
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def write_state(self, tracker: str, state: Mapping[str, Any]) -> None:
-        """Keeps JSON values for the process that resumes the run, such as the tracker's id."""
+        """Keep JSON values for the process that resumes the run, such as the tracker's id."""
         write_text_atomically(self._state_path(tracker), json.dumps(state) + "\n")
 
     def _state_path(self, tracker: str) -> Path:
@@ -53,41 +63,61 @@ class TrackedRun:
 class Tracker(Protocol):
     """An open run of a tracker.
 
-    Its module has a function `open_tracker(run: TrackedRun) -> Tracker`, which continues the
-    tracker's run of the same directory. Any exception means that the tracker cannot be written
-    to, and the same is tried again later.
+    The module of a tracker has a function `open_tracker(run: TrackedRun) -> Tracker`, which
+    continues the tracker's run of the same directory. Any exception means that the tracker cannot
+    be written to, and the same is tried again later.
     """
 
     def newest_steps(self) -> Mapping[str, int]:
-        """The newest step of each split; lines up to there are not written again."""
+        """Return the newest step of each split; lines up to there are not written again."""
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        """Adds the numbers of a line of metrics.jsonl, logged `seconds` after 1970."""
+        """Write the numbers of a line of metrics.jsonl.
+
+        Args:
+            line: `step`, `split` ("train" or "eval"), `time`, and numbers by name.
+            seconds: when the line was logged, in seconds since 1970.
+        """
 
     def close(self, *, is_finished: bool) -> None:
-        """Ends the process's work on the run, whether or not it has all its steps."""
+        """End this process's work on the run.
+
+        Args:
+            is_finished: whether the run has done all its steps.
+        """
 
 
 def numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics of a line by name."""
     return {name: value for name, value in line.items() if name not in _NOT_NUMBERS}
 
 
 def named_by_split(line: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics of a line as `train/loss`, `eval/loss`, for trackers without splits."""
     return {f"{line['split']}/{name}": value for name, value in numbers(line).items()}
 
 
 @dataclasses.dataclass(frozen=True)
 class _End:
+    """Mark in the queue after the last line."""
+
     is_finished: bool
 
 
 class TrackerSender:
-    """Sends lines from a thread of its own, in which it calls `open_tracker`.
+    """Sends lines to a tracker from its own thread, so that training never waits for it.
 
     Lines that cannot be sent are kept and tried again with a later line, `retry_seconds` after the
-    failure at the earliest, and when the run ends, for `closing_seconds`. `warn` is only called by
-    `write` and `close`, in their thread: once when the tracker fails, and at the end for missing
-    lines. Of `lines`, before the resume, it sends first those that the tracker lacks.
+    failure at the earliest, and when the run ends.
+
+    Args:
+        name: name of the tracker, for messages.
+        open_tracker: opens the tracker; called in the thread of the sender.
+        lines: lines before the resume; those that the tracker lacks are sent first.
+        warn: called once when the tracker fails, and at the end for missing lines; only by `write`
+            and `close`, in their thread.
+        retry_seconds: least time between a failure and the next attempt.
+        closing_seconds: longest time that `close` waits.
     """
 
     def __init__(
@@ -116,16 +146,20 @@ class TrackerSender:
         self._thread.start()
 
     def write(self, line: Line) -> None:
-        """Queues one line; returns at once."""
+        """Queue one line; return at once."""
         self._given.put((line, time.time()))
         self._warn_of_failure()
 
     def close(self, *, is_finished: bool) -> None:
-        """Waits until everything is sent, for a bounded time."""
+        """Wait until everything is sent, for at most `closing_seconds`.
+
+        Args:
+            is_finished: whether the run has done all its steps.
+        """
         self._given.put(_End(is_finished))
         self._thread.join(self._closing_seconds)
         self._warn_of_failure()
-        waiting = max(self._given.qsize() - 1, 0)  # the end is the last
+        waiting = max(self._given.qsize() - 1, 0)  # without the end mark, which is the last
         if unsent := len(self._unsent) + waiting:
             self._warn(
                 f"{self._name}: {quantity(unsent, 'line')} of the run could not be sent; "
@@ -154,7 +188,11 @@ class TrackerSender:
             self._try(functools.partial(self._tracker.close, is_finished=end.is_finished))
 
     def _take(self, until: float) -> _End | None:
-        """Takes at least one line, until something may be sent; the end comes at any time."""
+        """Take at least one line, and more until `until`, a time of `time.monotonic`.
+
+        Returns:
+            The end mark, as soon as it comes; None if it is time to send.
+        """
         while True:
             given = self._given.get()
             if isinstance(given, _End):
@@ -164,9 +202,11 @@ class TrackerSender:
                 return None
 
     def _try(self, action: Callable[[], None]) -> bool:
+        """Return whether the action succeeded; remember the first failure."""
         try:
             action()
-        except (Exception, SystemExit) as error:  # of any library
+        # Trackers are libraries that may raise anything, and must not stop the run.
+        except (Exception, SystemExit) as error:
             words = str(error).strip() or type(error).__name__
             self._failure = self._failure or words.splitlines()[0][:200]
             return False

@@ -1,5 +1,6 @@
-"""Runs of Weights & Biases, kept in the run directory unless WANDB_MODE says otherwise; WANDB_*
-variables are its own, and `wandb sync` uploads offline runs.
+"""Runs of Weights & Biases, kept in the run directory unless WANDB_MODE says otherwise.
+
+Weights & Biases reads its own variables WANDB_*; `wandb sync` uploads offline runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ _PROJECT = "bert-pipeline"
 
 
 class WandbRun:
-    """A `Tracker`; steps are noted before they are sent, since an offline run cannot be queried."""
+    """A `Tracker`: metrics as `train/loss` and `eval/loss` over `train/step` and `eval/step`.
+
+    An offline run cannot be asked for its newest steps, so steps are noted before they are sent.
+    """
 
     def __init__(self, run: TrackedRun):
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")

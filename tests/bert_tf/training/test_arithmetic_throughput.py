@@ -19,7 +19,7 @@ MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
 @pytest.fixture(autouse=True)
 def measured_for_long_enough(monkeypatch):
     """The other tests measure for 0.01 s, see `conftest.py`."""
-    monkeypatch.setattr(arithmetic, "_SECONDS", 0.3)
+    monkeypatch.setattr(arithmetic, "_PEAK_SECONDS", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):
     monkeypatch.setattr(arithmetic, "time", clock)
     monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.0)
     peak = measure_matmul_peak("float32", tf.distribute.get_strategy())
-    size = arithmetic._SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
+    size = arithmetic._PEAK_SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
     assert peak == 2 * size**3 * 16
     assert not list(sixty_fourths)
 
