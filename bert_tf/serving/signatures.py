@@ -14,6 +14,14 @@ BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
 # Output that counts the tokens of each row that its sequence is too short for: int32 [rows].
 LOST_TOKENS = "lost_tokens"
+# Output that counts the masks of each row beyond MOST_MASKS: int32 [rows].
+LOST_MASKS = "lost_masks"
+# Masks of a text that are predicted, each from a sequence of its own. Pretraining masks 15% of a
+# sequence, 77 of 512 tokens; without a limit a text of 1 MB can cost as much as 300 of such texts.
+MOST_MASKS = 100
+# UTF-8 bytes of the texts of all candidates of a row; if they take more, candidates have no text.
+# Of 512 tokens (2.5 kB) with 77 masks, the texts of 5 candidates per mask take less.
+MOST_CANDIDATE_BYTES = 1 << 20
 # Output that counts the tokens of each row, where a row is one sequence: int32 [rows].
 ROW_TOKENS = "row_tokens"
 MANY_CUT = 0.05  # of the rows: then their results may suffer

@@ -17,7 +17,7 @@ from bert_tf.data.tables.dialect import compression_of
 from bert_tf.data.tables.formats.parquet import open_parquet
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
 from bert_tf.data.tables.word_blocks import is_conll
-from bert_tf.serving.signatures import MANY_CUT
+from bert_tf.serving.signatures import MANY_CUT, MOST_MASKS
 from pipeline.beam.progress import Progress
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import list_stored
@@ -32,7 +32,10 @@ from pipeline.scoring.tables import ScoredTable
 from pipeline.scoring.transforms import ScoreTables
 
 # Facts of parts whose sums are counts of the job.
-_SUMS = (Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.TOKENS, Fact.ROWS_TRUNCATED, Fact.TOKENS_TRUNCATED)
+_SUMS = (
+    *(Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.MASKS_LOST),
+    *(Fact.TOKENS, Fact.ROWS_TRUNCATED, Fact.TOKENS_TRUNCATED),
+)
 
 
 class RowsLine:
@@ -173,7 +176,7 @@ class TableJob:
 
 
 def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    """Reports how many rows are too long for the model; warns if many."""
+    """Reports how many rows are too long for the model, or have too many masks; warns if many."""
     cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
     if cut:
         fraction = cut / counts.rows_out
@@ -181,6 +184,10 @@ def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
         show(
             f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
             f"model and lose {quantity(lost, 'token')}"
+        )
+    if masks := counts.sums[Fact.MASKS_LOST]:
+        console.warn(
+            f"{quantity(masks, 'mask')} not predicted: only the first {MOST_MASKS} of a text are"
         )
 
 

@@ -10,19 +10,37 @@ import tensorflow as tf
 
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.serving.signatures import (
+    LOST_MASKS,
+    MOST_CANDIDATE_BYTES,
+    MOST_MASKS,
+    PROBABILITY_DIGITS,
+)
 from bert_tf.serving.text_module import TextModule, json_text
 
 _MASK = SPECIAL_TOKENS[-1]
 
 
 class MaskedTexts(NamedTuple):
-    """Texts cut at their masks, and their tokens."""
+    """Texts cut at their masks, and their tokens.
 
-    parts: tf.RaggedTensor  # string [n, (masks + 1)], the text before, between and after the masks
-    tokens: tf.RaggedTensor  # int32 [n, (tokens)], the masks among them
-    mask_rows: tf.Tensor  # int64 [masks], the text of each mask, ascending
-    mask_positions: tf.Tensor  # int64 [masks], its position in the tokens of its text
+    Only the first `MOST_MASKS` masks of a text are predicted.
+
+    Attributes:
+        parts: string [n, (masks + 1)], the text before, between and after the masks.
+        tokens: int32 [n, (tokens)], all masks among them.
+        is_predicted: bool [masks of all texts].
+        mask_rows: int64 [predicted masks], the text of each, ascending.
+        mask_positions: int64 [predicted masks], its position in the tokens of its text.
+        lost_masks: int32 [n], the masks of each text that are not predicted.
+    """
+
+    parts: tf.RaggedTensor
+    tokens: tf.RaggedTensor
+    is_predicted: tf.Tensor
+    mask_rows: tf.Tensor
+    mask_positions: tf.Tensor
+    lost_masks: tf.Tensor
 
 
 def is_before_mask(parts: tf.RaggedTensor) -> tf.Tensor:
@@ -32,7 +50,7 @@ def is_before_mask(parts: tf.RaggedTensor) -> tf.Tensor:
 
 
 def split_at_masks(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> MaskedTexts:
-    """Tokenizes texts, string [n], and keeps [MASK] apart, as HuggingFace's tokenizers do."""
+    """Tokenize texts, string [n], and keep [MASK] apart, as HuggingFace's tokenizers do."""
     parts = tf.strings.split(texts, _MASK)
     is_mask = is_before_mask(parts)
     after = tf.RaggedTensor.from_row_lengths(
@@ -42,18 +60,30 @@ def split_at_masks(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> MaskedTex
     tokens = tf.RaggedTensor.from_row_splits(
         pieces.flat_values, tf.gather(pieces.row_splits, parts.row_splits)
     )
-    mask_rows = tf.boolean_mask(parts.value_rowids(), is_mask)
-    ends = tf.boolean_mask(pieces.row_limits(), is_mask)
-    positions = ends - 1 - tf.gather(tokens.row_starts(), mask_rows)
-    return MaskedTexts(parts, tokens, mask_rows, positions)
+    masks = parts.row_lengths() - 1
+    is_predicted = tf.ragged.range(masks).flat_values < MOST_MASKS
+    mask_rows = tf.boolean_mask(tf.boolean_mask(parts.value_rowids(), is_mask), is_predicted)
+    ends = tf.boolean_mask(tf.boolean_mask(pieces.row_limits(), is_mask), is_predicted)
+    return MaskedTexts(
+        parts=parts,
+        tokens=tokens,
+        is_predicted=is_predicted,
+        mask_rows=mask_rows,
+        mask_positions=ends - 1 - tf.gather(tokens.row_starts(), mask_rows),
+        lost_masks=tf.cast(tf.maximum(masks - MOST_MASKS, 0), tf.int32),
+    )
 
 
 def mask_sequences(
     masked: MaskedTexts, *, max_seq_length: int, tokenizer: WordPieceTokenizer
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Makes a sequence for each mask: all tokens of its text if they fit, else those around it.
+    """Make a sequence for each predicted mask.
 
-    Returns word ids, ragged int32 [masks, (tokens)], and the mask's position, int32 [masks].
+    It has all tokens of its text if they fit, else those around the mask.
+
+    Returns:
+        Word ids, ragged int32 [predicted masks, (tokens)], and the mask's position in them, int32
+        [predicted masks].
     """
     capacity = max_seq_length - 2
     lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_rows)
@@ -76,63 +106,110 @@ class CandidateText(tf.Module):
         self._entries = tf.constant([_quoted(entry) for entry in vocab])
         continues = [entry.startswith(CONTINUATION) and entry != CONTINUATION for entry in vocab]
         self._continues = tf.constant(continues)
-        self._words = tf.constant(
-            [
-                entry.removeprefix(CONTINUATION) if is_continued else entry
-                for entry, is_continued in zip(vocab, continues, strict=True)
-            ]
-        )
+        words = [
+            entry.removeprefix(CONTINUATION) if is_continued else entry
+            for entry, is_continued in zip(vocab, continues, strict=True)
+        ]
+        self._words = tf.constant(words)
+        self._escaped_words = tf.constant([_quoted(word)[1:-1] for word in words])
 
-    def filled(self, parts: tf.RaggedTensor, tokens: tf.Tensor) -> tf.Tensor:
-        """Puts `tokens`, int32 [masks of all texts], between the parts of the texts; string [n]."""
-        flat = parts.flat_values
-        masks = tf.where(is_before_mask(parts))
-        joined = self._joined(tf.gather_nd(flat, masks), tokens)
-        return tf.strings.reduce_join(
-            parts.with_flat_values(tf.tensor_scatter_nd_update(flat, masks, joined)), axis=1
-        )
+    def filled(self, masked: MaskedTexts, tokens: tf.Tensor) -> tf.Tensor:
+        """Put `tokens`, int32 [predicted masks], into the texts; string [n]."""
+        flat = masked.parts.flat_values
+        before = tf.where(is_before_mask(masked.parts))
+        predicted = tf.boolean_mask(before, masked.is_predicted)
+        lost = tf.boolean_mask(before, ~masked.is_predicted)
+        parts = tf.gather_nd(flat, predicted)
+        kept = tf.where(tf.gather(self._continues, tokens), _without_blanks_at_end(parts), parts)
+        joined = tf.strings.join([kept, tf.gather(self._words, tokens)])
+        flat = tf.tensor_scatter_nd_update(flat, predicted, joined)
+        unchanged = tf.strings.join([tf.gather_nd(flat, lost), _MASK])
+        flat = tf.tensor_scatter_nd_update(flat, lost, unchanged)
+        return tf.strings.reduce_join(masked.parts.with_flat_values(flat), axis=1)
 
     def as_json(
-        self, texts: tf.Tensor, parts: tf.RaggedTensor, tokens: tf.Tensor, scores: tf.Tensor
+        self, texts: tf.Tensor, masked: MaskedTexts, tokens: tf.Tensor, scores: tf.Tensor
     ) -> tf.Tensor:
-        """JSON per text, see `MaskFiller`; tokens, scores: [masks of all texts, candidates]."""
-        before, after = _around_masks(texts, parts)
-        candidates = tf.shape(tokens)[1]
-        filled = self._joined(tf.repeat(before[:, None], candidates, axis=1), tokens)
+        """Write JSON per text, see `MaskFiller`; tokens, scores: [predicted masks, candidates]."""
+        filled = self._filled_as_json(texts, masked, tokens)
         objects = tf.strings.join(
             [
                 '{"token": ',
                 tf.gather(self._entries, tokens),
                 ', "score": ',
                 tf.strings.as_string(scores, precision=PROBABILITY_DIGITS),
-                ', "text": "',
-                json_text(tf.strings.join([filled, tf.repeat(after[:, None], candidates, axis=1)])),
-                '"}',
+                ', "text": ',
+                filled,
+                "}",
             ]
         )
         lists = tf.strings.reduce_join(objects, axis=1, separator=", ")
-        of_texts = tf.RaggedTensor.from_row_lengths(
-            tf.strings.join(["[", lists, "]"]), parts.row_lengths() - 1
+        of_masks = tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(masked.is_predicted), "[]"),
+            tf.where(masked.is_predicted),
+            tf.strings.join(["[", lists, "]"]),
         )
+        of_texts = tf.RaggedTensor.from_row_lengths(of_masks, masked.parts.row_lengths() - 1)
         joined = tf.strings.reduce_join(of_texts, axis=1, separator=", ")
         return tf.strings.join(["[", joined, "]"])
 
-    def _joined(self, before: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
-        unspaced = tf.strings.regex_replace(before, r"\s+$", "")
-        kept = tf.where(tf.gather(self._continues, tokens), unspaced, before)
-        return tf.strings.join([kept, tf.gather(self._words, tokens)])
+    def _filled_as_json(
+        self, texts: tf.Tensor, masked: MaskedTexts, tokens: tf.Tensor
+    ) -> tf.Tensor:
+        """The text with each candidate as a JSON string, string [predicted masks, candidates].
+
+        Each is a copy of its text, so their memory is the product of length, masks and candidates:
+        `null` for the texts in which that exceeds MOST_CANDIDATE_BYTES.
+        """
+        candidates = tf.shape(tokens)[1]
+        copies = tf.math.unsorted_segment_sum(
+            tf.fill(tf.shape(masked.mask_rows), candidates), masked.mask_rows, tf.size(texts)
+        )
+        sizes = tf.cast(tf.strings.length(texts), tf.int64) * tf.cast(copies, tf.int64)
+        has_text = tf.gather(sizes <= MOST_CANDIDATE_BYTES, masked.mask_rows)
+        tokens_with_text = tf.boolean_mask(tokens, has_text)
+        before, after = _around_masks(texts, masked, has_text)
+
+        def for_candidates(parts: tf.Tensor) -> tf.Tensor:
+            return tf.repeat(json_text(parts)[:, None], candidates, axis=1)
+
+        filled = tf.strings.join(
+            [
+                '"',
+                tf.where(
+                    tf.gather(self._continues, tokens_with_text),
+                    for_candidates(_without_blanks_at_end(before)),
+                    for_candidates(before),
+                ),
+                tf.gather(self._escaped_words, tokens_with_text),
+                for_candidates(after),
+                '"',
+            ]
+        )
+        return tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(tokens), "null"), tf.where(has_text), filled
+        )
 
 
-def _around_masks(texts: tf.Tensor, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The text before and after each mask, other masks included, string [masks of all texts]."""
+def _without_blanks_at_end(texts: tf.Tensor) -> tf.Tensor:
+    return tf.strings.regex_replace(texts, r"\s+$", "")
+
+
+def _around_masks(
+    texts: tf.Tensor, masked: MaskedTexts, is_chosen: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The text before and after each chosen mask, other masks included, string [chosen masks].
+
+    `is_chosen`: bool [predicted masks].
+    """
+    parts = masked.parts
     lengths = tf.strings.length(parts.flat_values) + len(_MASK)
     ends = tf.cumsum(lengths)
     starts = tf.gather(ends - lengths, parts.row_starts())
-    rows = parts.value_rowids()
-    offsets = ends - tf.gather(starts, rows)  # of what follows the mask after each part
-    is_mask = is_before_mask(parts)
-    offsets = tf.boolean_mask(offsets, is_mask)
-    texts = tf.gather(texts, tf.boolean_mask(rows, is_mask))
+    offsets = ends - tf.gather(starts, parts.value_rowids())  # of what follows the mask
+    offsets = tf.boolean_mask(offsets, is_before_mask(parts))
+    offsets = tf.boolean_mask(tf.boolean_mask(offsets, masked.is_predicted), is_chosen)
+    texts = tf.gather(texts, tf.boolean_mask(masked.mask_rows, is_chosen))
     before = tf.strings.substr(texts, tf.zeros_like(offsets), offsets - len(_MASK))
     return before, tf.strings.substr(texts, offsets, tf.strings.length(texts))
 
@@ -151,6 +228,10 @@ class MaskFiller(TextModule):
     are masked, as HuggingFace's pipeline does; probabilities are over the whole vocabulary.
 
     Longer texts than a sequence are read around each mask.
+
+    What a text costs is bounded: of more than `MOST_MASKS` masks, `lost_masks` (int32) at the end
+    of the text stay in `predicted_text` and have an empty list; `text` is null for all candidates
+    of a row whose texts would take more than `MOST_CANDIDATE_BYTES`.
 
     Args:
         model: built `BertMaskedLM` with its weights, float32.
@@ -173,9 +254,10 @@ class MaskFiller(TextModule):
         rows = tf.size(text)
         best = tf.math.unsorted_segment_prod(scores[:, 0], masked.mask_rows, rows)
         return {
-            "predicted_text": self._text.filled(masked.parts, tokens[:, 0]),
+            "predicted_text": self._text.filled(masked, tokens[:, 0]),
             "predicted_score": best,
-            "predicted_tokens": self._text.as_json(text, masked.parts, tokens, scores),
+            "predicted_tokens": self._text.as_json(text, masked, tokens, scores),
+            LOST_MASKS: masked.lost_masks,
         }
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -186,7 +268,8 @@ class MaskFiller(TextModule):
     def _candidates(
         self, masked: MaskedTexts, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids, int32, and probabilities, float32, of each mask's best tokens: [masks, top_k]."""
+        """Ids, int32, and probabilities, float32, of each predicted mask's best tokens:
+        [predicted masks, top_k]."""
         word_ids, places = mask_sequences(
             masked, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
         )

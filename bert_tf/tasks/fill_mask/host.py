@@ -14,6 +14,7 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.serving.signatures import LOST_MASKS, MOST_CANDIDATE_BYTES, MOST_MASKS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.base.prediction_rows import rounded_probabilities
@@ -24,7 +25,12 @@ _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
 
 
 class _Masks(NamedTuple):
-    """The masks of all texts: the `parts` around them, and the text of each, int64 [masks]."""
+    """The masks of all texts.
+
+    Attributes:
+        parts: the text before, between and after the masks, of each text.
+        owners: int64 [predicted masks], the text of each, ascending.
+    """
 
     parts: list[list[str]]
     owners: np.ndarray
@@ -85,29 +91,52 @@ class FillMaskHost(HostTask):
         filled: list[str] = []
         candidates: list[list[list[dict[str, Any]]]] = []
         for text_parts, (begin, end) in zip(parts, itertools.pairwise(bounds), strict=True):
-            text = ""
-            listed = []
-            before = ""
-            for number, mask in enumerate(range(begin, end)):
-                part = text_parts[number]
-                before += part
-                after = MASK.join(text_parts[number + 1 :])
-                entries = [vocab[token] for token in tokens[mask]]
-                text += _joined(part, entries[0])
-                listed.append(
-                    [
-                        {"token": entry, "score": score, "text": _joined(before, entry) + after}
-                        for entry, score in zip(entries, scores[mask], strict=True)
-                    ]
-                )
-                before += MASK
-            filled.append(text + text_parts[-1])
-            candidates.append(listed)
+            entries = [[vocab[token] for token in best] for best in tokens[begin:end]]
+            filled.append(_filled(text_parts, [best[0] for best in entries]))
+            texts = _candidate_texts(text_parts, entries)
+            found = zip(entries, scores[begin:end], texts, strict=True)
+            listed = [_objects(*of_mask) for of_mask in found]
+            candidates.append([*listed, *([] for _ in range(len(text_parts) - 1 - len(listed)))])
+        lost = np.array([len(text_parts) - 1 for text_parts in parts]) - np.diff(bounds)
         return {
             "predicted_text": filled,
             "predicted_score": products,
             "predicted_tokens": candidates,
+            LOST_MASKS: lost.astype(np.int32),
         }
+
+
+def _filled(parts: Sequence[str], entries: Sequence[str]) -> str:
+    """Join a text with an entry at each of its first masks."""
+    count = len(entries)
+    pieces = [_joined(part, entry) for part, entry in zip(parts, entries, strict=False)]
+    return "".join(pieces) + MASK.join(parts[count:])
+
+
+def _candidate_texts(
+    parts: Sequence[str], entries: Sequence[Sequence[str]]
+) -> list[list[str | None]]:
+    """Return the text with each entry at its mask alone, for each of the first masks.
+
+    None instead of all of them if they take more than MOST_CANDIDATE_BYTES.
+    """
+    text = MASK.join(parts)
+    if len(text.encode()) * sum(map(len, entries)) > MOST_CANDIDATE_BYTES:
+        return [[None] * len(best) for best in entries]
+    ends = np.cumsum([len(part) + len(MASK) for part in parts]).tolist()
+    return [
+        [_joined(text[: end - len(MASK)], entry) + text[end:] for entry in best]
+        for best, end in zip(entries, ends, strict=False)
+    ]
+
+
+def _objects(
+    entries: Sequence[str], scores: Sequence[float], texts: Sequence[str | None]
+) -> list[dict[str, Any]]:
+    return [
+        {"token": entry, "score": score, "text": text}
+        for entry, score, text in zip(entries, scores, texts, strict=True)
+    ]
 
 
 def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
@@ -123,7 +152,11 @@ def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
 def _masked_tokens(
     tokenizer: Tokenizer, parts: Sequence[Sequence[str]]
 ) -> tuple[Tokens, np.ndarray, np.ndarray]:
-    """Tokens of texts that keep [MASK] apart; position and text of each mask, int64 [masks]."""
+    """Tokenize texts and keep [MASK] apart.
+
+    Returns:
+        The tokens; position in them and text of each mask that is predicted, int64 [masks].
+    """
     counts = np.array([len(text_parts) for text_parts in parts], np.int64)
     owners = np.repeat(np.arange(len(parts)), counts)
     tokens = tokenizer.tokenize_texts(list(itertools.chain.from_iterable(parts)))
@@ -134,11 +167,9 @@ def _masked_tokens(
     ids = np.full(offsets[-1], tokenizer.mask_id, np.int32)
     ids[flat_ranges(offsets[:-1], lengths)] = tokens.ids
     text_offsets = offsets[offsets_of(counts)]
-    return (
-        Tokens(ids, text_offsets),
-        (offsets[1:] - 1)[is_before_mask],
-        owners[is_before_mask],
-    )
+    numbers = np.arange(len(owners)) - offsets_of(counts)[owners]  # of each part in its text
+    is_predicted = is_before_mask & (numbers < MOST_MASKS)
+    return Tokens(ids, text_offsets), (offsets[1:] - 1)[is_predicted], owners[is_predicted]
 
 
 def _joined(before: str, entry: str) -> str:

@@ -12,6 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMaskedLM
 from bert_tf.serving.graphs.fill_mask import MaskFiller
+from bert_tf.serving.signatures import LOST_MASKS, MOST_MASKS
 from bert_tf.tasks.base.declaration import (
     PRETRAINING_METRIC_TYPES,
     PretrainedTaskDeclaration,
@@ -76,6 +77,8 @@ class FillMaskTask(PretrainedTask):
                 "whole vocabulary; `##` begins a token that continues a word",
                 f"in a text longer than {self.max_seq_length} tokens, those around each mask are "
                 "read",
+                f"the first {MOST_MASKS} masks of a text are predicted; `{LOST_MASKS}` counts the "
+                "others",
             ),
             example={"text": f"Rome is the {MASK} of Italy."},
             signature_output="predicted_tokens",

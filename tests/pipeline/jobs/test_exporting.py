@@ -23,6 +23,7 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.export import saved_model
 from bert_tf.export.registry import FORMATS, recognize_format
+from bert_tf.serving.signatures import MOST_MASKS
 from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.import_weights import read_source
@@ -156,11 +157,12 @@ def test_a_format_whose_package_is_missing_is_refused_before_anything_is_written
     assert not output.exists()
 
 
-def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypatch):
+def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     model = Path(__file__).parents[2] / "golden" / "fill_mask"
     rows = '"Rome, the [MASK] of Italy.",1\nno mask,2\n"walk[MASK] of [MASK] ""the""",3\n'
-    (tmp_path / "new.csv").write_text(f"body,id\n{rows}")
+    many = "[MASK] " * (MOST_MASKS + 1)
+    (tmp_path / "new.csv").write_text(f"body,id\n{rows}{many},4\n")
 
     def run(line):
         with pytest.raises(SystemExit) as exited:
@@ -176,17 +178,20 @@ def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypa
     assert "- the 2 most likely tokens for each mask, with probabilities over the whole" in card
     manifest = read_manifest(tmp_path / "scored.csv")
     counts = ("rows_in", "rows_out", "rows_rejected")
-    assert [manifest["counts"][name] for name in counts] == [3, 2, 1]
+    assert [manifest["counts"][name] for name in counts] == [4, 3, 1]
+    assert manifest["counts"]["masks_lost"] == 1
+    assert f"1 mask not predicted: only the first {MOST_MASKS} of a text" in capsys.readouterr().err
     (rejected,) = (tmp_path / "scored.csv.rejects.jsonl").read_text().splitlines()
     assert json.loads(rejected)["reason"] == "text has no [MASK]"
     assert json.loads(rejected)["line"] == 3
+    csv.field_size_limit(1 << 20)  # of characters: the candidates of a row are one cell
     with (tmp_path / "scored.csv").open(newline="") as stream:
         cells = list(csv.DictReader(stream))
     objects = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
     for row, value in zip(cells, objects, strict=True):
         assert row["predicted_text"] == value["predicted_text"]
         assert json.loads(row["predicted_tokens"]) == value["predicted_tokens"]
-    assert [len(value["predicted_tokens"]) for value in objects] == [1, 2]
+    assert [len(value["predicted_tokens"]) for value in objects] == [1, 2, MOST_MASKS + 1]
     assert "[MASK]" not in objects[1]["predicted_text"]
 
 

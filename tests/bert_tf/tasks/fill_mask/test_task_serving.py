@@ -1,16 +1,24 @@
 """Candidates for masks equal those of HuggingFace's fill-mask pipeline."""
 
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.signatures import BATCHED
+from bert_tf.serving.signatures import BATCHED, MOST_CANDIDATE_BYTES, MOST_MASKS
 
 pytestmark = pytest.mark.slow  # traces graphs of a model with all its words
 
 CONTINUATION = "##"
+
+
+class Served(NamedTuple):
+    masks: list  # candidates of each mask of each text
+    filled: list
+    scores: np.ndarray
+    lost_masks: np.ndarray
 
 
 @pytest.fixture(scope="module", params=["graph", "host"])
@@ -25,14 +33,17 @@ def served(request, trained):
         outputs = graph(text=tf.constant(texts, tf.string), batch_tokens=tf.constant(64))
         masks = [json.loads(text) for text in outputs["predicted_tokens"].numpy()]
         filled = [text.decode() for text in outputs["predicted_text"].numpy()]
-        return masks, filled, outputs["predicted_score"].numpy()
+        return Served(
+            masks, filled, outputs["predicted_score"].numpy(), outputs["lost_masks"].numpy()
+        )
 
     return run
 
 
 def host_candidates(trained, texts):
     outputs = trained.task.host_predictions(trained.model, trained.tokenizer, {"text": texts})
-    return outputs["predicted_tokens"], outputs["predicted_text"], outputs["predicted_score"]
+    names = ("predicted_tokens", "predicted_text", "predicted_score", "lost_masks")
+    return Served(*(outputs[name] for name in names))
 
 
 def with_token(before, token, after):
@@ -44,7 +55,7 @@ def with_token(before, token, after):
 @pytest.mark.slow
 def test_candidates_equal_huggingface(served, folder):
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
-    masks, _, scores = served(expected["texts"])
+    masks, _, scores, _ = served(expected["texts"])
     for text, ours, theirs, score in zip(
         expected["texts"], masks, expected["masks"], scores, strict=True
     ):
@@ -63,7 +74,7 @@ def test_candidates_equal_huggingface(served, folder):
 
 def test_each_candidate_has_the_text_that_it_fills(served, folder):
     texts = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["texts"]
-    masks, filled, _ = served(texts)
+    masks, filled, *_ = served(texts)
     seen = set()
     for text, found, best in zip(texts, masks, filled, strict=True):
         parts = text.split("[MASK]")
@@ -80,14 +91,14 @@ def test_each_candidate_has_the_text_that_it_fills(served, folder):
 
 
 def test_a_text_without_masks_stays_as_it_is(served):
-    masks, filled, scores = served(["rome is", "", "the [mask]"])
+    masks, filled, scores, _ = served(["rome is", "", "the [mask]"])
     assert masks == [[], [], []]
     assert filled == ["rome is", "", "the [mask]"]
     assert scores.tolist() == [1, 1, 1]
 
 
 def test_no_text_at_all(served):
-    masks, filled, scores = served([])
+    masks, filled, scores, _ = served([])
     assert (masks, filled, scores.tolist()) == ([], [], [])
 
 
@@ -100,9 +111,30 @@ def test_of_a_long_text_the_tokens_around_each_mask_are_read(served):
     head = " ".join(["[MASK]", *after[:29]])
     at_the_end = " ".join([*before, "[MASK]"])
     tail = " ".join([*before[-29:], "[MASK]"])
-    masks, _, _ = served([long, near, at_the_start, head, at_the_end, tail])
+    masks, *_ = served([long, near, at_the_start, head, at_the_end, tail])
     for one, other in ((0, 1), (2, 3), (4, 5)):
         ours, theirs = ([(c["token"], c["score"]) for c in masks[row][0]] for row in (one, other))
         assert ours == theirs
-    masks, _, _ = served([f"{long} {long}"])
+    masks, *_ = served([f"{long} {long}"])
     assert len(masks[0]) == 2, "no mask is lost"
+
+
+def test_masks_beyond_the_most_of_a_text_stay_and_are_counted(served):
+    many = "rome [MASK] " * (MOST_MASKS + 3)
+    masks, filled, _, lost = served([many, "the [MASK]", many.replace("rome", "")])
+    assert lost.tolist() == [3, 0, 3]
+    assert [len(candidates) for candidates in masks[0]] == [4] * MOST_MASKS + [0] * 3
+    assert len(masks[1]) == 1
+    assert filled[0].endswith(" [MASK] rome [MASK] rome [MASK] ")
+    assert [text.count("[MASK]") for text in filled] == [3, 0, 3]
+
+
+def test_candidates_of_many_masks_of_a_long_text_have_no_text(served):
+    """Four candidates of each of two masks, one of which would take up the limit alone."""
+    long = "[MASK] rome" + " " * (MOST_CANDIDATE_BYTES // 4 - 20) + "[MASK]"
+    short = "[MASK] rome [MASK]"
+    (of_long, of_short, of_one), filled, _, lost = served([long, short, long[6:]])
+    assert [candidate["text"] for mask in of_long for candidate in mask] == [None] * 8
+    assert all(candidate["text"] for mask in [*of_short, *of_one] for candidate in mask)
+    assert [mask[0]["token"] for mask in of_long] == [mask[0]["token"] for mask in of_short]
+    assert filled[0].count("[MASK]") == 0 and not lost.any()
