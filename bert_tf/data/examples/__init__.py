@@ -1,1 +1,1 @@
-"""Documents to pretraining examples: segments, masks, features; pure functions over flat arrays."""
+"""Documents to pretraining examples: segments, masks, features; pure functions on flat arrays."""

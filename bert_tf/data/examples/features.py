@@ -1,4 +1,4 @@
-"""From pairs of segments to rows of ids and the features of pretraining records."""
+"""From pairs of segments to rows of ids, and to the features of pretraining records."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from bert_tf.data.examples.masking import MaskingRules, mask_rows
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowFormat:
+    """Width and special tokens of a row.
+
+    Attributes:
+        max_seq_length: tokens of a row, including [CLS], [SEP] and padding.
+        cls_id, sep_id, pad_id: ids of the special tokens.
+    """
+
     max_seq_length: int
     cls_id: int
     sep_id: int
@@ -21,16 +28,28 @@ class RowFormat:
 def pack_segments(
     tokens: np.ndarray, pairs: np.ndarray, row_format: RowFormat
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lay pairs out as `[CLS] first [SEP] second [SEP]`: ids and types, int32 [rows, length]."""
+    """Lay pairs out as `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`, and pad.
+
+    Args:
+        tokens: int32 [tokens], ids that the pairs refer to.
+        pairs: array of `segments.PAIR`, [rows]; a second segment of length 0 leaves out its [SEP].
+        row_format: width and special tokens.
+
+    Returns:
+        ids: int32 [rows, length].
+        types: int32 [rows, length], 0 up to the first [SEP] and in the padding, 1 after it.
+    """
     ids = np.full((len(pairs), row_format.max_seq_length), row_format.pad_id, np.int32)
     types = np.zeros_like(ids)
-    cls_id, sep_id = np.int32(row_format.cls_id), np.int32(row_format.sep_id)
+    cls_id = np.int32(row_format.cls_id)
+    sep_id = np.int32(row_format.sep_id)
     _pack_segments(tokens, pairs, cls_id, sep_id, ids, types)
     return ids, types
 
 
 @numba.njit(cache=True, nogil=True)
 def _pack_segments(tokens, pairs, cls_id, sep_id, ids, types):
+    """Fill `ids`, which hold padding, and `types`, which hold 0."""
     for row in range(len(pairs)):
         pair = pairs[row]
         ids[row, 0] = cls_id
@@ -49,7 +68,7 @@ def _pack_segments(tokens, pairs, cls_id, sep_id, ids, types):
 
 
 def pair_lengths(pairs: np.ndarray) -> np.ndarray:
-    """Count tokens of the rows of pairs with specials: int32 [rows]."""
+    """Return the number of tokens of each row, special tokens included: int32 [rows]."""
     specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
     return pairs["first_length"] + pairs["second_length"] + specials
 
@@ -57,11 +76,19 @@ def pair_lengths(pairs: np.ndarray) -> np.ndarray:
 def unmasked_features(
     tokens: np.ndarray, pairs: np.ndarray, begins_word: np.ndarray, row_format: RowFormat
 ) -> dict[str, np.ndarray]:
-    """Make features of records that are masked when they are read.
+    """Return the features of records that are masked when they are read.
 
-    Pairs, `segments.PAIR`, refer to tokens, int32; `begins_word`, bool [vocabulary], is false
-    for those that continue a word. Returns int32 [rows, max_seq_length] input_word_ids and
-    word_starts, of which `pair_lengths` are tokens, and int32 [rows, 1] next_sentence_labels.
+    Args:
+        tokens: int32 [tokens], ids that the pairs refer to.
+        pairs: array of `segments.PAIR`, [rows].
+        begins_word: bool [vocabulary], False for tokens that continue a word.
+        row_format: width and special tokens.
+
+    Returns:
+        input_word_ids: int32 [rows, max_seq_length].
+        word_starts: int32 [rows, max_seq_length], 1 where a word begins. The first `pair_lengths`
+            positions of a row are tokens.
+        next_sentence_labels: int32 [rows, 1], labels of the pairs.
     """
     ids, _ = pack_segments(tokens, pairs, row_format)
     return {
@@ -79,11 +106,19 @@ def pretraining_features(
     *,
     max_predictions_per_seq: int,
 ) -> dict[str, np.ndarray]:
-    """Make features of masked records, under TF Model Garden's names; see `unmasked_features`.
+    """Return the features of masked records, under the names of TF Model Garden.
 
-    Returns int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
-    max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
-    masked_lm_weights; int32 [rows, 1] next_sentence_labels.
+    Args:
+        tokens, pairs, row_format: see `unmasked_features`.
+        rules: result of `masking_rules`.
+        max_predictions_per_seq: width of the features of targets.
+
+    Returns:
+        input_word_ids, input_mask, input_type_ids: int32 [rows, max_seq_length].
+        masked_lm_positions, masked_lm_ids: int32 [rows, max_predictions_per_seq], targets in rising
+            order of positions, then zeros.
+        masked_lm_weights: float32 [rows, max_predictions_per_seq], 1 for targets, then 0.
+        next_sentence_labels: int32 [rows, 1], labels of the pairs.
     """
     ids, types = pack_segments(tokens, pairs, row_format)
     lengths = pair_lengths(pairs)
@@ -103,4 +138,5 @@ def pretraining_features(
 
 
 def _ones_then_zeros(counts: np.ndarray, width: int) -> np.ndarray:
+    """Return int32 [n, width]; row i has `counts[i]` ones, then zeros."""
     return (np.arange(width, dtype=np.int32) < counts[:, None]).astype(np.int32)

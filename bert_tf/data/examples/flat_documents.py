@@ -1,4 +1,4 @@
-"""Tokenized documents as flat arrays: no list per document, sentence or token."""
+"""Tokenized documents as flat arrays, instead of a list per document, sentence or token."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ from bert_tf.base.kernels import take_ranges
 
 @dataclasses.dataclass(frozen=True)
 class FlatDocuments:
-    tokens: np.ndarray  # int32 [tokens] ids of all sentences
-    sentence_offsets: np.ndarray  # int64 [sentences + 1] into `tokens`
-    document_offsets: np.ndarray  # int64 [documents + 1] into the sentences
+    """Documents one after the other.
+
+    Attributes:
+        tokens: int32 [tokens], ids of all sentences.
+        sentence_offsets: int64 [sentences + 1] into `tokens`.
+        document_offsets: int64 [documents + 1] into the sentences.
+    """
+
+    tokens: np.ndarray
+    sentence_offsets: np.ndarray
+    document_offsets: np.ndarray
 
     def __len__(self) -> int:
         return len(self.document_offsets) - 1
@@ -25,6 +33,7 @@ class FlatDocuments:
         return len(self.sentence_offsets) - 1
 
     def without_empty_sentences(self) -> FlatDocuments:
+        """Return the same documents without sentences that have no tokens."""
         lengths = np.diff(self.sentence_offsets)
         kept_before = offsets_of((lengths > 0).astype(np.int64))
         return FlatDocuments(
@@ -32,7 +41,7 @@ class FlatDocuments:
         )
 
     def select(self, documents: np.ndarray) -> FlatDocuments:
-        """Select documents by number, int64 [n], in that order."""
+        """Return the documents with these numbers, int64 [n], in that order."""
         begins = self.document_offsets[documents]
         counts = np.diff(self.document_offsets)[documents]
         lengths = np.diff(self.sentence_offsets)
@@ -45,6 +54,7 @@ class FlatDocuments:
 
 
 def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
+    """Return the documents of all parts, in order; there must be at least one part."""
     return FlatDocuments(
         np.concatenate([part.tokens for part in parts]),
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
@@ -52,7 +62,8 @@ def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
     )
 
 
-_PARTS_OF_PAIR = 4  # a pair holds about as many parts as it holds ordinary sentences
+# Parts of a cut sentence that fill a row: about as many as ordinary sentences fill one.
+_PARTS_OF_PAIR = 4
 
 
 def cut_long_sentences(
@@ -60,15 +71,22 @@ def cut_long_sentences(
 ) -> tuple[FlatDocuments, int]:
     """Cut long sentences between words into parts of about equal length, so that no word is lost.
 
-    Pairs are cut down from both ends, so the ends of a sentence that fills a pair would be in no
-    example. A sentence is cut if it has more than the `max_seq_length - 3` tokens of a pair, or
-    more than half of them in a document that has most of its tokens in such sentences, or that is
-    the only document. With sentences of 9, 2 and of 5, 4 tokens, 8 tokens per row:
-    9 -> 1, 2, 2, 2, 2 (longer than a pair), 5 -> 1, 2, 2 (longer than half); 2 and 4 stay.
+    `segment_pairs` shortens pairs from both ends, so the ends of a sentence that fills a pair would
+    be in no example. A sentence is cut if it has more than the `max_seq_length - 3` tokens of a
+    pair. It is also cut if it has more than half of them, and its document has most of its tokens
+    in such sentences, or is the only document.
 
-    Sentences have at least one token; `begins_word`, bool [vocabulary], is false for tokens that
-    continue a word; `max_seq_length` counts [CLS] and two [SEP]. Returns also the number of
-    sentences cut.
+    Example: one document has sentences of 9 and 2 tokens, another one of 5 and 4; rows have 8
+    tokens, so a pair has 5. Then 9 becomes 1, 2, 2, 2, 2 (longer than a pair), 5 becomes 1, 2, 2
+    (longer than half); 2 and 4 stay.
+
+    Args:
+        documents: every sentence has at least one token.
+        begins_word: bool [vocabulary], False for tokens that continue a word.
+        max_seq_length: tokens of a row, including [CLS] and two [SEP].
+
+    Returns:
+        The documents, and the number of sentences that were cut.
     """
     capacity = max_seq_length - 3
     lengths = np.diff(documents.sentence_offsets)
@@ -79,10 +97,12 @@ def cut_long_sentences(
     numbers = np.repeat(np.arange(len(documents)), counts)
     tokens = np.bincount(numbers, lengths, len(documents))
     in_long_ones = np.bincount(numbers, lengths * fills_half, len(documents))
-    cuts_half = 2 * in_long_ones > (0 if len(documents) == 1 else tokens)
+    # A document without another one to pair with needs its sentences cut in any case.
+    least = 0 if len(documents) == 1 else tokens
+    cuts_half = 2 * in_long_ones > least
     is_cut = (lengths > capacity) | (fills_half & cuts_half[numbers])
-    most = max(capacity // _PARTS_OF_PAIR, 1)
-    parts = np.where(is_cut, -(-lengths // most), 1)
+    tokens_per_part = max(capacity // _PARTS_OF_PAIR, 1)
+    parts = np.where(is_cut, -(-lengths // tokens_per_part), 1)
     offsets = np.empty(int(parts.sum()) + 1, np.int64)
     _place_borders(documents.tokens, documents.sentence_offsets, begins_word, parts, offsets)
     cut = dataclasses.replace(
@@ -95,16 +115,21 @@ def cut_long_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
+    """Fill `offsets` with the begins of all parts and the end of the last one.
+
+    A border moves back from an even division to the nearest begin of a word.
+    """
     made = 0
     for sentence in range(len(parts)):
-        start, stop = sentence_offsets[sentence], sentence_offsets[sentence + 1]
+        start = sentence_offsets[sentence]
+        stop = sentence_offsets[sentence + 1]
         previous = start
         for part in range(parts[sentence]):
             even = start + (stop - start) * part // parts[sentence]
             border = even
             while border > previous and not begins_word[tokens[border]]:
                 border -= 1
-            if border == previous:  # a word as long as a part, which is cut
+            if border == previous:  # a word is as long as a part, so it is cut
                 border = even
             offsets[made] = border
             previous = border

@@ -10,31 +10,59 @@ import numpy as np
 from bert_tf.base.kernels import combine_keys, next_below, next_unit, seed_key
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
-_MASKINGS = ("token", "ngram", "span")
-_TOKEN, _NGRAM = 0, 1
+# Numbers of the kinds of masking in compiled code.
+_TOKEN = 0
+_NGRAM = 1
+_SPAN = 2
+_MASKING_NUMBERS = {"token": _TOKEN, "ngram": _NGRAM, "span": _SPAN}
+# Of the targets 80% become [MASK], 10% a random token, and 10% stay (Devlin et al. 2019, 3.1).
 _MASK_FRACTION = 0.8
 _MASK_OR_RANDOM_FRACTION = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    masking: str  # "token", "ngram" or "span", see `mask_rows`
-    max_ngram_size: int  # words of the longest n-gram
-    by_words: bool  # whether the tokens of a word are masked together
-    mask_id: int  # id of [MASK]
-    never_masked: np.ndarray  # bool [vocabulary], true for [CLS], [SEP] and [PAD]
-    begins_word: np.ndarray  # bool [vocabulary], false for tokens that continue a word
-    replacements: np.ndarray  # int32 ids that a target may be replaced with: all but the specials
-    replacement_totals: np.ndarray  # int64 [replacements], summed weights; empty if equal
-    predictions: np.ndarray  # int32 [row length + 1], targets of a row of each length
+    """Rules of masking, made from the vocabulary and the config by `masking_rules`.
+
+    Attributes:
+        masking: "token", "ngram" or "span", see `mask_rows`.
+        max_ngram_size: words of the longest n-gram.
+        by_words: whether the tokens of a word are masked together.
+        mask_id: id of [MASK].
+        never_masked: bool [vocabulary], True for [CLS], [SEP] and [PAD].
+        begins_word: bool [vocabulary], False for tokens that continue a word.
+        replacements: int32 [replacements], ids that a target may be replaced by: all except the
+            special tokens.
+        replacement_totals: int64 [replacements], running sums of their weights; empty if all weigh
+            the same.
+        predictions: int32 [row length + 1], number of targets of a row of each length.
+    """
+
+    masking: str
+    max_ngram_size: int
+    by_words: bool
+    mask_id: int
+    never_masked: np.ndarray
+    begins_word: np.ndarray
+    replacements: np.ndarray
+    replacement_totals: np.ndarray
+    predictions: np.ndarray
 
 
 def predictions_by_length(
     *, max_seq_length: int, max_predictions_per_seq: int, masked_lm_prob: float
 ) -> np.ndarray:
-    """Targets of a row with 0, 1, … max_seq_length tokens, specials counted: int32.
+    """Return the number of targets of rows with 0, 1, … max_seq_length tokens: int32 [n + 1].
 
-    min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), halves to the even number.
+    min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), where the length includes
+    special tokens, and halves are rounded to the even number, like Python does:
+
+    | length | probability | maximum | targets |
+    |--------|-------------|---------|---------|
+    | 3      | 0.15        | 20      | 1       |
+    | 30     | 0.15        | 20      | 4       |
+    | 128    | 0.15        | 20      | 19      |
+    | 128    | 0.3         | 20      | 20      |
     """
     rounded = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob)
     return np.clip(rounded, 1, max_predictions_per_seq).astype(np.int32)
@@ -51,13 +79,19 @@ def masking_rules(
     max_ngram_size: int = 3,
     token_counts: np.ndarray | None = None,
 ) -> MaskingRules:
-    """Make the rules for a vocabulary with the five specials.
+    """Return the rules for a vocabulary, which must have the five special tokens.
 
     Args:
         vocab: tokens in the order of their ids.
-        whole_word_mask: mask words instead of tokens; n-grams and spans always consist of words.
+        max_seq_length: tokens of a row.
+        max_predictions_per_seq: most targets of a row.
+        masked_lm_prob: fraction of tokens that become targets.
+        whole_word_mask: whether words are masked instead of tokens; n-grams and spans always
+            consist of words.
         masking: "token", "ngram" or "span", see `mask_rows`.
-        token_counts: int64 [vocabulary], weights of random replacements; None draws all alike.
+        max_ngram_size: words of the longest n-gram.
+        token_counts: int64 [vocabulary], frequency of each token in the corpus, by which random
+            replacements are drawn; None draws all alike.
     """
     specials = np.array([vocab.index(token) for token in SPECIAL_TOKENS])
     never_masked = np.zeros(len(vocab), np.bool_)
@@ -85,10 +119,19 @@ def masking_rules(
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRows:
-    ids: np.ndarray  # int32 [rows, length], with 80% of the targets as [MASK], 10% as random tokens
-    positions: np.ndarray  # int32 [rows, targets] of the targets, rising, then zeros
-    target_ids: np.ndarray  # int32 [rows, targets], the tokens that were there, then zeros
-    counts: np.ndarray  # int32 [rows], targets that are no padding
+    """Rows with targets.
+
+    Attributes:
+        ids: int32 [rows, length]; 80% of the targets are [MASK], 10% random tokens.
+        positions: int32 [rows, targets], positions of the targets in rising order, then zeros.
+        target_ids: int32 [rows, targets], the original tokens there, then zeros.
+        counts: int32 [rows], number of targets before the zeros.
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    target_ids: np.ndarray
+    counts: np.ndarray
 
 
 def mask_rows(
@@ -103,25 +146,27 @@ def mask_rows(
     """Choose and hide targets in rows.
 
     Targets are chosen at random until the row has as many as `rules.predictions` asks for:
-    - "token": single tokens, or words; a word that would be too many is passed over.
-    - "ngram": runs of 1 to `max_ngram_size` words; length n is drawn with weight 1 / n.
-    - "span": a word that a random token belongs to and the words after it, 1 to 10 in all; the
-      number is geometric with p = 0.2. A word that would be too many ends the span.
+    - "token": single tokens, or words, see `choose_words`.
+    - "ngram": runs of 1 to `max_ngram_size` words, see `choose_ngrams`.
+    - "span": runs of 1 to 10 words, see `choose_spans`.
 
     A token that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
-    stays with 0.1 and becomes one of `rules.replacements` with 0.1: each token independently with
-    "token", all tokens of an n-gram alike, and all tokens of spans that touch alike.
+    stays with 0.1 and becomes one of `rules.replacements` with 0.1. That is decided for each token
+    independently with "token", for all tokens of an n-gram together, and for all tokens of adjacent
+    spans together.
 
     Args:
         ids: int32 [rows, length], unmasked.
         lengths: int32 [rows], tokens of each row before its padding.
         keys: uint64 [rows]; all choices in a row follow from its key.
+        rules: result of `masking_rules`.
         max_predictions_per_seq: width of the target arrays.
-        word_starts: bool [rows, length], where words begin; None to infer it from the vocabulary.
+        word_starts: bool [rows, length], where words begin; None infers it from the vocabulary.
 
-    References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py
-    (whose replacements may be specials); TF Model Garden for n-grams; Joshi et al. 2020 (SpanBERT),
-    section 3.1, and its fairseq/data/masking.py, which may cut the last word of a row's last span.
+    References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py,
+    whose random replacements may be special tokens; TF Model Garden for n-grams; Joshi et al. 2020
+    (SpanBERT), section 3.1, and its fairseq/data/masking.py, which may cut the last word of a row's
+    last span.
     """
     rows = len(ids)
     masked = MaskedRows(
@@ -140,7 +185,7 @@ def mask_rows(
         lengths,
         combine_keys(keys, seed_key(0, "masks")),
         (rules.never_masked, rules.replacements, rules.replacement_totals, rules.predictions),
-        (np.int32(rules.mask_id), _MASKINGS.index(rules.masking), rules.max_ngram_size),
+        (np.int32(rules.mask_id), _MASKING_NUMBERS[rules.masking], rules.max_ngram_size),
         masked.positions,
         masked.target_ids,
         masked.counts,
@@ -156,7 +201,7 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
     width = ids.shape[1]
     starts = np.empty(width, np.int32)
     ends = np.empty(width, np.int32)
-    group = np.zeros(width, np.int32)  # targets side by side with equal groups share a replacement
+    group = np.zeros(width, np.int32)  # see `choose_words`; all 0 again after each row
     for row in range(ids.shape[0]):
         state[0] = keys[row]
         length = lengths[row]
@@ -171,6 +216,7 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
         made = 0
         last = np.int32(0)
         draw = 0.0
+        # Adjacent targets of the same group share one draw.
         for position in range(length):
             if group[position] != last or last == 0:
                 last = group[position]
@@ -190,20 +236,33 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
 
 @numba.njit(cache=True, nogil=True)
 def _random_token(replacements, totals, state):
+    """Draw a replacement: all alike, or by the running sums of their weights."""
     if len(totals) == 0:
         return replacements[next_below(state, len(replacements))]
     return replacements[np.searchsorted(totals, next_below(state, totals[-1]), side="right")]
 
 
+# Parameter and limit of the geometric distribution of a span's words, as in SpanBERT (mean 3.8).
 _SPAN_P = 0.2
 _MAX_SPAN_WORDS = 10
 
 
-# The choosers below mark positions of words in `group`, int32 [row length], which is 0 before, with
-# numbers above 0, equal where tokens share a replacement.
 @numba.njit(cache=True, nogil=True)
 def find_words(ids, begins, length, never_masked, starts, ends):
-    """Fill in where words begin and end, int32 both; return their number."""
+    """Find the words of a row.
+
+    A token of `never_masked` belongs to no word, and the token after it begins one.
+
+    Args:
+        ids, begins: ids and word begins of the row, [row length].
+        length: tokens before the padding.
+        never_masked: bool [vocabulary].
+        starts, ends: int32 [row length] to fill with the positions where words start, and after
+            their ends.
+
+    Returns:
+        The number of words.
+    """
     num_words = 0
     in_word = False
     for position in range(length):
@@ -221,6 +280,20 @@ def find_words(ids, begins, length, never_masked, starts, ends):
 
 @numba.njit(cache=True, nogil=True)
 def choose_words(starts, ends, num_words, num_targets, group, state):
+    """Mark random words of a row as targets (Devlin et al. 2019, with whole words as an option).
+
+    Shuffles the words (Fisher-Yates, only as far as needed), and takes each that fits into the
+    remaining number of targets. A longer word is skipped, not cut. So a row never has more than
+    `num_targets`, and has fewer only if no remaining word fits.
+
+    Args:
+        starts, ends: int32, result of `find_words`; shuffled.
+        num_words: number of words.
+        num_targets: tokens to mark.
+        group: int32 [row length], 0 before. Targets get numbers above 0; adjacent targets with
+            equal numbers will share a replacement, which no two tokens do here.
+        state: uint64 [1], state of the random numbers.
+    """
     marked = 0
     for i in range(num_words):
         if marked >= num_targets:
@@ -236,9 +309,24 @@ def choose_words(starts, ends, num_words, num_targets, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
+    """Mark random runs of words that do not overlap as targets.
+
+    Repeatedly draws a length n with weight 1 / n, and then one of the n-grams of that length,
+    without replacement. It is skipped if it has too many tokens for the remaining targets, or
+    overlaps another one. A length is given up when its n-grams are used up or cannot fit. Runs
+    never cross [CLS] or [SEP].
+
+    The loop ends: each pass removes an n-gram or a length, or draws a length again.
+
+    Arguments are those of `choose_words`, which describes `group`; the tokens of an n-gram share a
+    number, different n-grams do not. `max_size` is the number of words of the longest n-gram.
+
+    Reference: `_masking_ngrams` in TF Model Garden's create_pretraining_data.py.
+    """
+    # `candidates[n - 1, : left[n - 1]]` are the first words of the n-grams not drawn yet.
     candidates = np.empty((max_size, num_words), np.int32)
     left = np.zeros(max_size, np.int64)
-    run = 0
+    run = 0  # adjacent words up to this one
     for word in range(num_words):
         run = run + 1 if word > 0 and starts[word] == ends[word - 1] else 1
         for size in range(1, min(run, max_size) + 1):
@@ -255,7 +343,7 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
         while draw >= 0.0 and size < max_size:
             size += 1
             draw -= 1.0 / size
-        if marked + size > num_targets:
+        if marked + size > num_targets:  # every n-gram of that size has too many tokens
             left[size - 1] = 0
         if left[size - 1] == 0:
             continue
@@ -263,7 +351,8 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
         i = next_below(state, left[size - 1] + 1)
         first = candidates[size - 1, i]
         candidates[size - 1, i] = candidates[size - 1, left[size - 1]]
-        begin, end = starts[first], ends[first + size - 1]
+        begin = starts[first]
+        end = ends[first + size - 1]
         if marked + end - begin > num_targets or group[begin:end].any():
             continue
         number += 1
@@ -273,12 +362,26 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
 
 @numba.njit(cache=True, nogil=True)
 def choose_spans(starts, ends, num_words, num_targets, group, state):
-    anchors = np.empty(len(group), np.int32)
+    """Mark random runs of 1 to 10 words as targets.
+
+    Shuffles the tokens of the row (Fisher-Yates, only as far as needed). The word of each one is
+    the anchor of a span, so long words are anchors more often. The number of words is geometric
+    with p = 0.2, truncated at 10. Words that are targets already are passed over. The span ends
+    before [SEP], and before a word with too many tokens for the remaining targets, so no word is
+    cut.
+
+    Arguments are those of `choose_words`, which describes `group`; all targets have the same
+    number, so adjacent spans share a replacement.
+
+    Reference: Joshi et al. 2020 (SpanBERT), section 3.1.
+    """
+    anchors = np.empty(len(group), np.int32)  # the word of every token
     tokens = 0
     for word in range(num_words):
         for _ in range(starts[word], ends[word]):
             anchors[tokens] = word
             tokens += 1
+    # Probability of at most `_MAX_SPAN_WORDS`: drawing below it truncates the distribution there.
     longest = 1.0 - (1.0 - _SPAN_P) ** _MAX_SPAN_WORDS
     marked = 0
     for i in range(tokens):
@@ -289,6 +392,7 @@ def choose_spans(starts, ends, num_words, num_targets, group, state):
         first = anchors[i]
         if group[starts[first]] != 0:
             continue
+        # The inverse of the distribution function.
         draw = np.log(1.0 - next_unit(state) * longest) / np.log(1.0 - _SPAN_P)
         words = min(1 + np.int64(draw), _MAX_SPAN_WORDS)
         for word in range(first, min(first + words, num_words)):

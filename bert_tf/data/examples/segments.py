@@ -1,4 +1,4 @@
-"""Next-sentence pairs: the tokens that form the two segments of an example."""
+"""Segments: the tokens that form the two halves of an example, or its one sequence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ import numpy as np
 from bert_tf.base.kernels import combine, next_below, next_bits, next_unit
 from bert_tf.data.examples.flat_documents import FlatDocuments
 
+# The segments of an example:
+# - key: all later random choices for it, such as its masks, follow from this number.
+# - first_start, first_length: range of the first segment in the tokens.
+# - second_start, second_length: range of the second segment; length 0 if there is only one.
+# - document: number of the document of the first segment.
+# - label: whether the second segment is random, or the segments are swapped.
+# - is_truncated: whether tokens were removed to make the segments fit.
 PAIR = np.dtype(
     [
         ("key", np.uint64),
@@ -27,8 +34,13 @@ PAIR = np.dtype(
 
 @dataclasses.dataclass(frozen=True)
 class RandomNextChoices:
-    """Documents that random second segments may come from: from `low` up to `high` except those
-    from `own_low` up to `own_high`, the document itself and its copies; all int64 [documents].
+    """Documents that random second segments may come from.
+
+    Those from `low` up to `high`, except those from `own_low` up to `own_high`, which are the
+    document itself and its copies.
+
+    Attributes:
+        low, high, own_low, own_high: int64 [documents]; `high` and `own_high` are exclusive.
     """
 
     low: np.ndarray
@@ -37,13 +49,15 @@ class RandomNextChoices:
     own_high: np.ndarray
 
     def count(self) -> np.ndarray:
-        """Count documents that each may choose from, int64 [documents]."""
+        """Return the number of documents that each document may choose from, int64 [documents]."""
         own = np.minimum(self.high, self.own_high) - np.maximum(self.low, self.own_low)
         return self.high - self.low - np.maximum(own, 0)
 
 
 def no_other_document(documents: int) -> RandomNextChoices:
-    return RandomNextChoices(*[np.zeros(documents, np.int64)] * 4)
+    """Return choices that let no document take random segments from another one."""
+    nowhere = np.zeros(documents, np.int64)
+    return RandomNextChoices(low=nowhere, high=nowhere, own_low=nowhere, own_high=nowhere)
 
 
 def segment_pairs(
@@ -56,26 +70,30 @@ def segment_pairs(
     random_next_prob: float = 0.5,
     swap_prob: float = 0.0,
 ) -> tuple[np.ndarray, int]:
-    """Cut documents into pairs of segments.
+    """Cut documents into pairs of segments, in one pass over all of them.
 
-    Sentences gather in a chunk until it has `max_seq_length - 3` tokens (fewer for a document that
-    falls under `short_seq_prob`); a random number of its sentences is the first segment. The rest
-    is the second one, unless, with `random_next_prob` or always when there is no rest, sentences of
-    another document take its place and the rest goes back. A pair that is too long loses tokens of
-    its longer segment, each from the front or the back. Without another document, a last sentence
-    in a chunk of its own pairs with the sentence before it.
-
-    Returns an array of `PAIR` [pairs], and the number of chunks left out because they are one
-    sentence, not the last of several, and there is no other document.
+    Sentences are collected in a chunk until it has `max_seq_length - 3` tokens (fewer for a
+    document that falls under `short_seq_prob`). The first segment is a random number of its
+    sentences. The second one is the rest of the chunk. With `random_next_prob`, or if there is no
+    rest, it is instead a random part of another document, and the rest starts the next chunk. A
+    pair that is too long loses single tokens of its longer segment, each from the front or the
+    back. Without another document, a last sentence in its own chunk is paired with the sentence
+    before it.
 
     Args:
         documents: at least one sentence per document and one token per sentence.
         keys: uint64 [documents], one per document and pass; all choices follow from them.
-        max_seq_length: tokens in a row, with [CLS] and two [SEP].
-        short_seq_prob: probability that a document's chunks are shorter, of 2 or more tokens.
-        random_next_prob: probability of a random second segment where a choice exists.
-        swap_prob: probability that the segments of a pair change places, which then is the
-            label: sentence-order prediction, with `no_other_document` as choices.
+        choices: where random second segments may come from.
+        max_seq_length: tokens of a row, including [CLS] and two [SEP].
+        short_seq_prob: probability that a document has shorter chunks, of 2 or more tokens.
+        random_next_prob: probability of a random second segment, if there is another document.
+        swap_prob: probability that the segments of a pair are swapped, which is then the label:
+            sentence-order prediction, with `no_other_document` as choices.
+
+    Returns:
+        An array of `PAIR` [pairs], whose ranges refer to `documents.tokens`, and the number of
+        chunks left out, because they are one sentence, not the last of several, and there is no
+        other document.
 
     References: create_instances_from_document in google-research/bert create_pretraining_data.py;
     for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
@@ -94,7 +112,7 @@ def segment_pairs(
 
 @numba.njit(cache=True, nogil=True)
 def mark_segments(pairs, is_reached):
-    """Set bool [tokens] to true where a token is in a segment of the pairs."""
+    """Set `is_reached`, bool [tokens], to True for tokens in a segment of the pairs."""
     for row in range(len(pairs)):
         pair = pairs[row]
         is_reached[pair.first_start : pair.first_start + pair.first_length] = True
@@ -105,8 +123,13 @@ def mark_segments(pairs, is_reached):
 def _segment_pairs(
     sentence_offsets, document_offsets, keys, choices, capacity, probabilities, pairs
 ):
+    """Fill `pairs`; return those that were made, and the number of chunks left out.
+
+    `first` and `last` are the first and last sentence of the chunk; sentences from `border` on are
+    the rest. There are at most as many pairs as sentences, since each chunk uses up one at least.
+    """
     short_seq_prob, random_next_prob, swap_prob = probabilities
-    others = choices[3]
+    _, _, _, others = choices
     state = np.empty(1, np.uint64)
     made = 0
     left_out = 0
@@ -136,7 +159,8 @@ def _segment_pairs(
                     last += 1
                     first = last
                     continue
-                first -= 1  # the last sentence would be left out in every pass
+                # Otherwise the last sentence would be left out in every pass.
+                first -= 1
                 border = last
             pair = pairs[made]
             pair.document = document
@@ -149,9 +173,10 @@ def _segment_pairs(
                 start, stop = _random_sentences(
                     sentence_offsets, document_offsets, choices, document, needed, state
                 )
-                last = border - 1
+                last = border - 1  # the rest of the chunk goes back
             else:
-                start, stop = border, last + 1
+                start = border
+                stop = last + 1
             pair.second_start = sentence_offsets[start]
             pair.second_length = sentence_offsets[stop] - sentence_offsets[start]
             _truncate(pair, capacity, state)
@@ -165,6 +190,7 @@ def _segment_pairs(
 
 @numba.njit(cache=True, nogil=True)
 def _random_sentences(sentence_offsets, document_offsets, choices, document, needed, state):
+    """Return a range of sentences of another document, from a random one to `needed` tokens."""
     low, own_low, own_high, count = choices
     other = low[document] + next_below(state, count[document])
     if other >= own_low[document] >= low[document]:
@@ -179,15 +205,19 @@ def _random_sentences(sentence_offsets, document_offsets, choices, document, nee
 
 @numba.njit(cache=True, nogil=True)
 def _swap(pair):
-    start, length = pair.first_start, pair.first_length
-    pair.first_start, pair.first_length = pair.second_start, pair.second_length
-    pair.second_start, pair.second_length = start, length
+    """Swap the segments of a pair, and label it."""
+    start = pair.first_start
+    length = pair.first_length
+    pair.first_start = pair.second_start
+    pair.first_length = pair.second_length
+    pair.second_start = start
+    pair.second_length = length
     pair.label = True
 
 
 @numba.njit(cache=True, nogil=True)
 def _truncate(pair, capacity, state):
-    """Drop tokens of the longer segment, the second if equal, until both fit."""
+    """Remove tokens of the longer segment, the second if both are equal, until both fit."""
     pair.is_truncated = pair.first_length + pair.second_length > capacity
     while pair.first_length + pair.second_length > capacity:
         from_front = next_bits(state) & np.uint64(1)
@@ -200,7 +230,7 @@ def _truncate(pair, capacity, state):
 
 
 def separate_documents(documents: FlatDocuments, sep_id: int) -> np.ndarray:
-    """Join tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
+    """Return the tokens of all documents, with a [SEP] after each: int32 [tokens + documents]."""
     ends = documents.sentence_offsets[documents.document_offsets[1:]]
     return np.insert(documents.tokens, ends, np.int32(sep_id))
 
@@ -216,26 +246,44 @@ def full_sentences(
 ) -> np.ndarray:
     """Cut documents, one after the other, into sequences of whole sentences.
 
-    A sequence takes sentences while they fit, and one [SEP] where a document ends inside it:
-    sentences of 3, 2 | 2, 4 tokens in two documents become 5, 2, 4 in rows with capacity for 5. A
-    sentence longer than a row is cut into parts that fill rows. Returns an array of `PAIR`
-    [sequences]: first segments are ranges of `separate_documents`, second segments are empty.
+    A sequence takes sentences while they fit, and one [SEP] where a document ends inside it. A
+    sentence longer than a row is cut into parts that fill rows.
+
+    Sentences of 3, 2 | 2, 4 tokens in two documents, rows with room for 5:
+
+    | sequence       | tokens | why                          |
+    |----------------|--------|------------------------------|
+    | sentences 0, 1 | 5      | full                         |
+    | sentence 2     | 2      | with sentence 3 there were 6 |
+    | sentence 3     | 4      | the end                      |
 
     Args:
-        documents, keys: as of `segment_pairs`.
-        first_of_split: no sequence goes beyond the beginning of this document.
-        max_seq_length: tokens in a row, with [CLS] and the last [SEP].
-        short_seq_prob: probability that a sequence is shorter, of a random number of tokens.
+        documents: at least one sentence per document and one token per sentence.
+        keys: uint64 [documents], one per document and pass; all choices follow from them.
+        first_of_split: number of a document; no sequence goes beyond its beginning.
+        max_seq_length: tokens of a row, including [CLS] and the last [SEP].
+        short_seq_prob: probability that a sequence is shorter, with a random number of tokens.
         shifted: whether the first sequence of both splits has a random length, so that other
             sentences meet than in the pass that is not shifted.
+
+    Returns:
+        An array of `PAIR` [sequences]. First segments are ranges of `separate_documents`, second
+        segments are empty; `document` is where the sequence begins.
 
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """
     capacity = max_seq_length - 2
+    # A sentence ends a sequence, or is cut into parts that fill rows and a rest.
     most = 2 * documents.num_sentences + len(documents.tokens) // capacity + 2
-    offsets = documents.sentence_offsets, documents.document_offsets
-    rules = capacity, short_seq_prob, shifted
-    return _full_sentences(*offsets, keys, first_of_split, rules, np.zeros(most, PAIR)).copy()
+    sequences = _full_sentences(
+        documents.sentence_offsets,
+        documents.document_offsets,
+        keys,
+        first_of_split,
+        (capacity, short_seq_prob, shifted),
+        np.zeros(most, PAIR),
+    )
+    return sequences.copy()
 
 
 @numba.njit(cache=True, nogil=True)
@@ -251,6 +299,7 @@ def _full_sentences(sentence_offsets, document_offsets, keys, first_of_split, ru
             made += 1
             length = np.int64(0)
         for sentence in range(document_offsets[document], document_offsets[document + 1]):
+            # In `separate_documents`, where each document before has one more token.
             start = sentence_offsets[sentence] + document
             end = sentence_offsets[sentence + 1] + document
             while start < end:

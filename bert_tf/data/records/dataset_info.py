@@ -1,4 +1,4 @@
-"""Files, features and token counts of a directory of pretraining records."""
+"""Description of a directory of pretraining records: files, features, token counts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,33 @@ from bert_tf.data.records.example_bytes import frame_examples
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 
 _FEATURES = (
-    *("input_word_ids", "input_mask", "input_type_ids"),
-    *("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "next_sentence_labels"),
+    "input_word_ids",
+    "input_mask",
+    "input_type_ids",
+    "masked_lm_positions",
+    "masked_lm_ids",
+    "masked_lm_weights",
+    "next_sentence_labels",
 )
-# Names in files: of google-research/bert create_pretraining_data.py and of TF Model Garden v2.
+# Names of the features in files, by schema: "reference" is google-research/bert
+# create_pretraining_data.py, "model-garden" is TF Model Garden v2, whose names are used in code.
 FEATURE_NAMES: dict[str, dict[str, str]] = {
     "reference": {name: name for name in _FEATURES}
     | {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"},
     "model-garden": {name: name for name in _FEATURES},
 }
+# The features of records that are masked when they are read.
 UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
+_RAGGED_FEATURES = ("input_word_ids", "word_starts")  # those that are written without padding
 
 
 def file_names(names: str) -> dict[str, str]:
+    """Return the name in files of each feature, masked or not, in a schema of `FEATURE_NAMES`."""
     return {"word_starts": "word_starts", **FEATURE_NAMES[names]}
 
 
 def shard_name(split: str, index: int, shards: int, *, compression: str = "none") -> str:
-    """Name a shard: `train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
+    """Return the name of a shard: `train-00000-of-00064.tfrecord`, with `.gz` for gzip."""
     ending = ".gz" if compression == "gzip" else ""
     return f"{split}-{index:05d}-of-{shards:05d}.tfrecord{ending}"
 
@@ -40,13 +49,19 @@ def shard_name(split: str, index: int, shards: int, *, compression: str = "none"
 def encode_records(
     features: dict[str, np.ndarray], names: str = "reference", *, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Serialize features of `pretraining_features` or `unmasked_features` as framed TFRecords.
+    """Serialize features as framed TFRecords, ready to be appended to a file.
 
-    `names` is a key of `FEATURE_NAMES`; `lengths`, int [rows], are the tokens of each unmasked
-    sequence, written without padding. Returns as `frame_examples`.
+    Args:
+        features: result of `pretraining_features` or `unmasked_features`.
+        names: schema, a key of `FEATURE_NAMES`.
+        lengths: int [rows], tokens of each unmasked sequence, which is written without padding;
+            None writes all values.
+
+    Returns:
+        Bytes and offsets, see `frame_examples`.
     """
     stored = file_names(names)
-    ragged = {} if lengths is None else dict.fromkeys(UNMASKED_FEATURES[:2], lengths)
+    ragged = {} if lengths is None else dict.fromkeys(_RAGGED_FEATURES, lengths)
     return frame_examples(
         {stored[name]: rows for name, rows in features.items()},
         {stored[name]: rows for name, rows in ragged.items()},
@@ -55,29 +70,51 @@ def encode_records(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingData:
-    """The key `records` of the manifest that `preprocess` writes."""
+    """The key `records` of the manifest that `preprocess` writes.
 
-    directory: str  # where the shards and `vocab.txt` are
-    max_seq_length: int  # tokens in a row
-    max_predictions_per_seq: int  # masked tokens in a row
-    feature_names: str = "reference"  # record schema, a key of `FEATURE_NAMES`
-    compression: str = "none"  # "none" or "gzip"
-    masking: str = "token"  # how the training records are masked; "dynamic" for not at all
-    pair_task: str = "nsp"  # what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing
-    vocab_size: int  # entries of the vocabulary
-    vocab_sha256: str  # its fingerprint (`bert_tf.data.text.vocab_file.vocab_fingerprint`)
-    lowercase: Lowercase  # how text was tokenized
-    train_shards: tuple[str, ...]  # file names
-    eval_shards: tuple[str, ...] = ()  # file names
-    train_examples: int = 0  # how many there are for training; 0 where the manifest does not say
-    text_passes: int = 1  # how often these go over the text, each time with other masks
-    notes: tuple[str, ...] = ()  # warnings of the health check when they were made
+    Attributes:
+        directory: folder of the shards and of `vocab.txt`.
+        max_seq_length: tokens of a row.
+        max_predictions_per_seq: most masked tokens of a row.
+        feature_names: schema of the records, a key of `FEATURE_NAMES`.
+        compression: "none" or "gzip".
+        masking: how the training records are masked; "dynamic" if they are not.
+        pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" if nothing.
+        vocab_size: entries of the vocabulary.
+        vocab_sha256: fingerprint of the vocabulary, see `vocab_fingerprint`.
+        lowercase: how text was tokenized.
+        train_shards, eval_shards: file names.
+        train_examples: number of training examples; 0 if the manifest does not say.
+        text_passes: how often they go over the text, each time with other masks.
+        notes: warnings of the health check when they were made.
+    """
+
+    directory: str
+    max_seq_length: int
+    max_predictions_per_seq: int
+    feature_names: str = "reference"
+    compression: str = "none"
+    masking: str = "token"
+    pair_task: str = "nsp"
+    vocab_size: int
+    vocab_sha256: str
+    lowercase: Lowercase
+    train_shards: tuple[str, ...]
+    eval_shards: tuple[str, ...] = ()
+    train_examples: int = 0
+    text_passes: int = 1
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_manifest(
         cls, directory: str | Path, manifest: dict[str, Any] | None
     ) -> PretrainingData:
-        """Read the description; raise UsageError if the manifest is missing or another."""
+        """Read the description from the manifest of a directory; None stands for a missing
+        manifest.
+
+        Raises:
+            UsageError: the manifest is missing, or belongs to something else.
+        """
         if manifest is None:
             raise UsageError(
                 f"{directory}: no manifest.json, so these are not finished pretraining data; "
@@ -116,15 +153,25 @@ class PretrainingData:
         return cls(**values | {"directory": str(directory)})
 
     def paths(self, split: str) -> list[str]:
+        """Return the paths of the shards of a split, "train" or "eval"."""
         names = {"train": self.train_shards, "eval": self.eval_shards}[split]
         return [f"{self.directory.rstrip('/')}/{name}" for name in names]
 
     @property
     def is_dynamic(self) -> bool:
+        """Whether training records are masked when they are read."""
         return self.masking == "dynamic"
 
     def check_model(self, config: BertConfig, source: str) -> None:
-        """Raise UsageError unless vocabulary size and length fit the model that `source` names."""
+        """Check that vocabulary size, length and segments fit a model.
+
+        Args:
+            config: config of the model.
+            source: the name under which the user gave the model, for messages.
+
+        Raises:
+            UsageError: they do not fit.
+        """
         if config.vocab_size != self.vocab_size:
             raise UsageError(
                 f"{source}: vocab_size is {config.vocab_size}, but the records in "
@@ -148,12 +195,17 @@ TOKEN_COUNTS_FILE = "piece_counts.txt"
 
 
 def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
+    """Write how often the corpus has each token, int64 [vocabulary], a number per line."""
     text = "".join(f"{count}\n" for count in counts.tolist())
     write_text_atomically(as_path(directory) / TOKEN_COUNTS_FILE, text)
 
 
 def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
-    """Read int64 [vocab_size]; raise InputError if the file is damaged or missing."""
+    """Read what `write_token_counts` wrote, int64 [vocab_size].
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     path = as_path(directory) / TOKEN_COUNTS_FILE
     try:
         counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)

@@ -1,4 +1,9 @@
-"""Blocks of records in the order of an epoch, a pure function of the seed; one row per record."""
+"""Blocks of records in the order of an epoch, which is a pure function of the seed.
+
+Records were shuffled when they were made, so it is enough to permute blocks, and rows within a
+block: any position of an epoch can be entered by reading one block. Random choices follow from keys
+that are combined from the seed, a purpose, and numbers of epoch, block and record.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +23,24 @@ from bert_tf.data.records.parsing import find_damage, parse_records, parse_unmas
 
 
 def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
+    """Return the order of the blocks in an epoch: a permutation of 0 … blocks - 1, int64."""
     return _permutation(blocks, seed_key(seed, "blocks"), epoch)
 
 
 def row_order(seed: int, epoch: int, block: int, rows: int, *, kind: str = "rows") -> np.ndarray:
+    """Return the order of the rows of a block in an epoch: a permutation of 0 … rows - 1, int64.
+
+    Args:
+        seed: seed of the run.
+        epoch, block: numbers from 0.
+        rows: rows of the block.
+        kind: purpose of the order; each has other random numbers.
+    """
     return _permutation(rows, seed_key(seed, kind), epoch, block)
 
 
 def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
+    """Return the order of sorted random keys, which depend on `key` and `names`."""
     keys = np.full(count, key, np.uint64)
     for name in names:
         keys = combine_keys(keys, np.uint64(name))
@@ -33,29 +48,42 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
 
 
 def row_specs(rows: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
+    """Return the spec of one row, from arrays [rows, …] by name."""
     return {name: tf.TensorSpec(each.shape[1:], each.dtype) for name, each in rows.items()}
 
 
 class EpochRecords(abc.ABC):
-    """Rows of some shards, in an order that the epoch decides."""
+    """Rows of some shards, in an order that depends on the epoch."""
 
     @abc.abstractmethod
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """Spec of a row of `read`."""
+        """Return the spec of a row of `read`, by name."""
 
     @abc.abstractmethod
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
-        """Rows of a block in the order of an epoch; raise InputError for a damaged record."""
+        """Return the rows of a block in the order of an epoch, [rows, …] by name.
+
+        Raises:
+            InputError: a record is damaged.
+        """
 
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Return model inputs for some rows of `read`; traced into a graph."""
         return rows
 
     def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Return the number of sequences in the first `rows` rows of a block in an epoch."""
         return rows
 
 
 class UnpackedRecords(EpochRecords):
-    """Rows of one record each, which can be packed."""
+    """Rows of one record each, which can be packed.
+
+    Args:
+        blocks: blocks of all shards.
+        records: description of the records.
+        seed: seed of the order, and of masks that are drawn while reading.
+    """
 
     def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
         self._blocks = blocks
@@ -63,18 +91,25 @@ class UnpackedRecords(EpochRecords):
         self._seed = seed
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """Return the rows of `read` as model inputs, in NumPy."""
         return self.read(epoch, block)
 
     @abc.abstractmethod
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Int [records], targets to reserve capacity for; the same in every epoch."""
+        """Return the targets to reserve space for, int [records]; the same in every epoch."""
 
     def check_first(self) -> None:
-        """Raise InputError unless the first block is as in the manifest."""
+        """Check that the first block is as the manifest describes it.
+
+        Raises:
+            InputError: it is not.
+        """
         self.read(0, 0)
 
 
 class ShuffledRecords(UnpackedRecords):
+    """Masked records. A row is a serialized record; batches of rows are parsed at once."""
+
     def signature(self) -> dict[str, tf.TensorSpec]:
         return {"serialized": tf.TensorSpec([], tf.string)}
 
@@ -104,15 +139,29 @@ class ShuffledRecords(UnpackedRecords):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DynamicMasking:
-    rules: MaskingRules  # see `bert_tf.data.examples.masking.masking_rules`
-    sep_id: int  # id of [SEP], after which the second segment begins
+    """How unmasked records are masked when they are read.
+
+    Attributes:
+        rules: result of `masking_rules`.
+        sep_id: id of [SEP], after which the second segment begins.
+    """
+
+    rules: MaskingRules
+    sep_id: int
 
     @property
     def max_predictions(self) -> int:
+        """Targets of a row of full length, which is the width of the features of targets."""
         return int(self.rules.predictions.max())
 
 
 class DynamicRecords(UnpackedRecords):
+    """Unmasked records, which get other masks in every epoch.
+
+    The masks of a record follow from (seed, epoch, number of the record in all shards). They do not
+    depend on the order in which records are read.
+    """
+
     def __init__(
         self,
         blocks: list[RecordBlock],
@@ -130,6 +179,7 @@ class DynamicRecords(UnpackedRecords):
 
     def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         records = read_records(self._blocks[block], compression=self._records.compression)
+        # Numbers of the records in all shards, so that each has masks of its own.
         numbers = self._firsts[block] + np.arange(len(records))
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
         keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
@@ -148,6 +198,7 @@ class DynamicRecords(UnpackedRecords):
         return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
 
     def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:
+        """Return model inputs for records, with masks drawn by their keys, uint64 [n]."""
         rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)
         predictions = self._masking.max_predictions
         masked = mask_rows(

@@ -1,5 +1,15 @@
-"""tf.train.Example bytes and TFRecord frames for batches of fixed features; wire formats:
-protobuf.dev/programming-guides/encoding and tensorflow/core/lib/io/record_writer.h.
+"""Bytes of tf.train.Example and TFRecord frames, for whole batches of examples at once.
+
+Encoding: the lengths of all nested messages are computed first, from the inside out, because
+protobuf writes a length before its content. Then all bytes are written from left to right into one
+array, without a Python object per example or value. Equal examples have equal bytes, since features
+are written in the order of their names.
+
+Nesting of an example, with the tag in front of each length:
+`Example.features (1) > Features.feature (1, map entry) > key (1) and Feature (2) > float_list (2)
+or int64_list (3) > value (1, packed)`.
+
+Wire formats: protobuf.dev/programming-guides/encoding and tensorflow/core/lib/io/record_writer.h.
 """
 
 from __future__ import annotations
@@ -12,24 +22,35 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 
-# Tags: field number x 8 + wire type 2 (length-delimited).
+# Wire types of protobuf.
+_VARINT = 0
+_8_BYTES = 1
+_LENGTH_DELIMITED = 2
+_4_BYTES = 5
+# Tags of length-delimited fields: field number x 8 + wire type.
 _TAG_1 = 0x0A  # Example.features, Features.feature, a map entry's key, the value of a list
 _TAG_2 = 0x12  # a map entry's value, Feature.float_list
 _TAG_3 = 0x1A  # Feature.int64_list
 
 FRAME_HEAD = 12  # length uint64, checksum of the length uint32
 FRAME_TAIL = 4  # checksum of the record uint32
-_CRC_MASK_DELTA = np.uint32(0xA282EAD8)
+_CRC_MASK_DELTA = np.uint32(0xA282EAD8)  # TFRecord stores rotated checksums plus this number
 
 
 def frame_examples(
     features: dict[str, np.ndarray], lengths: dict[str, np.ndarray] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Encode a batch of examples as framed TFRecords, features in the order of their names.
+    """Encode a batch of examples as framed TFRecords.
 
-    Features are int32 (at least 0) or float32 [rows, values of a row], at least one value per row;
-    they become Int64List and FloatList. `lengths`, int [rows], are the values written of each row,
-    by default all. Returns the bytes uint8 of all frames, and where each begins: int64 [rows + 1].
+    Args:
+        features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one value
+            per row; they become Int64List and FloatList.
+        lengths: by name, int [rows], how many values of each row are written; all values of
+            features without an entry.
+
+    Returns:
+        Bytes of all frames, uint8, and where each frame begins and the last one ends: int64 [rows +
+            1].
     """
     names = sorted(features, key=lambda name: name.encode("utf-8"))
     counts = {
@@ -37,7 +58,7 @@ def frame_examples(
     }
     counts |= {name: rows.astype(np.int64) for name, rows in (lengths or {}).items()}
     nested = {name: _nested_lengths(name, features[name], counts[name]) for name in names}
-    entries = np.stack([lengths[:, 0] for lengths in nested.values()])
+    entries = np.stack([levels[:, 0] for levels in nested.values()])
     messages = _field_sizes(entries).sum(axis=0)
     offsets = offsets_of(FRAME_HEAD + _field_sizes(messages) + FRAME_TAIL)
     frames = np.empty(offsets[-1], np.uint8)
@@ -61,10 +82,14 @@ def frame_examples(
 
 
 def _nested_lengths(name: str, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """int64 [rows, 4]: lengths of the map's entry, its Feature, that one's list, the values."""
+    """Return lengths from the outside in, int64 [rows, 4].
+
+    The map's entry, its Feature, the list in that, and the packed values.
+    """
     if values.dtype == np.float32:
         packed = 4 * counts
     else:
+        # A varint has 7 bits of the number in each byte.
         packed = counts.copy()
         written = np.arange(values.shape[1]) < counts[:, None]
         for bits in range(7, 32, 7):
@@ -78,6 +103,7 @@ def _nested_lengths(name: str, values: np.ndarray, counts: np.ndarray) -> np.nda
 
 
 def _encoded_key(name: str) -> bytes:
+    """Return the field with the key of a map entry."""
     key = name.encode("utf-8")
     if len(key) >= 0x80:
         raise ValueError(f"feature name {name!r}: expected fewer than 128 bytes")
@@ -85,6 +111,7 @@ def _encoded_key(name: str) -> bytes:
 
 
 def _field_sizes(lengths: np.ndarray) -> np.ndarray:
+    """Return the bytes of a tag, a length (a varint), and content of that length."""
     sizes = 2 + lengths
     for bits in (7, 14, 21, 28):
         sizes += lengths >= 1 << bits
@@ -92,28 +119,36 @@ def _field_sizes(lengths: np.ndarray) -> np.ndarray:
 
 
 def _seal_frames(frames: np.ndarray, offsets: np.ndarray) -> None:
-    """Write the length and the checksums of each frame."""
-    starts, stops = offsets[:-1] + FRAME_HEAD, offsets[1:] - FRAME_TAIL
+    """Write the length and the checksums of each frame around the records."""
+    starts = offsets[:-1] + FRAME_HEAD
+    stops = offsets[1:] - FRAME_TAIL
+    # Few lengths are different, so few checksums of lengths are computed.
     lengths, numbers = np.unique((stops - starts).astype("<u8"), return_inverse=True)
+    length_crcs = masked_crcs(length.tobytes() for length in lengths)
     content = frames.tobytes()
-    records = (content[start:stop] for start, stop in zip(starts, stops, strict=True))
-    for places, values in (
-        (offsets[:-1], lengths[numbers]),
-        (starts - 4, masked_crcs(length.tobytes() for length in lengths)[numbers]),
-        (stops, masked_crcs(records)),
-    ):
-        written = values[:, None].view(np.uint8)
-        frames[places[:, None] + np.arange(written.shape[1])] = written
+    record_crcs = masked_crcs(
+        content[start:stop] for start, stop in zip(starts, stops, strict=True)
+    )
+    _write_numbers(frames, offsets[:-1], lengths[numbers])
+    _write_numbers(frames, starts - 4, length_crcs[numbers])
+    _write_numbers(frames, stops, record_crcs)
+
+
+def _write_numbers(frames: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """Write numbers of one dtype as little-endian bytes at `places`, int64 [n]."""
+    written = values[:, None].view(np.uint8)
+    frames[places[:, None] + np.arange(written.shape[1])] = written
 
 
 def masked_crcs(contents: Iterable[bytes]) -> np.ndarray:
-    """Checksums as TFRecords have them, uint32."""
+    """Return checksums as TFRecords store them, uint32 [n]."""
     crcs = np.fromiter(map(google_crc32c.value, contents), "<u4")
     return (crcs >> np.uint32(15) | crcs << np.uint32(17)) + _CRC_MASK_DELTA
 
 
 @numba.njit(cache=True, nogil=True)
 def _write_field_heads(out, at, lengths):
+    """Write tag 1 and a length at each place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         out[at[row]] = _TAG_1
@@ -123,6 +158,7 @@ def _write_field_heads(out, at, lengths):
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
+    """Write one feature of every row at its place; return the places after them."""
     after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]
@@ -147,6 +183,7 @@ def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
 
 @numba.njit(cache=True, nogil=True)
 def _write_varint(out, at, value):
+    """Write a number, 7 bits a byte, lowest first; return the place after it."""
     while value >= 0x80:
         out[at] = np.uint8(value & 0x7F | 0x80)
         at += 1
@@ -155,13 +192,25 @@ def _write_varint(out, at, value):
     return at + 1
 
 
-_ONE_VARINT, _ONE_FLOAT = 0x08, 0x0D
+# Tags of a value in a list that is not packed.
+_ONE_VARINT = 0x08  # field 1, wire type 0
+_ONE_FLOAT = 0x0D  # field 1, wire type 5
 
 
 def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
-    """Count values of a feature in framed records, without parsing them.
+    """Count the values of a feature in framed records, without parsing them.
 
-    Returns int32 [records, 2]: all values, and those that are not 0; both -1 without the feature.
+    Packing needs lengths of all sequences before the first batch. This walks over the fields and
+    skips those of other features, which is much faster than parsing.
+
+    Args:
+        content: uint8, complete frames.
+        records: number of frames.
+        feature: name in the file of an Int64List or a FloatList.
+
+    Returns:
+        int32 [records, 2]: number of all values, and of those that are not 0; both -1 if the record
+        lacks the feature or is not a `tf.train.Example`.
     """
     counts = np.full((records, 2), -1, np.int32)
     _count_values(content, np.frombuffer(feature.encode("utf-8"), np.uint8), counts)
@@ -177,11 +226,12 @@ def _count_values(content, name, counts):
             length |= np.int64(content[start + byte]) << (8 * byte)
         start += FRAME_HEAD
         _count_in_example(content, start, start + length, name, counts[record])
-        start += length + 4
+        start += length + FRAME_TAIL
 
 
 @numba.njit(cache=True, nogil=True)
 def _count_in_example(data, at, end, name, counts):
+    """Find the map entry of a name in Example.features, and count its values."""
     tag, features, after = _next_field(data, at, end)
     if tag != _TAG_1:
         return
@@ -200,11 +250,12 @@ def _count_in_example(data, at, end, name, counts):
 
 @numba.njit(cache=True, nogil=True)
 def _count_in_feature(data, at, end, counts):
+    """Count the values of a list, packed or not; leave `counts` if it is malformed."""
     kind, at, end = _next_field(data, at, end)
     if kind != _TAG_2 and kind != _TAG_3:
         return
     values = 0
-    others = 0
+    nonzero = 0
     while at < end:
         tag, first, after = _next_field(data, at, end)
         if tag != _TAG_1 and tag != _ONE_VARINT and tag != _ONE_FLOAT:
@@ -220,11 +271,11 @@ def _count_in_feature(data, at, end, counts):
                 is_last = (position - first) % 4 == 3
             if is_last:
                 values += 1
-                others += bits != 0
+                nonzero += bits != 0
                 bits = np.uint8(0)
         at = after
     counts[0] = values
-    counts[1] = others
+    counts[1] = nonzero
 
 
 @numba.njit(cache=True, nogil=True)
@@ -234,18 +285,20 @@ def _equal(data, at, end, name):
 
 @numba.njit(cache=True, nogil=True)
 def _next_field(data, at, end):
-    """Tag, begin and end of the next field's value; the tag is -1 if the field is cut off."""
+    """Return tag, begin and end of the next field's value; the tag is -1 if it is cut off."""
     tag, at = _read_varint(data, at, end)
     if tag < 0:
         return -1, end, end
     kind = tag & 7
-    if kind == 2:
+    if kind == _LENGTH_DELIMITED:
         length, at = _read_varint(data, at, end)
         after = at + length if 0 <= length <= end - at else end + 1
-    elif kind == 0:
+    elif kind == _VARINT:
         _, after = _read_varint(data, at, end)
-    elif kind == 1 or kind == 5:
-        after = at + (8 if kind == 1 else 4)
+    elif kind == _8_BYTES:
+        after = at + 8
+    elif kind == _4_BYTES:
+        after = at + 4
     else:
         after = end + 1
     if after > end:
@@ -255,7 +308,7 @@ def _next_field(data, at, end):
 
 @numba.njit(cache=True, nogil=True)
 def _read_varint(data, at, end):
-    """A number and the place after it; -1 and a place beyond the end if it is cut off."""
+    """Return a number and the place after it; -1 and a place beyond the end if it is cut off."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:

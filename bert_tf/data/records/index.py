@@ -1,4 +1,9 @@
-"""TFRecord shards by block; frames are as in tensorflow/core/lib/io/record_writer.h."""
+"""TFRecord shards in blocks that can be read independently.
+
+A frame is the length of the record (uint64), the checksum of the length (uint32), the record, and
+its checksum (uint32), see tensorflow/core/lib/io/record_writer.h. The index needs only the lengths,
+so it jumps from frame to frame; checksums are verified when a block is read.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +23,29 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.records.example_bytes import FRAME_HEAD, FRAME_TAIL, masked_crcs
 
+# Records that are read and shuffled together: enough for good shuffling, since they were shuffled
+# when made, and few enough to enter an epoch anywhere at once.
 BLOCK_RECORDS = 1024
+_INDEXING_THREADS = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordBlock:
-    shard: str  # the file
-    start: int  # where its bytes begin in the uncompressed content
-    end: int  # where they end, exclusive
-    first_record: int  # number of its first record in the shard
-    records: int  # how many there are
-    # [records, …], measures of `index_shards`; None unless it was given a function for them
+    """A run of records of one shard.
+
+    Attributes:
+        shard: path of the file.
+        start, end: range of bytes in the uncompressed content; `end` is exclusive.
+        first_record: number of the first record in the shard.
+        records: number of records.
+        measures: [records, …], the part of `measure`'s result of `index_shards`; None without it.
+    """
+
+    shard: str
+    start: int
+    end: int
+    first_record: int
+    records: int
     measures: Any = dataclasses.field(default=None, compare=False)
 
 
@@ -39,7 +56,24 @@ def index_shards(
     block_records: int = BLOCK_RECORDS,
     measure: Callable[[np.ndarray, int], np.ndarray] | None = None,
 ) -> list[RecordBlock]:
-    """Find the blocks of all shards from the frames; a compressed shard is one block."""
+    """Find the blocks of all shards from the frames of the records.
+
+    A compressed shard is one block, because reading cannot start in its middle.
+
+    Args:
+        shards: paths, local or of a file system that TensorFlow knows (gs://, hdfs://).
+        compression: "none" or "gzip".
+        block_records: records of a block.
+        measure: measures the records of a shard from its frames, uint8, and their number; returns
+            [records, …]. Checksums have not been verified by then.
+
+    Returns:
+        Blocks in the order of the shards. Empty shards have none.
+
+    Raises:
+        UsageError: a shard is missing.
+        InputError: a shard cannot be read, is cut off, or has other content than TFRecords.
+    """
 
     def index(shard: str) -> list[RecordBlock]:
         content = _content(shard, compression)
@@ -64,12 +98,16 @@ def index_shards(
             for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True)
         ]
 
-    with ThreadPoolExecutor(max_workers=8) as threads:
+    with ThreadPoolExecutor(max_workers=_INDEXING_THREADS) as threads:
         return [block for blocks in threads.map(index, shards) for block in blocks]
 
 
 def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes]:
-    """Read the records of a block and check each against its CRC."""
+    """Read the records of a block and check each against its checksum.
+
+    Raises:
+        InputError: a record is damaged, or the shard has changed since it was indexed.
+    """
     if compression == "none":
         with tf.io.gfile.GFile(block.shard, "rb") as stream:
             stream.seek(block.start)
@@ -94,19 +132,24 @@ def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes
 
 @numba.njit(nogil=True, cache=True)
 def _block_starts(content, block_records):
-    """Return starts of blocks and the end, the number of frames, the first damaged byte or -1."""
+    """Walk over the frames.
+
+    Returns:
+        Offsets of every `block_records`-th frame and of the end, int64; the number of complete
+        frames; the offset of the first incomplete frame, -1 if all are complete.
+    """
     size = content.size
-    starts = [np.int64(0) for _ in range(0)]
+    starts = [np.int64(0) for _ in range(0)]  # empty; tells Numba the type of its elements
     position = np.int64(0)
     records = 0
     damage = np.int64(-1)
     while position < size:
         length = np.int64(0)
-        if position + 12 <= size:
+        if position + FRAME_HEAD <= size:
             for byte in range(8):
                 length |= np.int64(content[position + byte]) << (8 * byte)
-        end = position + 12 + length + 4
-        if position + 12 > size or length < 0 or length > size or end > size:
+        end = position + FRAME_HEAD + length + FRAME_TAIL
+        if position + FRAME_HEAD > size or length < 0 or length > size or end > size:
             damage = position
             break
         if records % block_records == 0:
@@ -118,7 +161,7 @@ def _block_starts(content, block_records):
 
 
 def _content(shard: str, compression: str) -> np.ndarray:
-    """The uncompressed content, uint8; a local file is mapped, not read."""
+    """Return the uncompressed content, uint8; a local uncompressed file is mapped, not read."""
     try:
         if compression == "none" and "://" not in shard:
             if Path(shard).stat().st_size == 0:
@@ -126,7 +169,9 @@ def _content(shard: str, compression: str) -> np.ndarray:
             return np.memmap(shard, dtype=np.uint8, mode="r")
         with tf.io.gfile.GFile(shard, "rb") as stream:
             data = stream.read()
-        return np.frombuffer(gzip.decompress(data) if compression == "gzip" else data, np.uint8)
+        if compression == "gzip":
+            data = gzip.decompress(data)
+        return np.frombuffer(data, np.uint8)
     except (FileNotFoundError, tf.errors.NotFoundError):
         raise UsageError(f"{shard}: no such file, but the manifest of the data names it") from None
     except (OSError, EOFError, zlib.error) as error:

@@ -1,5 +1,19 @@
-"""Blocks of records in the order of an epoch, several short sequences per row, as in Krell et al.
-2021 (arXiv 2107.02027): attention stays inside a sequence, and positions restart at 0.
+"""Several short sequences per row (Krell et al. 2021, "Efficient Sequence Packing without
+Cross-contamination", arXiv 2107.02027).
+
+Attention stays inside a sequence, and positions restart at 0, so losses equal those of separate
+rows.
+
+Properties:
+- The sequences of a block share rows, so that any block can be read alone. Blocks have the same
+  number of rows in every epoch, because packing depends only on lengths and numbers of targets.
+- Rows have fixed widths for tokens, targets and sequences, so that shapes are static.
+- Equal sequences change places in every epoch, so that other ones share a row.
+
+Details: best-fit decreasing. Sequences are assigned the longest first, each to the open row with
+the least space that is enough. The paper's longest-pack-first histogram packing does the same with
+counts of lengths; here every sequence keeps its identity. Widths of targets and sequences have some
+spare, so that they seldom keep a row from being filled.
 """
 
 from __future__ import annotations
@@ -17,13 +31,23 @@ from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, ro
 from bert_tf.data.records.example_bytes import count_values
 from bert_tf.data.records.index import RecordBlock
 
+# Multiples of what a full row of average sequences needs. Space for targets costs time in the
+# masked-LM head; space for sequences costs next to nothing.
 _SPARE_PREDICTIONS = 1.1
 _SPARE_SEQUENCES = 4.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedShape:
-    tokens: int  # the row's length
+    """Widths of a packed row.
+
+    Attributes:
+        tokens: length of the row.
+        predictions: most masked tokens of its sequences together.
+        sequences: most sequences.
+    """
+
+    tokens: int
     predictions: int
     sequences: int
 
@@ -31,26 +55,48 @@ class PackedShape:
 def choose_packed_shape(
     lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
 ) -> PackedShape:
+    """Choose widths that seldom keep a row from being filled.
+
+    Targets: a tenth more than a full row of average sequences has. Sequences: four times as many as
+    such a row has, but no more than the shortest sequence allows.
+
+    | lengths    | predictions | max_seq_length | predictions per row | sequences per row |
+    |------------|-------------|----------------|---------------------|-------------------|
+    | 64, 64     | 10, 10      | 128            | 22                  | 2                 |
+    | 96, 16, 32 | 14, 2, 5    | 128            | 21                  | 8                 |
+
+    Args:
+        lengths: int [sequences], tokens, each from 1 to `max_seq_length`; at least one sequence.
+        predictions: int [sequences], masked tokens.
+        max_seq_length: tokens of a row.
+    """
     tokens = int(lengths.sum(dtype=np.int64))
     mean_sequences = max_seq_length * len(lengths) / tokens
     rate = int(predictions.sum(dtype=np.int64)) / tokens
+    ample_predictions = int(np.ceil(_SPARE_PREDICTIONS * rate * max_seq_length))
+    ample_sequences = int(np.ceil(_SPARE_SEQUENCES * mean_sequences))
     return PackedShape(
         tokens=max_seq_length,
-        predictions=max(
-            int(predictions.max()), int(np.ceil(_SPARE_PREDICTIONS * rate * max_seq_length)), 1
-        ),
-        sequences=min(
-            int(np.ceil(_SPARE_SEQUENCES * mean_sequences)), max_seq_length // int(lengths.min())
-        ),
+        predictions=max(int(predictions.max()), ample_predictions, 1),
+        sequences=min(ample_sequences, max_seq_length // int(lengths.min())),
     )
 
 
 def assign_rows(
     lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
 ) -> tuple[np.ndarray, int]:
-    """Assign sequences, the longest first, each to the open row that it fills best.
+    """Assign sequences to rows by best-fit decreasing: the longest first, each where it fits best.
 
-    Returns rows, int64 [sequences], and their number.
+    Equal sequences (tokens and predictions) are interchangeable: their order decides which row each
+    comes to, but not how many rows there are.
+
+    Args:
+        lengths: int [sequences], tokens, each from 1 to `shape.tokens`.
+        predictions: int [sequences], masked tokens, each at most `shape.predictions`.
+        shape: widths of a row.
+
+    Returns:
+        The row of each sequence, int64 [sequences], and the number of rows.
     """
     order = np.lexsort((-predictions.astype(np.int64), -lengths.astype(np.int64)))
     rows = np.empty(len(lengths), np.int64)
@@ -60,15 +106,20 @@ def assign_rows(
 
 @numba.njit(cache=True, nogil=True)
 def _assign_rows(order, lengths, predictions, limits, rows):
-    """Rows with equal space left are a stack; only the one on top is tried."""
+    """Fill `rows`, and return their number.
+
+    Open rows with equal space left are a stack. Only the one on top is tried, so that a sequence
+    costs no more than one look per possible space, however many rows are open.
+    """
     max_tokens, max_predictions, max_sequences = limits
-    top = np.full(max_tokens + 1, -1, np.int64)
-    below = np.empty(len(order), np.int64)
+    top = np.full(max_tokens + 1, -1, np.int64)  # by space left, the row on top; -1 for none
+    below = np.empty(len(order), np.int64)  # by row, the next row of its stack
     used_predictions = np.zeros(len(order), np.int64)
     used_sequences = np.zeros(len(order), np.int64)
     count = 0
     for sequence in order:
         length = lengths[sequence]
+        # The row with the least space that is enough.
         row = -1
         space = length
         while space <= max_tokens:
@@ -86,43 +137,70 @@ def _assign_rows(order, lengths, predictions, limits, rows):
         used_predictions[row] += predictions[sequence]
         used_sequences[row] += 1
         space -= length
-        if used_sequences[row] < max_sequences:
+        if used_sequences[row] < max_sequences:  # otherwise, the row is closed
             below[row] = top[space]
             top[space] = row
     return count
 
 
 def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
-    widths = {
-        **dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), shape.tokens),
-        **dict.fromkeys(("position_ids", "sequence_ids"), shape.tokens),
-        **dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), shape.predictions),
-        "masked_lm_weights": shape.predictions,
-        **dict.fromkeys(("cls_positions", "next_sentence_labels"), shape.sequences),
-        "next_sentence_weights": shape.sequences,
-    }
+    """Return `count` packed rows without any sequence; see `pack_features`."""
     return {
-        name: np.zeros((count, width), np.float32 if name.endswith("_weights") else np.int32)
-        for name, width in widths.items()
+        "input_word_ids": np.zeros((count, shape.tokens), np.int32),
+        "input_mask": np.zeros((count, shape.tokens), np.int32),
+        "input_type_ids": np.zeros((count, shape.tokens), np.int32),
+        "position_ids": np.zeros((count, shape.tokens), np.int32),
+        "sequence_ids": np.zeros((count, shape.tokens), np.int32),
+        "masked_lm_positions": np.zeros((count, shape.predictions), np.int32),
+        "masked_lm_ids": np.zeros((count, shape.predictions), np.int32),
+        "masked_lm_weights": np.zeros((count, shape.predictions), np.float32),
+        "cls_positions": np.zeros((count, shape.sequences), np.int32),
+        "next_sentence_labels": np.zeros((count, shape.sequences), np.int32),
+        "next_sentence_weights": np.zeros((count, shape.sequences), np.float32),
     }
 
 
 def pack_features(
     features: dict[str, np.ndarray], rows: np.ndarray, count: int, shape: PackedShape
 ) -> dict[str, np.ndarray]:
-    """Lay sequences into their rows, int64 [sequences]; predictions of weight 0 are left out.
+    """Lay sequences one after the other into their rows.
 
-    Sequences 7 8 9 and 5 6 in a row of 6 tokens: input_word_ids 7 8 9 5 6 0, position_ids
-    0 1 2 0 1 0, sequence_ids 1 1 1 2 2 0, cls_positions 0 3.
+    Sequences 7 8 9 and 5 6 in a row of 6 tokens:
+
+    | feature          | row         |
+    |------------------|-------------|
+    | `input_word_ids` | 7 8 9 5 6 0 |
+    | `position_ids`   | 0 1 2 0 1 0 |
+    | `sequence_ids`   | 1 1 1 2 2 0 |
+    | `cls_positions`  | 0 3         |
+
+    Args:
+        features: [sequences, …] by name, see `parse_records`; predictions of weight 0 are left out.
+        rows: int64 [sequences], the row of each.
+        count: number of rows.
+        shape: widths of the rows, which the sequences of a row must not exceed.
+
+    Returns:
+        input_word_ids, input_mask, input_type_ids, position_ids: int32 [count, shape.tokens].
+        sequence_ids: int32 [count, shape.tokens], 1, 2, … on the sequences of a row, 0 on padding.
+        masked_lm_positions, masked_lm_ids: int32 [count, shape.predictions].
+        masked_lm_weights: float32 [count, shape.predictions].
+        cls_positions, next_sentence_labels: int32 [count, shape.sequences].
+        next_sentence_weights: float32 [count, shape.sequences], 1 for a sequence, 0 for none.
     """
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
     starts, slots = _places(rows, lengths, count)
-    names = "input_word_ids", "input_type_ids", "input_mask", "position_ids", "sequence_ids"
     _pack_tokens(
         (rows, starts, slots, lengths),
         (features["input_word_ids"], features["input_type_ids"]),
-        tuple(packed[name] for name in names),
+        (
+            packed["input_word_ids"],
+            packed["input_type_ids"],
+            packed["input_mask"],
+            packed["position_ids"],
+            packed["sequence_ids"],
+        ),
     )
     _pack_predictions(
         (rows, starts),
@@ -139,14 +217,17 @@ def pack_features(
 
 @numba.njit(cache=True, nogil=True)
 def _places(rows, lengths, count):
-    used = np.zeros((count, 2), np.int64)
+    """Return the start and the number of each sequence in its row, both int64 [sequences]."""
+    used_tokens = np.zeros(count, np.int64)
+    used_slots = np.zeros(count, np.int64)
     starts = np.empty(len(rows), np.int64)
     slots = np.empty(len(rows), np.int64)
     for sequence in range(len(rows)):
-        row = used[rows[sequence]]
-        starts[sequence], slots[sequence] = row[0], row[1]
-        row[0] += lengths[sequence]
-        row[1] += 1
+        row = rows[sequence]
+        starts[sequence] = used_tokens[row]
+        slots[sequence] = used_slots[row]
+        used_tokens[row] += lengths[sequence]
+        used_slots[row] += 1
     return starts, slots
 
 
@@ -156,7 +237,9 @@ def _pack_tokens(places, features, packed):
     ids, types = features
     packed_ids, packed_types, mask, positions, sequences = packed
     for sequence in range(len(rows)):
-        row, start, number = rows[sequence], starts[sequence], slots[sequence] + 1
+        row = rows[sequence]
+        start = starts[sequence]
+        number = slots[sequence] + 1
         for i in range(lengths[sequence]):
             packed_ids[row, start + i] = ids[sequence, i]
             packed_types[row, start + i] = types[sequence, i]
@@ -182,22 +265,34 @@ def _pack_predictions(places, features, weights, packed, packed_weights):
             used[row] += 1
 
 
+# With fewer sequences per row, the wider attention mask takes more time than packing saves.
 WORTHWHILE_SEQUENCES_PER_ROW = 1.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackingPlan:
-    shape: PackedShape  # capacity of a row
-    block_rows: np.ndarray  # int64 [blocks], rows that the sequences of each block take
-    sequences: int  # sequences of all blocks
-    tokens: int  # their tokens
+    """Number of rows of all blocks, which is the same in every epoch.
+
+    Attributes:
+        shape: widths of a row.
+        block_rows: int64 [blocks], rows that the sequences of each block take.
+        sequences: sequences of all blocks.
+        tokens: tokens of all blocks.
+    """
+
+    shape: PackedShape
+    block_rows: np.ndarray
+    sequences: int
+    tokens: int
 
     @property
     def sequences_per_row(self) -> float:
+        """Mean number of sequences per row."""
         return self.sequences / int(self.block_rows.sum())
 
     @property
     def packing_efficiency(self) -> float:
+        """Fraction of all positions that hold a token."""
         return self.tokens / (int(self.block_rows.sum()) * self.shape.tokens)
 
     @property
@@ -209,8 +304,18 @@ class PackingPlan:
 def measure_sequences(
     records: PretrainingData, predictions: np.ndarray | None = None
 ) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Make the `measure` of `index_shards`: int [records, 2], tokens and targets."""
+    """Return the `measure` of `index_shards` that packing needs.
+
+    It returns int16 or int32 [records, 2], tokens and targets; tokens are -1 if a record lacks
+    them.
+
+    Args:
+        records: description of the records.
+        predictions: int32 [row length + 1], targets of unmasked sequences of each length; None if
+            records are masked.
+    """
     names = FEATURE_NAMES[records.feature_names]
+    # Millions of records have two numbers each.
     largest = np.iinfo(np.int16).max
     kind = np.int16 if records.max_seq_length < largest else np.int32
 
@@ -229,6 +334,16 @@ def measure_sequences(
 def plan_packing(
     blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
 ) -> PackingPlan:
+    """Assign the sequences of each block to rows, and keep the number of rows.
+
+    Args:
+        blocks: at least one, indexed with `measure_sequences`.
+        max_seq_length: tokens of a row.
+        max_predictions: most targets of a sequence.
+
+    Raises:
+        InputError: a record has no sequence, or one that is too long.
+    """
     for block in blocks:
         _check_same_lengths(block, max_seq_length, max_predictions)
     lengths, targets = np.concatenate([block.measures for block in blocks]).T
@@ -256,6 +371,17 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
 
 
 class PackedRecords(EpochRecords):
+    """Packed rows, from the records of another source.
+
+    The epoch's order of the records decides which of equally long ones share a row, so other
+    sequences meet in another epoch.
+
+    Args:
+        source: unpacked records.
+        shape: widths of a row.
+        seed: seed of the order of the rows.
+    """
+
     def __init__(self, source: UnpackedRecords, shape: PackedShape, *, seed: int):
         self._source = source
         self._shape = shape

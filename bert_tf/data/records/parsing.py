@@ -1,4 +1,4 @@
-"""Serialized pretraining records to model inputs, and the first damaged record."""
+"""Parse serialized pretraining records into model inputs, and find the first damaged one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from bert_tf.data.records.index import RecordBlock, index_shards, read_records
 
 
 def unmasked_feature_spec(names: str = "reference") -> dict[str, Any]:
+    """Return the features of unmasked records for `tf.io.parse_example`.
+
+    Args:
+        names: schema, a key of `FEATURE_NAMES`.
+
+    Returns:
+        By the name in files: ids and word_starts (1 where a word begins) int64, one for each token
+            of the sequence, without padding; next_sentence_labels int64 [1].
+    """
     stored = file_names(names)
     return {
         stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
@@ -25,18 +34,38 @@ def unmasked_feature_spec(names: str = "reference") -> dict[str, Any]:
 def feature_spec(
     max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
 ) -> dict[str, tf.io.FixedLenFeature]:
-    lengths = {"input": max_seq_length, "masked": max_predictions_per_seq, "next": 1}
-    kinds = {"masked_lm_weights": tf.float32}
-    return {
-        stored: tf.io.FixedLenFeature([lengths[name.split("_")[0]]], kinds.get(name, tf.int64))
-        for name, stored in FEATURE_NAMES[names].items()
+    """Return the features of masked records for `tf.io.parse_example`.
+
+    Args:
+        max_seq_length: tokens of a row.
+        max_predictions_per_seq: most masked tokens of a row.
+        names: schema, a key of `FEATURE_NAMES`.
+
+    Returns:
+        By the name in files, see `pretraining_features`. A label of 1 is a random second segment,
+        or with pair_task "sop" swapped segments.
+    """
+    specs = {
+        "input_word_ids": tf.io.FixedLenFeature([max_seq_length], tf.int64),
+        "input_mask": tf.io.FixedLenFeature([max_seq_length], tf.int64),
+        "input_type_ids": tf.io.FixedLenFeature([max_seq_length], tf.int64),
+        "masked_lm_positions": tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64),
+        "masked_lm_ids": tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64),
+        "masked_lm_weights": tf.io.FixedLenFeature([max_predictions_per_seq], tf.float32),
+        "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
+    return {stored: specs[name] for name, stored in FEATURE_NAMES[names].items()}
 
 
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
-    """Parse masked records, string [n] of `tf.train.Example` bytes, into model inputs.
+    """Parse masked records into model inputs.
 
-    They are those of `pretraining_features`, but `next_sentence_labels` is int32 [n].
+    Args:
+        serialized: string [n], bytes of `tf.train.Example`.
+        records: description of the records.
+
+    Returns:
+        Features of `pretraining_features`, except that `next_sentence_labels` is int32 [n].
     """
     names = FEATURE_NAMES[records.feature_names]
     spec = feature_spec(
@@ -51,18 +80,39 @@ def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, 
 
 
 class UnmaskedRows(NamedTuple):
-    ids: np.ndarray  # int32 [n, max_seq_length]
-    word_starts: np.ndarray  # int32, likewise
-    lengths: np.ndarray  # int32 [n], tokens
-    input_mask: np.ndarray  # int32 [n, max_seq_length]
-    input_type_ids: np.ndarray  # int32, likewise
-    labels: np.ndarray  # int32 [n], of the pair
+    """Unmasked records, padded.
+
+    Attributes:
+        ids: int32 [n, max_seq_length].
+        word_starts: int32 [n, max_seq_length], 1 where a word begins.
+        lengths: int32 [n], number of tokens.
+        input_mask: int32 [n, max_seq_length], 1 on tokens and 0 on padding.
+        input_type_ids: int32 [n, max_seq_length], 1 on the second segment.
+        labels: int32 [n], label of the pair.
+    """
+
+    ids: np.ndarray
+    word_starts: np.ndarray
+    lengths: np.ndarray
+    input_mask: np.ndarray
+    input_type_ids: np.ndarray
+    labels: np.ndarray
 
 
 def parse_unmasked_records(
     serialized: list[bytes], records: PretrainingData, *, sep_id: int
 ) -> UnmaskedRows:
-    """Parse into padded arrays; ValueError or tf.errors.InvalidArgumentError for other records."""
+    """Parse unmasked records into padded arrays.
+
+    Args:
+        serialized: bytes of `tf.train.Example`.
+        records: description of the records.
+        sep_id: id of [SEP], after which the second segment begins.
+
+    Raises:
+        ValueError: a record does not match the description.
+        tf.errors.InvalidArgumentError: a record has other features.
+    """
     names = file_names(records.feature_names)
     width = records.max_seq_length
     with tf.device("CPU:0"):
@@ -70,15 +120,15 @@ def parse_unmasked_records(
             tf.constant(serialized, tf.string, shape=[len(serialized)]),
             unmasked_feature_spec(records.feature_names),
         )
-        ragged = [parsed[names[name]] for name in ("input_word_ids", "word_starts")]
-        lengths = ragged[0].row_lengths().numpy()
-        if (lengths != ragged[1].row_lengths().numpy()).any():
+        ragged_ids = parsed[names["input_word_ids"]]
+        ragged_starts = parsed[names["word_starts"]]
+        lengths = ragged_ids.row_lengths().numpy()
+        if (lengths != ragged_starts.row_lengths().numpy()).any():
             raise ValueError(f"{names['word_starts']} is not one number per token")
         if ((lengths < 1) | (lengths > width)).any():
             raise ValueError(f"a record has not from 1 to {width} tokens")
-        ids, starts = (
-            tf.cast(rows.to_tensor(shape=[None, width]), tf.int32).numpy() for rows in ragged
-        )
+        ids = tf.cast(ragged_ids.to_tensor(shape=[None, width]), tf.int32).numpy()
+        starts = tf.cast(ragged_starts.to_tensor(shape=[None, width]), tf.int32).numpy()
         labels = parsed[names["next_sentence_labels"]].numpy()[:, 0]
     if ids.max(initial=0) >= records.vocab_size or ids.min(initial=0) < 0:
         raise ValueError("an id is not one of the vocabulary's")
@@ -97,12 +147,16 @@ def parse_unmasked_records(
     )
 
 
-# The places in its graph that TensorFlow puts around a message.
+# What TensorFlow adds to a message: the place in its graph.
 _TENSORFLOWS_OWN = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$")
 
 
 def find_damage(shards: list[str], records: PretrainingData) -> InputError | None:
-    """Find the first masked record that is damaged or does not match the manifest."""
+    """Return the error of the first masked record that is damaged or unlike the manifest.
+
+    Reads everything up to that record, so it is only called after reading has failed. None if all
+    records are sound.
+    """
     for shard in shards:
         try:
             for block in index_shards([shard], compression=records.compression):
@@ -114,6 +168,7 @@ def find_damage(shards: list[str], records: PretrainingData) -> InputError | Non
 
 
 def _check_features(block: RecordBlock, serialized: list[bytes], records: PretrainingData) -> None:
+    """Raise InputError for the first record that cannot be parsed."""
     if _parse_failure(serialized, records) is None:
         return
     for number, record in enumerate(serialized, start=block.first_record):
@@ -127,6 +182,7 @@ def _check_features(block: RecordBlock, serialized: list[bytes], records: Pretra
 
 
 def _parse_failure(serialized: list[bytes], records: PretrainingData) -> str | None:
+    """Return why records cannot be parsed; None if they can."""
     try:
         with tf.device("CPU:0"):
             parse_records(tf.constant(serialized, tf.string), records)

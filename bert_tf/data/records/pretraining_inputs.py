@@ -1,5 +1,8 @@
-"""Pretraining records to batches: an order that is a pure function of seed and epoch, in which any
-position can be entered; records were shuffled when made, so blocks and their rows are reordered.
+"""Batches of pretraining records, in an order that can be entered at any step.
+
+The order is a pure function of seed and epoch, so the position of a step is computed, not searched:
+steps and rows give the epoch, a permutation of the blocks gives the block and the row in it. One
+block is read to resume there.
 """
 
 from __future__ import annotations
@@ -33,16 +36,29 @@ from bert_tf.data.records.parsing import parse_records
 class PretrainingInputs:
     """Endless training batches over the records of some shards (`TrainingInputs` of the loop).
 
-    With packing the sequences of a block share rows, see `packed_records`, and a batch has as many
-    rows as hold `batch_size` sequences on average. `failure` is the error while reading blocks,
-    which TensorFlow reports as one of its own. Raises InputError for no record, a damaged shard, or
-    other records than `records` describes, UsageError for a missing shard.
+    With packing, the sequences of a block share rows, see `packed_records`, and a batch has as many
+    rows as hold `batch_size` sequences on average.
 
     Args:
+        shards: paths of TFRecord files.
+        records: description of the records.
+        batch_size: sequences of a batch.
+        seed: seed of the order and of dynamic masks.
         block_records: records that are read and reordered together.
-        packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
+        packing: "on", "off", or "auto", which packs if that saves a sixth of the rows or more.
         row_multiple: with packing, the rows of a batch are a multiple of this.
-        masking: of unmasked records; None where records are masked.
+        masking: how unmasked records are masked; None if records are masked.
+
+    Attributes:
+        packing: the plan of packing; None without packing.
+        rows: rows of a batch.
+        predictions: most masked tokens of a row.
+        failure: the error while reading blocks, which TensorFlow reports as one of its own; None if
+            there was none.
+
+    Raises:
+        InputError: there is no record, a shard is damaged, or records are not as described.
+        UsageError: a shard is missing.
     """
 
     def __init__(
@@ -82,24 +98,32 @@ class PretrainingInputs:
         self._block_records = np.array([block.records for block in blocks], np.int64)
         self._source: EpochRecords = source
         self.packing: PackingPlan | None = None
-        self.rows, self._block_rows = batch_size, self._block_records
+        self.rows = batch_size
+        self._block_rows = self._block_records
         self.predictions = max_predictions
         if packing != "off":
             plan = plan_packing(
                 blocks, max_seq_length=records.max_seq_length, max_predictions=max_predictions
             )
             if packing == "on" or plan.is_worthwhile:
-                parts = max(1, round(batch_size / plan.sequences_per_row / row_multiple))
-                self.packing, self.rows = plan, parts * row_multiple
+                multiples = max(1, round(batch_size / plan.sequences_per_row / row_multiple))
+                self.packing = plan
+                self.rows = multiples * row_multiple
                 self.predictions = plan.shape.predictions
                 self._block_rows = plan.block_rows
                 self._source = PackedRecords(source, plan.shape, seed=seed)
 
     @property
     def record_count(self) -> int:
+        """Number of records of an epoch."""
         return int(self._block_records.sum())
 
     def position(self, first_step: int) -> dict[str, int]:
+        """Return epoch, block in the epoch's order, and row of the block where a step starts.
+
+        `records`, the number of records of an epoch, and with packing `rows`, that of the rows they
+        take, make a change of the data visible.
+        """
         rows = int(self._block_rows.sum())
         epoch, rest = divmod(first_step * self.rows, rows)
         ends = np.cumsum(self._block_rows[self._blocks_of(epoch)])
@@ -109,19 +133,25 @@ class PretrainingInputs:
         return position if self.packing is None else position | {"rows": rows}
 
     def sequences_before(self, step: int) -> int:
-        """Count sequences of all batches before a step; raise InputError for a damaged block."""
+        """Return the number of sequences in all batches before a step.
+
+        Raises:
+            InputError: the block where the step starts is damaged.
+        """
         position = self.position(step)
-        epoch, order = position["epoch"], self._blocks_of(position["epoch"])
+        epoch = position["epoch"]
+        order = self._blocks_of(epoch)
         whole = int(self._block_records[order[: position["block"]]].sum())
         partial = self._source.sequences(epoch, int(order[position["block"]]), position["row"])
         return epoch * self.record_count + whole + partial
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Make endless batches from a step on, as of `parse_records` or `pack_features`."""
+        """Return endless batches from a step on, as of `parse_records` or `pack_features`."""
         position = self.position(first_step)
         blocks = len(self._block_rows)
         first = position["epoch"] * blocks + position["block"]
-        source, signature = self._source, self._source.signature()
+        source = self._source
+        signature = source.signature()
 
         def read(number: np.int64) -> list[np.ndarray]:
             epoch, place = divmod(int(number), blocks)
@@ -164,9 +194,14 @@ class PretrainingInputs:
 def evaluation_batches(
     shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
 ) -> tf.data.Dataset:
-    """Read the first records, all if `limit` is 0, in file order, as `parse_records` does.
+    """Return one pass over the first records, in file order, as `parse_records` returns them.
 
-    The last batch is filled up with zeros, masks and weights too.
+    Args:
+        shards: paths of TFRecord files.
+        records: description of the records.
+        batch_size: records of a batch; the last one is filled up with zeros, also in `input_mask`
+            and `masked_lm_weights`.
+        limit: number of records; 0 for all.
     """
     compression = "GZIP" if records.compression == "gzip" else ""
     dataset = tf.data.TFRecordDataset(shards, compression_type=compression)

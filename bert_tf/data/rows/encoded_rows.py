@@ -12,17 +12,30 @@ from bert_tf.base.arrays import flat_ranges, offsets_of, unsigned_seed
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncodedRows:
-    ids: np.ndarray  # int32 [tokens of all rows], specials included
-    offsets: np.ndarray  # int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`
-    second_starts: np.ndarray  # int32 [rows], begin of the second segment, or length
-    lost_tokens: np.ndarray | None = None  # int64 [rows], cut off; None if nothing is
-    owners: np.ndarray | None = None  # int64 [rows], ascending; None if a row is a text
+    """Model input before padding.
+
+    Attributes:
+        ids: int32 [tokens of all rows], special tokens included.
+        offsets: int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`.
+        second_starts: int32 [rows], where the second segment (type 1) begins in the row; the length
+            of the row if there is none.
+        lost_tokens: int64 [rows], tokens of the texts that were cut off; None if nothing is cut.
+        owners: int64 [rows], ascending, the text that each row is a part of; None if each row is a
+            text or pair.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    second_starts: np.ndarray
+    lost_tokens: np.ndarray | None = None
+    owners: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
     def sequences_per_row(self) -> int:
+        """Most sequences of a row."""
         return 1
 
     @property
@@ -31,6 +44,7 @@ class EncodedRows:
         return np.diff(self.offsets)
 
     def followed_by(self, other: EncodedRows) -> Self:
+        """Return these rows and then others, each a text of its own."""
         lost = None
         if self.lost_tokens is not None and other.lost_tokens is not None:
             lost = np.concatenate([self.lost_tokens, other.lost_tokens])
@@ -44,7 +58,7 @@ class EncodedRows:
         )
 
     def selected(self, rows: np.ndarray) -> Self:
-        """Select rows, int [n], each a text of its own."""
+        """Return some rows, int [n], each a text of its own."""
         lengths = self.lengths[rows]
         return dataclasses.replace(
             self,
@@ -58,15 +72,22 @@ class EncodedRows:
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cut out input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
+        """Cut out a batch.
 
-        `rows` are int [n], none longer than `length`; rows of padding follow up to `batch_size`.
+        Args:
+            rows: int [n], numbers of rows, none of which is longer than `length`.
+            length: tokens of every row of the batch.
+            pad_id: id of [PAD].
+            batch_size: rows of the batch, filled up with rows of padding; None for n.
+
+        Returns:
+            input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
         """
         shape = (len(rows) if batch_size is None else batch_size, length)
         lengths = np.zeros(shape[0], np.int64)
         lengths[: len(rows)] = self.lengths[rows]
         places = np.arange(length)
-        mask = places < lengths[:, None]
+        mask = places < lengths[:, None]  # bool [batch_size, length]
         word_ids = np.full(shape, pad_id, np.int32)
         word_ids[mask] = self.ids[flat_ranges(self.offsets[rows], lengths[: len(rows)])]
         type_ids = mask.copy()
@@ -80,9 +101,14 @@ class EncodedRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupedRows(EncodedRows):
-    """Rows of one or more sequences; `ids`, `offsets` and `second_starts` are of sequences."""
+    """Rows of one or more sequences each; `ids`, `offsets` and `second_starts` are of sequences.
 
-    group_offsets: np.ndarray  # int64 [rows + 1]; sequences of row i: `[i]` to `[i + 1] - 1`
+    Attributes:
+        group_offsets: int64 [rows + 1]; row i has the sequences from `group_offsets[i]` to
+            `group_offsets[i + 1] - 1`.
+    """
+
+    group_offsets: np.ndarray
 
     @classmethod
     def of(cls, sequences: EncodedRows, sizes: np.ndarray) -> Self:
@@ -107,6 +133,7 @@ class GroupedRows(EncodedRows):
 
     @property
     def group_sizes(self) -> np.ndarray:
+        """Sequences of each row, int64 [rows]."""
         return np.diff(self.group_offsets)
 
     @property
@@ -116,7 +143,13 @@ class GroupedRows(EncodedRows):
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cut a batch out: int32 [batch_size, sequences, length], filled up with padding."""
+        """Cut out a batch, see `EncodedRows.padded`.
+
+        Returns:
+            input_word_ids, input_mask and input_type_ids, int32 [batch_size, sequences, length],
+            where `sequences` is the most of a row of this batch. Other rows are filled up with
+            sequences of padding.
+        """
         sizes = self.group_sizes[rows]
         width = int(sizes.max())
         sequences = EncodedRows(
@@ -133,26 +166,37 @@ class GroupedRows(EncodedRows):
         return batch
 
 
-_BATCHES_PER_WINDOW = 50
-_WINDOWS = 4
-# Padded lengths in prediction are multiples of this where nothing is compiled for each of them.
-# Fewer tokens pay for the 50 ms of processor time that kernels for a new length take: against
-# multiples of 8, a twentieth less on texts of 46 tokens.
+_BATCHES_PER_WINDOW = 50  # of HuggingFace's `get_length_grouped_indices`
+_WINDOWS = 4  # at least; one window of few rows would have nearly the same batches in every epoch
+# Padded lengths in prediction are multiples of this if nothing is compiled for each length.
+# Kernels for a new length take 50 ms of processor time, for which fewer tokens pay: against
+# multiples of 8, texts of 46 tokens take a twentieth less time.
 LENGTH_MULTIPLE = 2
-# Where XLA compiles a program for each; longer ones are multiples of the last.
+# Padded lengths if XLA compiles a program for each; longer ones are multiples of the last.
 COMPILED_LENGTHS = (32, 64, 96, 128, 192, 256, 384, 512)
-COMPILED_TIMES = 16  # tokens and rows at once, as a multiple of those on a processor
-Lengths = int | tuple[int, ...]  # multiples of a number, or of such
+COMPILED_TIMES = 16  # tokens and rows at once on accelerators, as a multiple of those on CPUs
+# What padded lengths are: multiples of a number, or the next of several numbers, beyond which they
+# are multiples of the last.
+Lengths = int | tuple[int, ...]
 
 
 def epoch_batches(
     lengths: np.ndarray, *, batch_size: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """Partition rows into int64 batches of similar length, in an order that (seed, epoch) decides.
+    """Partition rows into batches of similar length, in an order that (seed, epoch) decides.
 
     Rows are shuffled, sorted by length within windows of 50 batches (fewer, so that there are four
-    windows), cut into batches and these shuffled, as in HuggingFace's `get_length_grouped_indices`:
-    little padding, yet nearly any two rows may meet. One batch may have fewer rows than the others.
+    windows), and cut into batches, which are shuffled, like in HuggingFace's
+    `get_length_grouped_indices`: there is little padding, and yet nearly any two rows may meet.
+
+    Args:
+        lengths: int [rows], tokens of each row.
+        batch_size: rows of a batch; one batch may have fewer.
+        seed: any integer.
+        epoch: number from 0.
+
+    Returns:
+        int64 row numbers of each batch; every row is in one batch.
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
@@ -166,10 +210,16 @@ def epoch_batches(
 def budgeted_batches(
     sizes: np.ndarray, *, budget: int, multiple: Lengths = 1, max_rows: int | None = None
 ) -> list[np.ndarray]:
-    """Partition all rows into int64 batches of similar padded size, the largest rows first.
+    """Partition rows into batches of similar padded size, the largest rows first.
 
-    `sizes`, int [rows], are tokens, or bytes where they are not tokenized yet; a batch has at most
-    `budget` = rows x padded size, a multiple of `multiple`, unless a single row is larger.
+    Args:
+        sizes: int [rows], tokens of each row, or bytes if rows are not tokenized yet.
+        budget: most of rows x padded size of a batch, unless a single row is larger.
+        multiple: what padded sizes are multiples of.
+        max_rows: most rows of a batch; None sets no limit.
+
+    Returns:
+        int64 row numbers of each batch; [] without rows.
     """
     order = np.argsort(-sizes, kind="stable")
     batches = []
@@ -184,31 +234,39 @@ def budgeted_batches(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Batching:
-    """Batches for a model with fixed weights: of similar lengths, and so many tokens and rows.
+    """How rows are batched for a model with fixed weights: by length, within a budget of tokens.
 
-    With `has_few_shapes` there are at most eight shapes, for a model that XLA compiles once for
-    each: rows of padding fill up those batches that have fewer tokens.
+    Attributes:
+        pad_id: id of [PAD].
+        batch_tokens: most tokens of a batch, padding included.
+        max_seq_length: no row is padded to more, because the model may have no more positions.
+        max_rows: most rows of a batch; None sets no limit.
+        has_few_shapes: whether there are at most eight shapes, because XLA compiles the model once
+            for each. Rows of padding fill up batches that have fewer tokens then.
     """
 
     pad_id: int
-    batch_tokens: int  # padding included
-    max_seq_length: int  # no row is padded to more: the model may have no more positions
+    batch_tokens: int
+    max_seq_length: int
     max_rows: int | None = None
     has_few_shapes: bool = False
 
     @property
     def multiple(self) -> Lengths:
+        """What padded lengths are multiples of."""
         return COMPILED_LENGTHS if self.has_few_shapes else LENGTH_MULTIPLE
 
     def batches(self, lengths: np.ndarray) -> list[np.ndarray]:
+        """Partition rows by their lengths, see `budgeted_batches`."""
         return budgeted_batches(
             lengths, budget=self.batch_tokens, multiple=self.multiple, max_rows=self.max_rows
         )
 
     def padding(self, lengths: np.ndarray) -> dict[str, int]:
-        """Return arguments of `EncodedRows.padded` for a batch, by the lengths of its rows."""
-        rows, length = len(lengths), padded_length(lengths, self.multiple)
-        if self.has_few_shapes:  # as many as `batches` puts into a full one
+        """Return arguments of `EncodedRows.padded` for a batch, from the lengths of its rows."""
+        rows = len(lengths)
+        length = padded_length(lengths, self.multiple)
+        if self.has_few_shapes:  # as many rows as `batches` puts into a full batch
             rows = max(1, self.batch_tokens // length)
             rows = min(rows, self.max_rows or rows)
         length = min(length, self.max_seq_length)
@@ -216,12 +274,13 @@ class Batching:
 
 
 def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
-    """Count tokens of `budgeted_batches`, padding included."""
+    """Return the tokens of all batches of `budgeted_batches`, padding included."""
     batches = budgeted_batches(lengths, budget=budget, multiple=multiple)
     return sum(len(chosen) * padded_length(lengths[chosen], multiple) for chosen in batches)
 
 
 def padded_length(lengths: np.ndarray, multiple: Lengths, most: int | None = None) -> int:
+    """Return the greatest length, rounded up to `multiple`, but no more than `most`."""
     longest = int(lengths.max())
     if isinstance(multiple, tuple):
         multiple = next((length for length in multiple if length >= longest), multiple[-1])

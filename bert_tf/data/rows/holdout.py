@@ -1,4 +1,4 @@
-"""Evaluation rows and cross-validation folds: functions of the texts of rows, not their order."""
+"""Evaluation rows and cross-validation folds: functions of the rows' texts, not of their order."""
 
 from __future__ import annotations
 
@@ -10,26 +10,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_KEY = b"evaluation rows"  # splits drawn elsewhere by hashes of the same texts are independent
-_RANGE = 2**64
+# Keys of the hash. Splits that are drawn elsewhere by hashes of the same texts are independent.
+_KEY = b"evaluation rows"
+_FOLDS_KEY = b"folds"
+_RANGE = 2**64  # of hashes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    keys: Sequence[str]  # of each row; rows with equal keys stay together
-    classes: Sequence[str] | None = None  # of each row, to be on both sides; None without
+    """How rows with labels may be separated.
+
+    Attributes:
+        keys: key of each row; rows with equal keys stay together.
+        classes: class of each row, which shall be on both sides; None if rows have no classes.
+    """
+
+    keys: Sequence[str]
+    classes: Sequence[str] | None = None
 
 
 def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.ndarray:
-    """Choose about `fraction` of the rows of each class by a hash of the keys: bool [rows].
+    """Choose about `fraction` of the rows of each class by a hash of their keys.
 
-    A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`: the
-    same rows whatever the seed, their order, and the other rows. Classes of few keys are
-    exceptions: one that would be held out as a whole keeps the key with the highest hash in
-    training; of one with two keys and at least `0.5 / fraction` that would not be held out at all,
-    the lowest hash is. Where that makes fewer than `least` rows, the next hashes follow, as long as
-    every class keeps one in training. The class of a key is the first, in order of text, of its
-    rows'.
+    A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`. So
+    the choice does not depend on a seed, on the order of rows, or on other rows.
+
+    Classes of few keys are exceptions. If all keys of a class would be held out, the one with the
+    highest hash stays in training. If none would, and the class has at least two keys and at least
+    `0.5 / fraction`, the one with the lowest hash is held out.
+
+    Args:
+        groups: keys and classes of the rows. The class of a key is the first of its rows' in
+            alphabetical order.
+        fraction: fraction of the rows to hold out.
+        least: least number of rows; if there are fewer, the keys with the next hashes follow, as
+            long as every class keeps one in training.
+
+    Returns:
+        bool [rows].
     """
     digests = b"".join(_digest(key, _KEY) for key in groups.keys)
     hashes = np.frombuffer(digests, "<u8").astype(np.uint64)
@@ -39,6 +57,7 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
     keys, firsts, key_of_row = np.unique(hashes[order], return_index=True, return_inverse=True)
     class_of_key = classes[order][firsts]
     chosen = keys < np.uint64(min(round(fraction * _RANGE), _RANGE - 1))
+    # `keys` are sorted, so the first and last of a class have its lowest and highest hash.
     for number in range(len(np.unique(classes))):
         of_class = np.flatnonzero(class_of_key == number)
         if not len(of_class):
@@ -56,6 +75,14 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
 def _add_lowest(
     chosen: np.ndarray, class_of_key: np.ndarray, rows_of_key: np.ndarray, least: int
 ) -> None:
+    """Choose further keys in the order of their hashes until `least` rows are chosen.
+
+    Args:
+        chosen: bool [keys], changed in place.
+        class_of_key: int [keys].
+        rows_of_key: int [keys], number of rows.
+        least: number of rows.
+    """
     left = np.bincount(class_of_key[~chosen], minlength=class_of_key.max(initial=0) + 1)
     missing = least - rows_of_key[chosen].sum()
     for key in np.flatnonzero(~chosen):
@@ -67,11 +94,16 @@ def _add_lowest(
             missing -= rows_of_key[key]
 
 
-_FOLDS_KEY = b"folds"  # splits drawn elsewhere by hashes of the same texts are independent
-
-
 def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
-    """Spread the keys of each class as in `held_out_rows` evenly over folds: int64 [rows]."""
+    """Return the fold of each row, from 0: int64 [rows].
+
+    The keys of each class, which is that of `held_out_rows`, are dealt out in turn in the order of
+    their hashes.
+
+    Args:
+        groups: keys, whose rows stay together, and classes.
+        folds: number of folds, at least 2.
+    """
     classes = groups.classes if groups.classes is not None else [""] * len(groups.keys)
     class_of: dict[str, str] = {}
     for key, name in zip(groups.keys, classes, strict=True):
@@ -80,10 +112,13 @@ def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
     for key, name in class_of.items():
         by_class[name].append(key)
     by_digest = functools.partial(_digest, key=_FOLDS_KEY)
-    ordered = (text for name in sorted(by_class) for text in sorted(by_class[name], key=by_digest))
+    ordered: list[str] = []
+    for name in sorted(by_class):
+        ordered += sorted(by_class[name], key=by_digest)
     fold_of = {key: number % folds for number, key in enumerate(ordered)}
     return np.array([fold_of[key] for key in groups.keys], np.int64)
 
 
 def _digest(text: str, key: bytes) -> bytes:
+    """Return 8 bytes of a hash of a text; each `key` gives independent hashes."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=key).digest()

@@ -1,8 +1,9 @@
-"""Tokens to rows in NumPy; `pack_texts` and `pack_pairs` do the same in exported graphs."""
+"""Rows from tokens in NumPy; `pack_texts` and `pack_pairs` do the same in exported graphs."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,26 +12,55 @@ from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 
-OVERLAP = 4  # a window shares one of so many parts with the next
-_HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
-_SPECIALS, _SPECIALS_OF_PAIR = 2, 3
+OVERLAP = 4  # a window shares a quarter of its tokens with the next
+# A text that is too long keeps 128 of 510 tokens from its head (Sun et al. 2019, section 5.3.1).
+_HEAD_TOKENS = 128
+_HEAD_AND_TAIL_TOKENS = 510
+_SPECIALS = 2  # [CLS] and [SEP]
+_SPECIALS_OF_PAIR = 3  # [CLS] and two [SEP]
 
-# Ids, and of the part of each row the place of its first token and the number of tokens, int [rows]
-Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+class TokenRanges(NamedTuple):
+    """A range of tokens for each row.
+
+    Attributes:
+        ids: int32 [tokens].
+        starts: int [rows], place in `ids` of the first token.
+        lengths: int [rows], number of tokens.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
 
 
 def pack_host_texts(
     tokens: Tokens, *, method: str = HEAD, max_seq_length: int, tokenizer: Tokenizer
 ) -> EncodedRows:
+    """Build one row `[CLS] text [SEP]` of each text, or several; `pack_texts` in NumPy.
+
+    Args:
+        tokens: tokens of the texts.
+        method: what is kept of texts that are too long: HEAD, HEAD_TAIL (a quarter from the head,
+            the rest from the tail), or WINDOWS (everything, in overlapping rows).
+        max_seq_length: tokens of a row, including special tokens.
+        tokenizer: has the ids of [CLS] and [SEP].
+    """
     capacity = max_seq_length - _SPECIALS
-    starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
+    starts = tokens.offsets[:-1]
+    lengths = np.diff(tokens.offsets)
     owners = None
     kept_lengths = np.minimum(lengths, capacity)
     if method == WINDOWS:
         owners, first = _windows(lengths, capacity)
-        starts, kept_lengths = starts[owners] + first, kept_lengths[owners]
+        starts = starts[owners] + first
+        kept_lengths = kept_lengths[owners]
+        lost_tokens = np.zeros(len(kept_lengths), np.int64)
+    else:
+        lost_tokens = lengths - kept_lengths
     places = flat_ranges(starts, kept_lengths)
     if method == HEAD_TAIL:
+        # Two ranges per text: the head, and the tail, which is empty if the text fits.
         tails = np.where(lengths > capacity, capacity - head_length(capacity), 0)
         parts = np.stack([kept_lengths - tails, tails], axis=1)
         begins = np.stack([starts, starts + lengths - tails], axis=1)
@@ -41,9 +71,7 @@ def pack_host_texts(
         ids=between_specials(kept, offsets, tokenizer),
         offsets=offsets,
         second_starts=np.diff(offsets).astype(np.int32),
-        lost_tokens=np.zeros(len(kept_lengths), np.int64)
-        if method == WINDOWS
-        else lengths - kept_lengths,
+        lost_tokens=lost_tokens,
         owners=owners,
     )
 
@@ -51,41 +79,60 @@ def pack_host_texts(
 def pack_host_pairs(
     first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: Tokenizer
 ) -> EncodedRows:
+    """Build a row `[CLS] first [SEP] second [SEP]` of each pair of texts; `pack_pairs` in NumPy.
+
+    Args:
+        first, second: tokens of the texts.
+        max_seq_length: tokens of a row, including special tokens; longer pairs are cut by
+            `longest_first`.
+        tokenizer: has the ids of [CLS] and [SEP].
+    """
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
     rows = pair_rows(
-        (first.ids, first.offsets[:-1], kept[:, 0]),
-        (second.ids, second.offsets[:-1], kept[:, 1]),
+        TokenRanges(first.ids, first.offsets[:-1], kept[:, 0]),
+        TokenRanges(second.ids, second.offsets[:-1], kept[:, 1]),
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
     )
     return dataclasses.replace(rows, lost_tokens=(lengths - kept).sum(axis=1))
 
 
-def pair_rows(first: Parts, second: Parts, *, cls_id: int, sep_id: int) -> EncodedRows:
-    """Build rows `[CLS] a [SEP] b [SEP]` of parts of tokens."""
-    seconds = first[2] + _SPECIALS
-    offsets = offsets_of(seconds + second[2] + 1)
+def pair_rows(first: TokenRanges, second: TokenRanges, *, cls_id: int, sep_id: int) -> EncodedRows:
+    """Build rows `[CLS] first [SEP] second [SEP]`."""
+    second_starts = first.lengths + _SPECIALS
+    offsets = offsets_of(second_starts + second.lengths + 1)
+    row_starts = offsets[:-1]
     ids = np.full(offsets[-1], sep_id, np.int32)
-    ids[offsets[:-1]] = cls_id
-    for place, (tokens, begins, lengths) in ((1, first), (seconds, second)):
-        ids[flat_ranges(offsets[:-1] + place, lengths)] = tokens[flat_ranges(begins, lengths)]
-    return EncodedRows(ids=ids, offsets=offsets, second_starts=seconds.astype(np.int32))
+    ids[row_starts] = cls_id
+    _copy_ranges(first, ids, row_starts + 1)
+    _copy_ranges(second, ids, row_starts + second_starts)
+    return EncodedRows(ids=ids, offsets=offsets, second_starts=second_starts.astype(np.int32))
+
+
+def _copy_ranges(ranges: TokenRanges, ids: np.ndarray, places: np.ndarray) -> None:
+    """Copy each range to its place in `ids`."""
+    sources = flat_ranges(ranges.starts, ranges.lengths)
+    ids[flat_ranges(places, ranges.lengths)] = ranges.ids[sources]
 
 
 def selected_tokens(tokens: Tokens, texts: np.ndarray) -> Tokens:
+    """Return the tokens of some texts, int [n], which may repeat."""
     lengths = np.diff(tokens.offsets)[texts]
     kept = flat_ranges(tokens.offsets[:-1][texts], lengths)
     return Tokens(tokens.ids[kept], offsets_of(lengths))
 
 
 def head_length(capacity: int) -> int:
-    kept, whole = _HEAD_OF
-    return round(capacity * kept / whole)
+    """Return the tokens that HEAD_TAIL keeps from the head, if a row has `capacity` for text."""
+    return round(capacity * _HEAD_TOKENS / _HEAD_AND_TAIL_TOKENS)
 
 
 def _windows(lengths: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """The text of each window, and which of its tokens the window begins with, int64."""
+    """Return the text of each window, and the number of its first token there, int64 both.
+
+    The last window of a text begins earlier if needed, so that it is full.
+    """
     step = capacity - capacity // OVERLAP
     beyond_first = np.maximum(lengths - capacity, 0)
     counts = 1 + -(-beyond_first // step)
@@ -95,8 +142,17 @@ def _windows(lengths: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray
 
 
 def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
-    """`longest_first_lengths` in NumPy: lengths int64 [n, 2] to those that are kept."""
-    shorter, longer = lengths.min(axis=1), lengths.max(axis=1)
+    """Cut lengths of pairs like HuggingFace's `longest_first`; `longest_first_lengths` in NumPy.
+
+    Args:
+        lengths: int64 [n, 2], lengths of both texts.
+        capacity: most tokens of both together.
+
+    Returns:
+        int64 [n, 2], lengths to keep.
+    """
+    shorter = lengths.min(axis=1)
+    longer = lengths.max(axis=1)
     half = capacity // 2
     both_cut = shorter > half
     fits = shorter + longer <= capacity
@@ -107,10 +163,20 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
 
 
 def between_specials(kept: np.ndarray, offsets: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Put [CLS] before and [SEP] after the tokens of each row."""
+    """Put [CLS] before and [SEP] after the tokens of each row.
+
+    Args:
+        kept: int32, tokens of all rows.
+        offsets: int64 [rows + 1], offsets of the rows with their special tokens.
+        tokenizer: has the ids of [CLS] and [SEP].
+    """
     ids = np.empty(offsets[-1], np.int32)
+    firsts = offsets[:-1]
+    lasts = offsets[1:] - 1
     is_kept = np.ones(len(ids), bool)
-    firsts, lasts = offsets[:-1], offsets[1:] - 1
-    is_kept[firsts] = is_kept[lasts] = False
-    ids[firsts], ids[lasts], ids[is_kept] = tokenizer.cls_id, tokenizer.sep_id, kept
+    is_kept[firsts] = False
+    is_kept[lasts] = False
+    ids[firsts] = tokenizer.cls_id
+    ids[lasts] = tokenizer.sep_id
+    ids[is_kept] = kept
     return ids

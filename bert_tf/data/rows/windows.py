@@ -1,5 +1,6 @@
-"""Long contexts in windows, `[CLS] question [SEP] part of the context [SEP]`, and answers in them;
-follows `convert_examples_to_features` of google-research/bert `run_squad.py`.
+"""Long contexts in windows, `[CLS] question [SEP] part of the context [SEP]`, and answers in them.
+
+Follows `convert_examples_to_features` of google-research/bert `run_squad.py`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,38 @@ import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.rows.host_rows import pair_rows
+from bert_tf.data.rows.host_rows import TokenRanges, pair_rows
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
-NO_ANSWER_POSITION = 0  # of [CLS]
+NO_ANSWER_POSITION = 0  # the position of [CLS]
+_SPECIALS_BEFORE_CONTEXT = 2  # [CLS] and the [SEP] after the question
 
 
 class Windows(NamedTuple):
-    question: np.ndarray  # int64 [windows], which question (or other sequence), ascending
-    start: np.ndarray  # int64 [windows], first token of the context in the window
-    length: np.ndarray  # int64 [windows], tokens of the context in the window
+    """Parts of contexts, each read together with its question.
+
+    Attributes:
+        question: int64 [windows], ascending, number of the question, or of another sequence.
+        start: int64 [windows], first token of the context in the window.
+        length: int64 [windows], tokens of the context in the window.
+    """
+
+    question: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
 
 
 def cut_windows(lengths: np.ndarray, capacities: np.ndarray | int, *, stride: int) -> Windows:
     """Cut contexts into overlapping windows that cover every token.
 
-    With room for 5 tokens and a stride of 3, a context of 9 tokens gives the windows 0-4, 3-7 and
-    6-8. A stride greater than the room is taken as the room. An empty context has one empty window.
-    Lengths and capacities are tokens, int [contexts].
+    With room for 5 tokens and a stride of 3, a context of 9 tokens has the windows 0-4, 3-7 and
+    6-8. An empty context has one empty window.
+
+    Args:
+        lengths: int [contexts], tokens of each context.
+        capacities: int [contexts] or a number, tokens of a window of each context.
+        stride: tokens from the start of a window to the start of the next; if it is more than a
+            window holds, windows do not overlap.
     """
     lengths = np.asarray(lengths, np.int64)
     capacities = np.broadcast_to(capacities, lengths.shape)
@@ -48,12 +63,20 @@ def window_rows(
     cls_id: int,
     sep_id: int,
 ) -> EncodedRows:
-    """Build the row of every window; questions are already cut, `context_index` int [questions]."""
+    """Build the row of every window.
+
+    Args:
+        windows: parts of the contexts.
+        questions: tokens of each question, already cut.
+        contexts: tokens of each context.
+        context_index: int [questions], the context of each question.
+        cls_id, sep_id: ids of [CLS] and [SEP].
+    """
     question_begins = questions.offsets[windows.question]
     context_begins = contexts.offsets[context_index[windows.question]] + windows.start
     return pair_rows(
-        (questions.ids, question_begins, questions.lengths[windows.question]),
-        (contexts.ids, context_begins, windows.length),
+        TokenRanges(questions.ids, question_begins, questions.lengths[windows.question]),
+        TokenRanges(contexts.ids, context_begins, windows.length),
         cls_id=cls_id,
         sep_id=sep_id,
     )
@@ -62,12 +85,20 @@ def window_rows(
 def answer_tokens(
     contexts: TokenizedTexts, context_index: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the first and last token of the context that each answer touches, int64 [answers].
+    """Find the first and last token of its context that each answer touches.
 
-    `starts` and `ends` are the first character of the answer and the one after it. Tokens are -1
-    where the answer touches none (it is blank, or its end is not after its start).
+    Args:
+        contexts: tokens of each context.
+        context_index: int [answers], the context of each answer.
+        starts: int [answers], first character of the answer in its context.
+        ends: int [answers], the character after the answer.
+
+    Returns:
+        First and last token, int64 [answers], counted within the context; -1 if the answer touches
+        none (it is blank, or its end is not after its start).
     """
-    # One ascending axis for all contexts: each context's characters begin after the last one's.
+    # All contexts are laid on one axis of characters, each after the one before, so that two
+    # searches find the tokens of all answers.
     tokens_of = contexts.lengths
     widths = np.zeros(len(tokens_of), np.int64)
     filled = tokens_of > 0
@@ -76,14 +107,14 @@ def answer_tokens(
         np.maximum.at(widths, context_index, np.asarray(ends, np.int64))
     bases = offsets_of(widths + 1)[:-1]
     base_of_token = np.repeat(bases, tokens_of)
-    first_places, last_places = (
-        base_of_token + places for places in (contexts.first_characters, contexts.last_characters)
-    )
+    first_places = base_of_token + contexts.first_characters
+    last_places = base_of_token + contexts.last_characters
     base = bases[context_index]
     first = np.searchsorted(last_places, base + starts, side="right")
     last = np.searchsorted(first_places, base + ends, side="left") - 1
     begins = contexts.offsets[context_index]
-    first, last = np.maximum(first, begins) - begins, last - begins
+    first = np.maximum(first, begins) - begins
+    last = last - begins
     touched = (first <= last) & (first < tokens_of[context_index]) & (ends > starts)
     return np.where(touched, first, -1), np.where(touched, last, -1)
 
@@ -94,17 +125,21 @@ def window_targets(
     first_tokens: np.ndarray,
     last_tokens: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the answer's start and end in the row of each window, int32 [windows].
+    """Find the start and end of the answer in the row of each window.
 
-    Tokens are -1 for no answer. Both positions are [CLS] where the window does not hold the whole
-    answer.
+    Args:
+        windows: parts of the contexts.
+        question_lengths: int [questions], tokens of each question.
+        first_tokens, last_tokens: int [questions], result of `answer_tokens`, -1 for no answer.
+
+    Returns:
+        Positions of the first and last token, int32 [windows]; both are that of [CLS] if the window
+        does not contain the whole answer.
     """
     first = first_tokens[windows.question] - windows.start
     last = last_tokens[windows.question] - windows.start
     inside = (first_tokens[windows.question] >= 0) & (first >= 0) & (last < windows.length)
-    shift = question_lengths[windows.question] + 2
-    start, end = (
-        np.where(inside, place + shift, NO_ANSWER_POSITION).astype(np.int32)
-        for place in (first, last)
-    )
+    shift = question_lengths[windows.question] + _SPECIALS_BEFORE_CONTEXT
+    start = np.where(inside, first + shift, NO_ANSWER_POSITION).astype(np.int32)
+    end = np.where(inside, last + shift, NO_ANSWER_POSITION).astype(np.int32)
     return start, end

@@ -1,4 +1,10 @@
-"""`WordPieceTokenizer` without TensorFlow, for engines whose graph takes token ids."""
+"""WordPiece tokenization without TensorFlow, for engines whose graph takes token ids.
+
+Gives the same tokens as `WordPieceTokenizer`. Texts are normalized by `str.translate` with a table
+that is filled as characters occur. The table also puts spaces around characters that are words of
+their own, so that splitting at spaces gives the words. The ids of words are remembered, since most
+words of a text are frequent.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +24,19 @@ from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedTexts:
-    ids: np.ndarray  # int32 [tokens of all texts]
-    offsets: np.ndarray  # int64 [texts + 1]; text i has the tokens `offsets[i]:offsets[i + 1]`
-    first_characters: np.ndarray  # int64 [tokens], the character of its text a token begins at
-    last_characters: np.ndarray  # int64 [tokens], the character after the token
+    """Tokens of texts, with the characters that each token covers.
+
+    Attributes:
+        ids: int32 [tokens of all texts].
+        offsets: int64 [texts + 1]; text i has the tokens `offsets[i]:offsets[i + 1]`.
+        first_characters: int64 [tokens], first character of the token in its text (a code point).
+        last_characters: int64 [tokens], the character after the token.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    first_characters: np.ndarray
+    last_characters: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
@@ -30,30 +45,56 @@ class TokenizedTexts:
 
 
 class Tokens(NamedTuple):
-    ids: np.ndarray  # int32 [tokens of all texts]
-    offsets: np.ndarray  # int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`
+    """Tokens of texts.
+
+    Attributes:
+        ids: int32 [tokens of all texts].
+        offsets: int64 [texts + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
 
 
 class Tokenizer(Protocol):
-    cls_id: int  # id of [CLS]
-    sep_id: int  # id of [SEP]
-    mask_id: int  # id of [MASK]
+    """A tokenizer of texts, with or without TensorFlow.
+
+    Attributes:
+        cls_id, sep_id, mask_id: ids of [CLS], [SEP] and [MASK].
+    """
+
+    cls_id: int
+    sep_id: int
+    mask_id: int
 
     @property
-    def vocab(self) -> Sequence[str]: ...
+    def vocab(self) -> Sequence[str]:
+        """Entries in the order of their ids."""
+        ...
 
-    def tokenize_texts(self, texts: Sequence[str]) -> Tokens: ...
+    def tokenize_texts(self, texts: Sequence[str]) -> Tokens:
+        """Return the tokens of texts, without special tokens."""
+        ...
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        """Tokenize with the code points of each token; dropped ones count to the one before."""
+        """Return the tokens of texts, and the characters of each.
+
+        Characters that normalization drops count to the token before.
+        """
 
 
 def characters_at_bytes(
     texts: Sequence[bytes], owners: np.ndarray, byte_offsets: np.ndarray
 ) -> np.ndarray:
-    """Turn byte offsets into UTF-8 texts into character (code point) offsets, int64 [n].
+    """Convert byte offsets in UTF-8 texts to character (code point) offsets.
 
-    Offsets begin a character or end their text; `owners`, int [n], are their texts, ascending.
+    Args:
+        texts: texts in UTF-8.
+        owners: int [n], ascending, the text of each offset.
+        byte_offsets: int [n], at the begin of a character or the end of its text.
+
+    Returns:
+        int64 [n].
     """
     flat = np.frombuffer(b"".join(texts), np.uint8)
     characters_before = offsets_of((flat & 0xC0) != 0x80)
@@ -61,12 +102,15 @@ def characters_at_bytes(
     return characters_before[bases[owners] + byte_offsets] - characters_before[bases[owners]]
 
 
-# HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
+# Longer words become [UNK]. HuggingFace's limit is 100 characters, which have at most this many
+# bytes.
 MAX_BYTES_PER_WORD = 400
-_MOST_WORDS = 1 << 20  # that are kept with their tokens
-_BOUNDARY = "\0"  # of words where no blank is; normalized text has none
+_MOST_WORDS = 1 << 20  # remembered with their ids; bounds the memory
+# Marks the boundary of a word without a space, so that it is not counted as a character.
+# Normalized text has no such character.
+_BOUNDARY = "\0"
 _CODE_POINTS = 0x110000
-_UNKNOWN_WIDTH = 255
+_UNKNOWN_WIDTH = 255  # more than any character becomes; marks widths that are not computed yet
 _ASCII_PUNCTUATION = frozenset(
     chr(code)
     for begin, end in ((33, 48), (58, 65), (91, 97), (123, 127))
@@ -80,7 +124,15 @@ _LATER_PUNCTUATION = re.compile(
 
 
 class HostTokenizer:
-    """BERT's WordPiece tokenizer over Python texts; arguments as of `WordPieceTokenizer`."""
+    """BERT's WordPiece tokenizer for Python texts.
+
+    Args:
+        vocab: entries in the order of their ids, with the five special tokens.
+        lowercase: whether text is lower-cased, and how, see `Lowercase`.
+
+    Attributes:
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    """
 
     def __init__(self, vocab: Sequence[str], *, lowercase: Lowercase):
         self.vocab = vocab
@@ -89,7 +141,7 @@ class HostTokenizer:
         self._characters = _Characters(lowercase=lowercase, boundary=" ")
         self._marked_characters = _Characters(lowercase=lowercase, boundary=_BOUNDARY)
         self._widths = np.full(_CODE_POINTS, _UNKNOWN_WIDTH, np.uint8)
-        # Characters of a word that an entry covers; all of them where the word is unknown.
+        # Characters of a word that an entry covers. [UNK] covers the whole word, see below.
         self._entry_lengths = np.array(
             [len(entry) - len(CONTINUATION) * entry.startswith(CONTINUATION) for entry in vocab]
         )
@@ -112,7 +164,7 @@ class HostTokenizer:
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
         text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
-        joined = "\n".join(texts)  # what separates words, and so texts
+        joined = "\n".join(texts)  # a newline separates words, and so texts
         marked = joined.translate(self._marked_characters)
         words = [word for word in marked.replace(_BOUNDARY, " ").split(" ") if word]
         ids: list[int] = []
@@ -123,7 +175,7 @@ class HostTokenizer:
             ids += found
             counts[number] = len(found)
 
-        # Where words are in the normalized text without boundaries.
+        # Begins and lengths of the words in the normalized text without boundary marks.
         codes = _code_points(marked)
         is_character = codes != ord(_BOUNDARY)
         is_inside = np.pad(is_character & (codes != ord(" ")), 1)
@@ -136,9 +188,11 @@ class HostTokenizer:
         covered = np.where(
             found_ids == self.unk_id, lengths[word_of_token], self._entry_lengths[found_ids]
         )
+        # Tokens of a word follow each other without a gap, so a running sum places their ends.
         ends = np.cumsum(covered) - offsets_of(lengths)[word_of_token] + begins[word_of_token]
         sources = self._sources(_code_points(joined))
-        first, last = sources[ends - covered], sources[ends]
+        first = sources[ends - covered]
+        last = sources[ends]
         owners = np.searchsorted(text_starts, first, side="right") - 1
         return TokenizedTexts(
             ids=found_ids,
@@ -148,7 +202,7 @@ class HostTokenizer:
         )
 
     def _sources(self, codes: np.ndarray) -> np.ndarray:
-        """The original character of each normalized one, and the end: int64 [n + 1]."""
+        """Return the original character of each normalized one, and the end: int64 [n + 1]."""
         unknown = np.unique(codes[self._widths[codes] == _UNKNOWN_WIDTH])
         for code in unknown.tolist():
             self._widths[code] = len(self._marked_characters[code].replace(_BOUNDARY, ""))
@@ -156,12 +210,14 @@ class HostTokenizer:
         return np.append(sources, len(codes))
 
     def _remembered(self, word: str) -> tuple[int, ...]:
+        """Return the ids of a word that is not remembered yet, and remember them."""
         if len(self._ids_of_word) >= _MOST_WORDS:
             self._ids_of_word.clear()
         pieces: list[int] = []
         if len(word.encode()) <= MAX_BYTES_PER_WORD:
             pieces = longest_match(word, self._ids, longest=self._longest)
-        found = self._ids_of_word[word] = tuple(pieces) or (self.unk_id,)
+        found = tuple(pieces) or (self.unk_id,)
+        self._ids_of_word[word] = found
         return found
 
 
@@ -170,9 +226,21 @@ def _code_points(text: str) -> np.ndarray:
 
 
 def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[int]:
-    """Find ids of the longest entries that a word or `##` continuation is made of, or []."""
+    """Split a word greedily: always take the longest entry that the rest begins with.
+
+    This is the algorithm of WordPiece (Wu et al. 2016; google-research/bert `WordpieceTokenizer`).
+
+    Args:
+        word: a word, or with `##` the continuation of one.
+        ids: id by entry.
+        longest: characters of the longest entry, which bounds the search.
+
+    Returns:
+        Ids; [] if some part of the word has no entry.
+    """
     prefix = CONTINUATION if word.startswith(CONTINUATION) else ""
-    begin, found = len(prefix), []
+    begin = len(prefix)
+    found = []
     while begin < len(word):
         for end in range(min(len(word), begin + longest), begin, -1):
             number = ids.get(prefix + word[begin:end])
@@ -181,12 +249,16 @@ def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[in
         else:
             return []
         found.append(number)
-        begin, prefix = end, CONTINUATION
+        begin = end
+        prefix = CONTINUATION
     return found
 
 
 class _Characters(dict[int, str]):
-    """Table of `str.translate`: normalized code points, boundaries around one-character words."""
+    """Table of `str.translate`: normalized text by code point, filled as characters occur.
+
+    Characters that are words of their own are surrounded by `boundary`.
+    """
 
     def __init__(self, *, lowercase: Lowercase, boundary: str):
         super().__init__()
@@ -205,6 +277,10 @@ class _Characters(dict[int, str]):
 
 
 def is_word_alone(character: str) -> bool:
+    """Return whether a normalized character is always a word of its own.
+
+    These are punctuation, ASCII symbols and ideographs.
+    """
     if character in _ASCII_PUNCTUATION or _LATER_PUNCTUATION.fullmatch(character):
         return True
     return unicodedata.category(character).startswith("P") or is_ideograph(character)

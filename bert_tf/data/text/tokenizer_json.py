@@ -1,4 +1,4 @@
-"""Reads HuggingFace's `tokenizer.json` if all parts that decide ids are BERT's."""
+"""Read HuggingFace's `tokenizer.json`, if all parts that decide about ids are those of BERT."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from bert_tf.base.wording import shortened
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, check_specials
 
-_UNK, _CLS, _SEP = "[UNK]", "[CLS]", "[SEP]"
-# BERT's values, which are also those of a file that leaves a key out.
+_UNK = "[UNK]"
+_CLS = "[CLS]"
+_SEP = "[SEP]"
+# Values of BERT, which are also the defaults of keys that a file leaves out.
 _NORMALIZER = {"clean_text": True, "handle_chinese_chars": True}
 _MODEL = {
     "unk_token": _UNK,
@@ -24,13 +26,26 @@ _MODEL = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerFile:
-    vocab: list[str]  # entries by id
-    lowercase: Lowercase  # whether texts are lower-cased, and accents stripped
-    added: dict[str, int]  # ids of added tokens besides BERT's specials
+    """What a `tokenizer.json` says.
+
+    Attributes:
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased, and accents stripped.
+        added: ids of added tokens, without BERT's special tokens.
+    """
+
+    vocab: list[str]
+    lowercase: Lowercase
+    added: dict[str, int]
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
-    """Read a `tokenizer.json`; UsageError for another tokenization, InputError for damage."""
+    """Read a `tokenizer.json`.
+
+    Raises:
+        UsageError: it describes another tokenization than that of BERT.
+        InputError: it is damaged.
+    """
     document = read_json_object(path)
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
@@ -42,6 +57,7 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
 
 
 def _only_step(part: Any, steps: str) -> Any:
+    """Return the only step of a `Sequence`, or the part itself if it is something else."""
     while isinstance(part, dict) and part.get("type") == "Sequence":
         inner = part.get(steps)
         if not isinstance(inner, list) or len(inner) != 1:
@@ -51,6 +67,7 @@ def _only_step(part: Any, steps: str) -> Any:
 
 
 def unsupported(path: Path, part: str, value: Any) -> UsageError:
+    """Return the error for a part of a tokenizer that gives other tokens than BERT's rules."""
     return UsageError(
         f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; "
         "the model can be used only if you change that, and accept the difference"
@@ -58,14 +75,17 @@ def unsupported(path: Path, part: str, value: Any) -> UsageError:
 
 
 def _named(value: Any) -> str:
-    if isinstance(value, dict) and isinstance(value.get("type"), str):
-        steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
-        names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]
-        return str(value["type"])[:40] + (f" of {', '.join(names)}"[:80] if names else "")
-    return shortened(value)
+    """Name a part by its type, a sequence also by the types of its steps; show other values."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return shortened(value)
+    name = str(value["type"])[:40]
+    steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
+    names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]
+    return name + f" of {', '.join(names)}"[:80] if names else name
 
 
 def _read_model(path: Path, model: Any) -> list[str]:
+    """Return the entries in the order of their ids."""
     kind = model.get("type", "WordPiece") if isinstance(model, dict) else model
     if (
         not isinstance(model, dict)
@@ -115,7 +135,8 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
             or token["id"] < 0
         ):
             raise InputError(f"{path}: damaged; expected a list of added tokens")
-        content, number = token["content"], token["id"]
+        content = token["content"]
+        number = token["id"]
         if number < len(vocab) and vocab[number] != content:
             raise unsupported(path, f"the id of the added token {content}", number)
         if content not in SPECIAL_TOKENS:
@@ -124,15 +145,28 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
 
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
+    """Accept `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, with the second text in segment 1."""
     ids = {piece: vocab.index(piece) for piece in (_CLS, _SEP)}
-    parts = [("SpecialToken", _CLS, 0), ("Sequence", "A", 0), ("SpecialToken", _SEP, 0)]
-    parts += [("Sequence", "B", 1), ("SpecialToken", _SEP, 1)]
-    pair = [{kind: {"id": name, "type_id": segment}} for kind, name, segment in parts]
-    template: dict[str, Any] = {"type": "TemplateProcessing", "single": pair[:3], "pair": pair}
     bert = {"type": "BertProcessing", "cls": [_CLS, ids[_CLS]], "sep": [_SEP, ids[_SEP]]}
-    template["special_tokens"] = {
-        piece: {"id": piece, "ids": [number], "tokens": [piece]} for piece, number in ids.items()
+    single = [
+        {"SpecialToken": {"id": _CLS, "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+        {"SpecialToken": {"id": _SEP, "type_id": 0}},
+    ]
+    second = [
+        {"Sequence": {"id": "B", "type_id": 1}},
+        {"SpecialToken": {"id": _SEP, "type_id": 1}},
+    ]
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single + second,
+        "special_tokens": {
+            piece: {"id": piece, "ids": [number], "tokens": [piece]}
+            for piece, number in ids.items()
+        },
     }
     given = processor if isinstance(processor, dict) else {}
-    if given != bert and {key: given.get(key) for key in template} != template:
+    is_bert_template = {key: given.get(key) for key in template} == template
+    if given != bert and not is_bert_template:
         raise unsupported(path, "post_processor", processor)

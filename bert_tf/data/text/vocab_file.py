@@ -14,9 +14,11 @@ CONTINUATION = "##"
 
 
 def read_vocab(path: str | Path) -> list[str]:
-    """Read a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
+    """Read a `vocab.txt`, one entry per line; the id of an entry is its line, counted from 0.
 
-    Raises UsageError for no such file, no UTF-8, an empty line, an entry twice, a special missing.
+    Raises:
+        UsageError: there is no such file, it is not UTF-8, a line is empty, an entry is repeated,
+            or a special token is missing.
     """
     path = as_path(path)
     check_lfs_pointer(path)
@@ -46,6 +48,7 @@ def read_vocab(path: str | Path) -> list[str]:
 
 
 def check_specials(path: Path, entries: Container[str]) -> None:
+    """Raise UsageError unless all five special tokens are among the entries."""
     missing = [entry for entry in SPECIAL_TOKENS if entry not in entries]
     if missing:
         raise UsageError(
@@ -54,7 +57,11 @@ def check_specials(path: Path, entries: Container[str]) -> None:
 
 
 def read_vocab_for_masking(path: str | Path) -> list[str]:
-    """Read a `vocab.txt` that has entries besides the specials, for random replacements."""
+    """Read a `vocab.txt` for masking, which replaces some targets by random tokens.
+
+    Raises:
+        UsageError: like `read_vocab`, and if there are only special tokens.
+    """
     vocab = read_vocab(path)
     if len(vocab) == len(SPECIAL_TOKENS):
         raise UsageError(
@@ -65,5 +72,8 @@ def read_vocab_for_masking(path: str | Path) -> list[str]:
 
 
 def vocab_fingerprint(vocab: list[str]) -> str:
-    """SHA-256 (hex) of the entries joined by newlines: equal for equal ids, whatever the file."""
+    """Return the SHA-256 (hex) of the entries joined by newlines.
+
+    It is equal for equal ids, however the file ends its lines.
+    """
     return hashlib.sha256("\n".join(vocab).encode("utf-8")).hexdigest()

@@ -1,4 +1,4 @@
-"""Vocabulary and casing of a HuggingFace folder."""
+"""Vocabulary and casing of a folder in HuggingFace's format."""
 
 from __future__ import annotations
 
@@ -23,33 +23,55 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 ADDED_TOKENS = "added_tokens.json"
 # HuggingFace's tokenizers that split as BERT's, and those that follow `tokenizer.json`.
 _TOKENIZER_CLASSES = (
-    *(
-        f"{name}Tokenizer{kind}"
-        for name in ("Bert", "BertJapanese", "DistilBert", "Electra", "MobileBert", "PreTrained")
-        for kind in ("", "Fast")
-    ),
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "BertJapaneseTokenizer",
+    "BertJapaneseTokenizerFast",
+    "DistilBertTokenizer",
+    "DistilBertTokenizerFast",
+    "ElectraTokenizer",
+    "ElectraTokenizerFast",
+    "MobileBertTokenizer",
+    "MobileBertTokenizerFast",
+    "PreTrainedTokenizer",
+    "PreTrainedTokenizerFast",
     "TokenizersBackend",
 )
 
-# Rows of embeddings that padding adds at most; a larger difference is that of another model.
+# Most rows that padding adds to embeddings. A larger difference means another model.
 _MOST_UNUSED = 1024
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FolderVocabulary:
-    vocab: list[str]  # entries by id
-    lowercase: Lowercase  # whether texts are lower-cased before tokenization
-    notes: tuple[str, ...] = ()  # what was decided or does not carry over, a sentence each
+    """Vocabulary of a folder.
+
+    Attributes:
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        notes: what was decided or does not carry over, a sentence each.
+    """
+
+    vocab: list[str]
+    lowercase: Lowercase
+    notes: tuple[str, ...] = ()
 
 
 def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> FolderVocabulary:
     """Read vocabulary, added tokens and casing.
 
-    Entries are those of `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`, then the
-    added tokens, then `[unused…]` for each further row of the embeddings (`vocab_size`). Raises
-    UsageError for no vocabulary, files that disagree or ask for another tokenization than BERT's,
-    or embeddings of another vocabulary, InputError for a damaged file.
+    Entries are those of `vocab.txt` or, if transformers 5 wrote none, of `tokenizer.json`, followed
+    by the added tokens, and by `[unused…]` for each further row of the embeddings.
+
+    Args:
+        folder: the folder of the model.
+        vocab_size: rows of the embeddings; None if there are none to agree with.
+
+    Raises:
+        UsageError: there is no vocabulary, files disagree, they describe another tokenization than
+            that of BERT, or the embeddings belong to another vocabulary.
+        InputError: a file is damaged.
     """
     fast = read_tokenizer_file(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else None
     path = folder / TOKENIZER_CONFIG
@@ -58,11 +80,12 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     lowercase, notes = _read_lowercase(folder, vocab, settings, fast)
     _check_tokenization(path, settings, lowercase=lowercase)
     added = _added_tokens(folder, settings, fast)
-    beyond = [] if vocab_size is None else [each for each in added if added[each] >= vocab_size]
-    if beyond:
-        left_out = f"leaves out the added {_listed(beyond)}, for which the embeddings have no row"
-        notes += (f"{folder}: {left_out}",)
-        added = {token: number for token, number in added.items() if token not in beyond}
+    if vocab_size is not None:
+        beyond = [token for token, number in added.items() if number >= vocab_size]
+        if beyond:
+            left_out = f"leaves out the added {_listed(beyond)}"
+            notes += (f"{folder}: {left_out}, for which the embeddings have no row",)
+            added = {token: number for token, number in added.items() if number < vocab_size}
     vocab = _with_added(folder, vocab, added)
     notes += _added_notes(folder, added, lowercase=lowercase)
     if vocab_size is not None and vocab_size != len(vocab):
@@ -72,6 +95,7 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
 
 
 def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
+    """Return the entries of `vocab.txt` or `tokenizer.json`, which must agree."""
     if not (folder / VOCAB).is_file():
         if fast is None:
             raise UsageError(f"{folder}: no vocabulary; looked for {VOCAB} and {TOKENIZER}")
@@ -91,6 +115,10 @@ def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
 def _read_lowercase(
     folder: Path, vocab: list[str], settings: dict[str, Any], fast: TokenizerFile | None
 ) -> tuple[Lowercase, tuple[str, ...]]:
+    """Return the casing, and a note if it was guessed, or contradicts the entries.
+
+    The files decide, if they say something; else the entries do.
+    """
     found: dict[str, Lowercase] = {}
     if isinstance(settings.get("do_lower_case"), bool):
         keeps_accents = settings["do_lower_case"] and settings.get("strip_accents") is False
@@ -122,6 +150,7 @@ def _read_lowercase(
 def _added_tokens(
     folder: Path, settings: dict[str, Any], fast: TokenizerFile | None
 ) -> dict[str, int]:
+    """Return the ids of tokens that any of the files adds, without special tokens."""
     found: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
     path = folder / ADDED_TOKENS
     if path.is_file():
@@ -143,6 +172,7 @@ def _added_tokens(
 
 
 def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[str]:
+    """Return the entries with the added tokens at their ids, and `[unused…]` in gaps."""
     entries = dict(enumerate(vocab))
     ids = {entry: number for number, entry in entries.items()}
     for token, number in added.items():
@@ -159,22 +189,33 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    split, words = list[str](), list[str]()
+    """Say how added tokens are found in text, which differs from HuggingFace."""
+    split: list[str] = []
+    words: list[str] = []
     for token in added:
-        is_word = token.isascii() and token.isalnum() and not (lowercase and token != token.lower())
-        (words if is_word else split).append(token)
-    consequences = (
-        (split, "which BERT's rules split in a text, and HuggingFace does not"),
-        (words, "found here only as whole words, and by HuggingFace inside of longer ones, too"),
-    )
-    return tuple(
-        f"{folder}: has the added {_listed(tokens)}, {consequence}"
-        for tokens, consequence in consequences
-        if tokens
-    )
+        changes = lowercase and token != token.lower()
+        if token.isascii() and token.isalnum() and not changes:
+            words.append(token)
+        else:
+            split.append(token)
+    notes: list[str] = []
+    if split:
+        consequence = "which BERT's rules split in a text, and HuggingFace does not"
+        notes.append(f"{folder}: has the added {_listed(split)}, {consequence}")
+    if words:
+        consequence = (
+            "found here only as whole words, and by HuggingFace inside of longer ones, too"
+        )
+        notes.append(f"{folder}: has the added {_listed(words)}, {consequence}")
+    return tuple(notes)
 
 
 def _check_size(folder: Path, entries: int, rows: int) -> str:
+    """Return a note if the embeddings have a few more rows than the vocabulary.
+
+    Raises:
+        UsageError: they have fewer rows, or many more.
+    """
     if not entries < rows <= entries + _MOST_UNUSED:
         cure = f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
         raise UsageError(
@@ -188,6 +229,7 @@ def _check_size(folder: Path, entries: int, rows: int) -> str:
 
 
 def without_unused_end(vocab: list[str]) -> list[str]:
+    """Return the vocabulary without `[unused…]` entries at its end."""
     end = len(vocab)
     while _UNUSED.fullmatch(vocab[end - 1]):
         end -= 1
@@ -195,46 +237,62 @@ def without_unused_end(vocab: list[str]) -> list[str]:
 
 
 def _unused_names(taken: Iterable[str]) -> Iterator[str]:
+    """Yield `[unused0]`, `[unused1]`, … as far as they are not taken."""
     known = set(taken)
     names = (f"[unused{number}]" for number in itertools.count())
     return (name for name in names if name not in known)
 
 
 def _listed(tokens: list[str]) -> str:
+    """Name up to three tokens, and the number of the others."""
     named = ", ".join(map(repr, tokens[:3]))
     more = f" and {len(tokens) - 3} more" if len(tokens) > 3 else ""
     return f"{'token' if len(tokens) == 1 else 'tokens'} {named}{more}"
 
 
 def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowercase) -> None:
-    options: tuple[tuple[str, tuple[Any, ...]], ...] = (
-        ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
-        ("strip_accents", (None, lowercase is True)),
-        ("tokenize_chinese_chars", (None, True)),
-        ("do_basic_tokenize", (None, True)),
-        ("never_split", (None, [])),
-        ("word_tokenizer_type", (None, "basic")),
-        ("subword_tokenizer_type", (None, "wordpiece")),
-        ("wordpieces_prefix", (None, CONTINUATION)),
-        *((f"{piece[1:-1].lower()}_token", (None, piece)) for piece in SPECIAL_TOKENS),
-    )
-    for option, expected in options:
+    """Raise UsageError for options that give other tokens than BERT's rules."""
+    allowed: dict[str, tuple[Any, ...]] = {
+        "tokenizer_class": _TOKENIZER_CLASSES,
+        "strip_accents": (lowercase is True,),
+        "tokenize_chinese_chars": (True,),
+        "do_basic_tokenize": (True,),
+        "never_split": ([],),
+        "word_tokenizer_type": ("basic",),
+        "subword_tokenizer_type": ("wordpiece",),
+        "wordpieces_prefix": (CONTINUATION,),
+        **{_special_token_key(piece): (piece,) for piece in SPECIAL_TOKENS},
+    }
+    for option, values in allowed.items():
         value = settings.get(option)
-        if isinstance(value, dict):  # a special with flags
+        if isinstance(value, dict):  # a special token with flags
             value = value.get("content")
-        if value not in expected:
+        if value is not None and value not in values:
             raise unsupported(path, option, value)
+
+
+def _special_token_key(piece: str) -> str:
+    """Return the key of a special token in `tokenizer_config.json`, such as `cls_token`."""
+    return f"{piece[1:-1].lower()}_token"
 
 
 def write_vocabulary_files(
     folder: Path, vocab: list[str], *, lowercase: Lowercase, max_length: int
 ) -> None:
+    """Write `vocab.txt` and `tokenizer_config.json`, which HuggingFace's tokenizers load.
+
+    Args:
+        folder: an existing folder.
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        max_length: most tokens of a row, special tokens included.
+    """
     write_text_atomically(folder / VOCAB, "\n".join([*vocab, ""]))
     settings = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": bool(lowercase),
         **({"strip_accents": False} if lowercase == KEEP_ACCENTS else {}),
         "model_max_length": max_length,
-        **{f"{piece[1:-1].lower()}_token": piece for piece in SPECIAL_TOKENS},
+        **{_special_token_key(piece): piece for piece in SPECIAL_TOKENS},
     }
     write_text_atomically(folder / TOKENIZER_CONFIG, json.dumps(settings, indent=2) + "\n")

@@ -1,5 +1,6 @@
 """WordPiece ids with byte offsets, eager and in graphs, and rows of texts in graphs.
-Differences from HuggingFace's `BertTokenizerFast`: docs/tokenization.md.
+
+Differences from HuggingFace's `BertTokenizerFast` are in docs/tokenization.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 tf_text = import_tensorflow_text()
 
-_BATCH_TEXTS = 1024
+_BATCH_TEXTS = 1024  # texts that are tokenized at once, which bounds the memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,13 @@ class _Vocabulary:
 class WordPieceTokenizer(tf.Module):
     """BERT's WordPiece tokenizer, eager and inside graphs and SavedModels.
 
-    `vocab` has entries by id, with the five specials (see `vocab_file`).
+    Args:
+        vocab: entries in the order of their ids, with the five special tokens.
+        lowercase: whether text is lower-cased, and how, see `Lowercase`.
+
+    Attributes:
+        vocab_size: number of entries.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
     def __init__(self, vocab: list[str], *, lowercase: Lowercase):
@@ -59,21 +66,28 @@ class WordPieceTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
+        """Entries in the order of their ids."""
         return self._vocab.entries
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Tokenize string [n]: ragged int32 [n, (tokens)]."""
+        """Tokenize string [n] in UTF-8: ragged int32 [n, (tokens)]."""
         return self._tokenizer.tokenize(texts)
 
     def tokenize_with_offsets(
         self, texts: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenize string [n]: ids int32, byte starts and ends int64, ragged [n, (tokens)]."""
+        """Tokenize string [n] in UTF-8, with the bytes of each token.
+
+        Returns:
+            Ids int32, starts and ends int64, ragged [n, (tokens)]. Starts and ends are byte offsets
+            in the original texts; ends are exclusive.
+        """
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
 
     def tokenize_texts(self, texts: Sequence[str]) -> Tokens:
-        ids, lengths = [], []
+        ids = []
+        lengths = []
         for begin in range(0, len(texts), _BATCH_TEXTS):
             tokens = self.tokenize(tf.constant(texts[begin : begin + _BATCH_TEXTS], tf.string))
             ids.append(tokens.flat_values.numpy())
@@ -81,7 +95,10 @@ class WordPieceTokenizer(tf.Module):
         return Tokens(_joined(ids, np.int32), offsets_of(_joined(lengths, np.int64)))
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        ids, lengths, first, last = [], [], [], []
+        ids = []
+        lengths = []
+        first = []
+        last = []
         for begin in range(0, len(texts), _BATCH_TEXTS):
             encoded = [text.encode() for text in texts[begin : begin + _BATCH_TEXTS]]
             tokens, starts, ends = self.tokenize_with_offsets(tf.constant(encoded, tf.string))
@@ -108,16 +125,23 @@ def pack_pairs(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Join texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
 
-    Pairs that are too long lose tokens of the longer text first, then of both, as HuggingFace's
-    `longest_first` does: with capacity for 5 tokens, lengths (2, 9) become (2, 3), (9, 9) become
-    (2, 3) and (10, 9) become (3, 2). Texts are int32 [n, (tokens)], as are the results
-    input_word_ids and input_type_ids, 0 up to the first [SEP] and 1 after it.
+    Pairs that are too long lose tokens of the longer text first, then of both, like with
+    HuggingFace's `longest_first`: with room for 5 tokens, lengths (2, 9) become (2, 3), (9, 9)
+    become (2, 3) and (10, 9) become (3, 2).
+
+    Args:
+        first: ids, ragged int32 [n, (tokens)].
+        second: ids, ragged int32 [n, (tokens)]; None for single texts.
+        max_seq_length: tokens of a row, special tokens included.
+        tokenizer: has the ids of [CLS] and [SEP].
+
+    Returns:
+        input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]. The type is 0
+        up to the first [SEP] and 1 after it.
     """
     rows = first.nrows(out_type=tf.int32)
-    cls, sep = (
-        tf.fill([rows, 1], tf.constant(each, tf.int32))
-        for each in (tokenizer.cls_id, tokenizer.sep_id)
-    )
+    cls = tf.fill([rows, 1], tf.constant(tokenizer.cls_id, tf.int32))
+    sep = tf.fill([rows, 1], tf.constant(tokenizer.sep_id, tf.int32))
     if second is None:
         capacity = max_seq_length - 2
         kept = _row_heads(first, tf.minimum(_lengths(first), capacity))
@@ -137,8 +161,17 @@ def pack_pairs(
 def longest_first_lengths(
     first: tf.Tensor, second: tf.Tensor, *, capacity: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cut lengths as HuggingFace's `longest_first` does (tokenizers, truncate_encodings)."""
-    shorter, longer = tf.minimum(first, second), tf.maximum(first, second)
+    """Cut lengths like HuggingFace's `longest_first` (tokenizers, truncate_encodings).
+
+    Args:
+        first, second: int32 [n], lengths of both texts.
+        capacity: most tokens of both together.
+
+    Returns:
+        int32 [n] and int32 [n], lengths to keep.
+    """
+    shorter = tf.minimum(first, second)
+    longer = tf.maximum(first, second)
     half = capacity // 2
     both_cut = shorter > half
     cut_shorter = tf.where(both_cut, half, shorter)
@@ -159,10 +192,21 @@ def _lengths(rows: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _row_heads(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Return the first `lengths[i]` tokens of every row, which has at least as many."""
     starts = rows.row_starts()
     return token_ranges(rows, starts, tf.cast(lengths, starts.dtype))
 
 
 def token_ranges(tokens: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Cut a range out of all tokens for each row.
+
+    Args:
+        tokens: ragged ids, of which the flat values are used.
+        starts: int [rows], place of the first token in the flat values.
+        lengths: int [rows], number of tokens.
+
+    Returns:
+        Ragged [rows, (lengths)].
+    """
     positions = tf.ragged.range(starts, starts + lengths)
     return tf.gather(tokens.flat_values, positions.with_row_splits_dtype(tokens.row_splits.dtype))
