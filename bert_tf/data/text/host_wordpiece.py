@@ -9,8 +9,6 @@ words of a text are frequent.
 from __future__ import annotations
 
 import dataclasses
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -18,7 +16,8 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
-from bert_tf.data.text.normalizer import is_ideograph, normalize_code_point
+from bert_tf.data.text.normalizer import normalize_code_point
+from bert_tf.data.text.punctuation import is_word_alone
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 
@@ -111,16 +110,6 @@ _MOST_WORDS = 1 << 20  # remembered with their ids; bounds the memory
 _BOUNDARY = "\0"
 _CODE_POINTS = 0x110000
 _UNKNOWN_WIDTH = 255  # more than any character becomes; marks widths that are not computed yet
-_ASCII_PUNCTUATION = frozenset(
-    chr(code)
-    for begin, end in ((33, 48), (58, 65), (91, 97), (123, 127))
-    for code in range(begin, end)
-)
-# Punctuation of Unicode 15 and 16, which tensorflow_text knows and Python 3.11 and 3.12 do not.
-_LATER_PUNCTUATION = re.compile(
-    "[\u1b4e\u1b4f\u1b7f\U00010d6e\U000113d4\U000113d5\U000113d7\U000113d8\U00011b00-\U00011b09"
-    "\U00011be1\U00011f43-\U00011f4f\U00016d6d-\U00016d6f\U0001e5ff]"
-)
 
 
 class HostTokenizer:
@@ -274,13 +263,3 @@ class _Characters(dict[int, str]):
         )
         self[code_point] = result
         return result
-
-
-def is_word_alone(character: str) -> bool:
-    """Return whether a normalized character is always a word of its own.
-
-    These are punctuation, ASCII symbols and ideographs.
-    """
-    if character in _ASCII_PUNCTUATION or _LATER_PUNCTUATION.fullmatch(character):
-        return True
-    return unicodedata.category(character).startswith("P") or is_ideograph(character)
