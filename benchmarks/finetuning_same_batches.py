@@ -141,6 +141,7 @@ def metric_of(model: Any, records: Any) -> float:
     """Accuracy of labels, or F1 of entities."""
     from bert_tf.data.rows.encoded_rows import EncodedRows
     from bert_tf.tasks.tagging.metrics import TaggingScores
+    from bert_tf.tasks.tagging.words import TaggedWords, TextWords
 
     lengths, labels = records["eval/lengths"], records["eval/labels"]
     offsets = offsets_of(lengths)
@@ -158,9 +159,15 @@ def metric_of(model: Any, records: Any) -> float:
     if not len(records["tags"]):
         return float((found == labels).mean())
     is_word = labels != _IGNORED
-    words = offsets_of(np.add.reduceat(is_word, offsets[:-1]))
-    gold, tags = (records["tags"][numbers[is_word]].tolist() for numbers in (labels, found))
-    return TaggingScores(gold, tags, words, "bio").metrics()["f1"]
+    places = np.flatnonzero(is_word)
+    words = TextWords(
+        offsets=offsets_of(np.add.reduceat(is_word, offsets[:-1])), starts=places, ends=places + 1
+    )
+    gold, tags = (
+        TaggedWords.gold(words, records["tags"][numbers[is_word]].tolist())
+        for numbers in (labels, found)
+    )
+    return TaggingScores(gold, tags, "bio").metrics()["f1"]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, given_columns
 from bert_tf.tasks import PRETRAINED_TASKS
-from bert_tf.tasks.base.declaration import FieldKind, PredictionField, WordsDeclaration
+from bert_tf.tasks.base.declaration import FieldKind, PredictionField, WordsDeclaration, imported
 from bert_tf.tasks.base.prediction_rows import RowProbabilities
 from bert_tf.tasks.registry import declared_task
 from pipeline.scoring.tables import CONLL
@@ -37,15 +37,27 @@ class ScoringColumns:
     # of rows that are lists of words, whose column is the only one of `sources`; None where they
     # are texts
     words: WordsDeclaration | None = None
+    # of the model, where there are words
+    task: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def of_words(self, words: WordsDeclaration, column: str) -> Self:
-        """Columns for rows that are lists of words."""
+    def of_words(self, words: WordsDeclaration, column: str, task: Mapping[str, Any]) -> Self:
+        """Columns for rows that are lists of words; `task` is the model's `task.json`."""
         return dataclasses.replace(
             self,
             sources={words.column: column},
             fields=(*self.fields, words.prediction),
             words=words,
+            task=task,
         )
+
+    def by_words(
+        self, words: list[list[str]] | None, predicted: Mapping[str, np.ndarray]
+    ) -> Mapping[str, Any]:
+        """Returns a model's outputs for rows of words, [rows] by name; others do not change."""
+        if self.words is None:
+            return predicted
+        found = imported(self.words.implementation)(words, predicted, self.task)
+        return {**predicted, **found}
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
         """Returns names and kinds of the columns that are added to an output, in order.
@@ -171,7 +183,7 @@ def scoring_columns(
     if words is not None and words.input not in given:
         column = find_words(given.get(words.column), known.get(words.column))
         if column is not None:
-            columns = columns.of_words(words, column)
+            columns = columns.of_words(words, column, task)
     elif words is not None and words.column in given:
         raise UsageError(
             f"{config.model}: reads {words.column} or {words.input}; name the column of one"

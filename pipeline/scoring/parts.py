@@ -16,7 +16,6 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_MASKS, LOST_TOKENS
-from bert_tf.tasks.base.declaration import imported
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
@@ -71,10 +70,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
     abstained = 0
-    predicted: dict[str, Any] = scored.predicted
-    if plan.columns.words is not None:
-        tags = imported(plan.columns.words.implementation)(block.words, predicted)
-        predicted = {**predicted, plan.columns.words.prediction.name: tags}
+    predicted = plan.columns.by_words(block.words, scored.predicted)
     rows = prediction_rows(plan.columns.fields, predicted)
     if plan.abstention is not None:
         plan.abstention.apply(rows)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.text.punctuation import punctuation_bounds
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
@@ -20,14 +21,20 @@ _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
 class EntityTag(NamedTuple):
     """A tagger's label.
 
-    `kind` is the type of entity that its word is in, empty outside; a word `opens` an entity if it
-    continues none, and `closes` one if none continues after it.
+    Attributes:
+        kind: type of the entity that its word is in, empty outside.
+        opens: whether its word continues no entity.
+        closes: whether no entity continues after its word.
+        joins: whether its word may belong to the one before, see `EntityWriter.joined`.
+        closed: label of a word that consists of this one and one that closes.
     """
 
     label: str
     kind: str
     opens: bool
     closes: bool
+    joins: bool
+    closed: str
 
 
 class GraphWords(NamedTuple):
@@ -116,12 +123,55 @@ class EntityWriter:
     def __init__(self, tags: Sequence[EntityTag]):
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(t.kind for t in tags))}
         self.labels = [tag.label for tag in tags]
-        self._is_outside = np.array([not tag.kind for tag in tags])
-        self._opens = np.array([tag.opens for tag in tags])
-        self._closes = np.array([tag.closes for tag in tags])
-        self._kinds = np.array([numbers[tag.kind] for tag in tags], np.int32)
+        # Numbers from `len(tags)` on are those of the same tags, closed.
+        words = [*tags, *(tag._replace(label=tag.closed, closes=True) for tag in tags)]
+        self._is_outside = np.array([not tag.kind for tag in words])
+        self._opens = np.array([tag.opens for tag in words])
+        self._closes = np.array([tag.closes for tag in words])
+        self._joins = np.array([tag.joins for tag in words])
+        self._kinds = np.array([numbers[tag.kind] for tag in words], np.int32)
         self._kind_texts = [json.dumps(kind, ensure_ascii=False) for kind in numbers]
-        self._tag_texts = [json.dumps(label, ensure_ascii=False) for label in self.labels]
+        self._tag_texts = [json.dumps(tag.label, ensure_ascii=False) for tag in words]
+
+    def joined(
+        self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
+    ) -> tuple[GraphWords, tf.Tensor, tf.Tensor]:
+        """Joins glued words that are one by their tags, see the task's `joined_words`.
+
+        Arguments are those of `outputs`; returns those after `texts`, of fewer words.
+        """
+        kinds, opens = tf.gather(self._kinds, tags), tf.gather(self._opens, tags)
+        is_mark = _are_punctuation(_first_characters(texts, words))
+        closes_before = _shifted(tf.gather(self._closes, tags), True)
+        joins = (
+            (words.text == _shifted(words.text, -1))
+            & (words.start_bytes == _shifted(words.end_bytes, -1))
+            & (kinds == _shifted(kinds, -1))
+            & tf.gather(self._joins, tags)
+            & (is_mark | _shifted(is_mark, False) | (closes_before & ~opens))
+        )
+        # Without a scheme all tags open, and marks alone stay apart.
+        number = tf.cumsum(tf.cast(~joins, tf.int32)) - 1
+        marks_alone = tf.math.unsorted_segment_min(
+            tf.cast(is_mark, tf.int32), number, tf.size(number)
+        )
+        joins &= ~opens | (tf.gather(marks_alone, number) == 0)
+
+        begins = ~joins
+        number = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        count = tf.math.count_nonzero(begins, dtype=tf.int32)
+        closing = tf.cast(joins & tf.gather(self._closes, tags), tf.int32)
+        closed = tf.math.unsorted_segment_max(closing, number, count)
+        whole = GraphWords(
+            word_ids=words.word_ids,
+            text=tf.boolean_mask(words.text, begins),
+            start_bytes=tf.boolean_mask(words.start_bytes, begins),
+            end_bytes=tf.math.unsorted_segment_max(words.end_bytes, number, count),
+            window=tf.boolean_mask(words.window, begins),
+            position=tf.boolean_mask(words.position, begins),
+        )
+        whole_tags = tf.boolean_mask(tags, begins) + len(self.labels) * closed
+        return whole, whole_tags, tf.boolean_mask(probabilities, begins)
 
     def outputs(
         self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
@@ -133,6 +183,7 @@ class EntityWriter:
             tags, probabilities: int32 and float32 [words], numbers of labels.
         """
         rows = tf.size(texts)
+        words, tags, probabilities = self.joined(texts, words, tags, probabilities)
         starts = characters_at_bytes(texts, words.text, words.start_bytes)
         ends = characters_at_bytes(texts, words.text, words.end_bytes)
         listed = tf.strings.join(
@@ -143,6 +194,8 @@ class EntityWriter:
                 tf.strings.as_string(ends),
                 ', "tag": ',
                 tf.gather(self._tag_texts, tags),
+                ', "score": ',
+                tf.strings.as_string(probabilities, precision=PROBABILITY_DIGITS),
                 "}",
             ]
         )
@@ -238,6 +291,27 @@ def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor)
     lengths = tf.cast(tf.strings.length(texts), tf.int64)
     bases = tf.gather(tf.cumsum(lengths, exclusive=True), owners)
     return tf.gather(before, bases + offsets) - tf.gather(before, bases)
+
+
+def _first_characters(texts: tf.Tensor, words: GraphWords) -> tf.Tensor:
+    """The code point that each word begins with, int32 [words], from UTF-8."""
+    flat = tf.pad(tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8), [[0, 3]])
+    lengths = tf.cast(tf.strings.length(texts), tf.int64)
+    places = tf.gather(tf.cumsum(lengths, exclusive=True), words.text) + words.start_bytes
+    first, *more = (tf.cast(tf.gather(flat, places + byte), tf.int32) for byte in range(4))
+    code = first
+    # (the least first byte of characters of so many bytes more, bits of the code point in it)
+    for further, (least, bits) in enumerate([(0xC0, 5), (0xE0, 4), (0xF0, 3)], start=1):
+        long = first % (1 << bits)
+        for byte in more[:further]:
+            long = long * (1 << 6) + byte % (1 << 6)
+        code = tf.where(first >= least, long, code)
+    return code
+
+
+def _are_punctuation(codes: tf.Tensor) -> tf.Tensor:
+    below = tf.searchsorted(punctuation_bounds(), codes, side="right")
+    return below % 2 == 1
 
 
 def _lists(items: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

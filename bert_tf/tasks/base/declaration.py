@@ -103,8 +103,9 @@ def same_text(name: str, text: str) -> Any:
 class WordsDeclaration:
     """Additions of `score` to rows that are lists of words, joined by blanks to the text.
 
-    `implementation` is `module:function` from (words [rows], the model's outputs by name) to a list
-    of predictions for each row, one per word.
+    `implementation` is `module:function` from (words [rows], the model's outputs by name, its
+    `task.json`) to outputs by name, [rows]: `prediction`, a list with a value per word, and those
+    that replace the model's.
     """
 
     input: str  # name of the model's input for the text

@@ -1,11 +1,13 @@
 """Precision, recall and F1 of entities, equal to those of seqeval, and accuracy of words, 0 to 1.
 
 An entity is right if its type, first and last word are (conlleval.pl of CoNLL-2000, Tjong Kim Sang
-and Buchholz 2000). Quotients by 0 are 0.
+and Buchholz 2000). Quotients by 0 are 0. Words are those of `words`; they are compared by their
+characters, so that metrics follow from the entities and tags of `predictions.jsonl`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,40 +24,43 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.tagging.host import gold_tags, predicted_words, span_rows
+from bert_tf.tasks.tagging.gold import gold_words, without_tokens
+from bert_tf.tasks.tagging.host import columns_by_words, span_rows
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING
-from bert_tf.tasks.tagging.schemes import OUTSIDE, Spans, code_tags, entity_spans, strict_spans
+from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, strict_spans
 from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.words import TaggedWords, TextWords, predicted_words
 
 if TYPE_CHECKING:
     from bert_tf.tasks.tagging.task import TaggingTask
 
+WITHOUT_TOKENS = "words_without_tokens"  # key of metrics.json
+
 
 class TaggingScores:
-    """Measures the tags of all words; without a scheme, each other than O is an entity.
+    """Measures tagged words of the same texts; without a scheme, each word but O is an entity.
 
-    `offsets`, int64 [rows + 1], are where rows begin and end.
+    Args:
+        gold, predicted: the words may differ, as far as those of raw texts depend on their tags.
     """
 
-    def __init__(
-        self, gold: Sequence[str], predicted: Sequence[str], offsets: np.ndarray, scheme: str
-    ):
+    def __init__(self, gold: TaggedWords, predicted: TaggedWords, scheme: str):
         numbers: dict[str, int] = {}
-        codes = code_tags(gold, scheme, numbers), code_tags(predicted, scheme, numbers)
-        self._names = list(numbers)
-        self._counts = _counts(
-            entity_spans(codes[0], offsets), entity_spans(codes[1], offsets), len(numbers)
-        )
+        self._predicted = _entities(predicted, scheme, numbers)
+        gold_entities = _entities(gold, scheme, numbers)
+        self._counts = _counts(gold_entities, self._predicted, len(numbers))
+        self._numbers = numbers
         self._strict_f1: float | None = None
         if scheme != PLAIN:
             strict = _counts(
-                strict_spans(codes[0], offsets, scheme),
-                strict_spans(codes[1], offsets, scheme),
+                _entities(gold, scheme, numbers, is_strict=True),
+                _entities(predicted, scheme, numbers, is_strict=True),
                 len(numbers),
             )
             self._strict_f1 = _measures(*(counts.sum() for counts in strict))["f1"]
-        hits = np.fromiter(map(str.__eq__, gold, predicted), bool, len(gold))
-        self._accuracy = float(hits.mean()) if len(gold) else 0.0
+        tags: dict[str, int] = {}
+        hits, _, words = _counts(_tags(gold, tags), _tags(predicted, tags), len(tags))
+        self._accuracy = float(quotient(hits.sum(), words.sum()))
 
     def metrics(self) -> dict[str, float]:
         """`f1`, `precision` and `recall` of all entities as seqeval's default mode finds them;
@@ -71,13 +76,53 @@ class TaggingScores:
         }
         return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
 
+    def offset_f1(self, marks: TextWords, kinds: Sequence[str]) -> float:
+        """Return the F1 of predicted entities by the characters that the file marks.
+
+        An entity that begins or ends inside a word is never right here.
+
+        Args:
+            marks, kinds: entities of the file, and the type of each.
+        """
+        numbers = dict(self._numbers)
+        codes = [numbers.setdefault(kind, len(numbers)) for kind in kinds]
+        starts, ends = _places(marks)
+        gold = Spans(starts, ends, np.array(codes, np.int32))
+        counts = _counts(gold, self._predicted, len(numbers))
+        return _measures(*(each.sum() for each in counts))["f1"]
+
     def report(self) -> TaskReport:
-        order = np.array(sorted(range(len(self._names)), key=self._names.__getitem__), np.int64)
+        names = sorted(self._numbers)
+        order = np.array([self._numbers[name] for name in names], np.int64)
         right, predicted, gold = (counts[order] for counts in self._counts)
-        names = [self._names[number] for number in order]
         measures = LabelMeasures(right, predicted, gold, rows=0, labels=names, counted="support")
         details = {"labels": measures.details()["labels"]}
         return TaskReport(details=details, lines=tuple(measures.lines()))
+
+
+_TEXT_BITS = 32  # of a place: the text of a word above, its character below
+
+
+def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
+    """First and last characters of words as places that texts do not share, int64 [words]."""
+    texts = words.owners << _TEXT_BITS
+    return texts + words.starts, texts + words.ends
+
+
+def _entities(
+    found: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
+) -> Spans:
+    """Entities by places; new types are added to `numbers`."""
+    codes, offsets = code_tags(found.tags, scheme, numbers), found.words.offsets
+    spans = strict_spans(codes, offsets, scheme) if is_strict else entity_spans(codes, offsets)
+    starts, ends = _places(found.words)
+    return Spans(starts[spans.first], ends[spans.last - 1], spans.kinds)
+
+
+def _tags(found: TaggedWords, numbers: dict[str, int]) -> Spans:
+    """Words by places, their tags as types."""
+    codes = [numbers.setdefault(tag, len(numbers)) for tag in found.tags]
+    return Spans(*_places(found.words), np.array(codes, np.int32))
 
 
 def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]:
@@ -107,27 +152,45 @@ def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dic
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:
     """Compares predictions, from `prediction_columns` or an exported model, with labeled rows.
 
-    A word of the file has the tag of the first of BERT's words in it, O if there is none.
+    Rows of words are predicted by their words, see `columns_by_words`.
     """
-    words, tags = predicted_words(predicted["predicted_tags"])
-    gold = gold_tags(source, words, scheme)
+    if source.has_words:
+        predicted = columns_by_words(source.words, source.texts, predicted, scheme)
+    found = predicted_words(predicted)
+    gold = gold_words(source, found.words, scheme)
+    scores = TaggingScores(gold, found, scheme)
+    metrics, report = scores.metrics(), scores.report()
     numbers: dict[str, int] = {}
-    spans = entity_spans(code_tags(gold.tags, scheme, numbers), gold.words.offsets)
-    rows = zip(
-        source.lines,
-        source.texts,
-        span_rows(gold.words, spans, list(numbers)),
-        prediction_rows(TAGGING.predictions, predicted),
-        strict=True,
-    )
-    scores = TaggingScores(gold.tags, gold.aligned(tags, OUTSIDE), gold.words.offsets, scheme)
+    entities = gold.spans(scheme, numbers)
+    columns: dict[str, Sequence[Any]] = {
+        "line": source.lines,
+        "text": source.texts,
+        "entities": span_rows(gold.words, entities, list(numbers)),
+        "tags": gold.listed(),
+    }
+    if source.has_words:
+        report = _with_skipped(report, source, len(source.tags) - len(gold.tags))
+    else:
+        metrics["offset_f1"] = scores.offset_f1(source.words, source.tags)
+        columns["annotated_entities"] = source.marked
+    predictions = prediction_rows(TAGGING.predictions, predicted)
     return TaskResults(
-        metrics=scores.metrics(),
+        metrics=metrics,
         predictions=[
-            {"line": line, "text": text, "entities": entities, **cells}
-            for line, text, entities, cells in rows
+            {**dict(zip(columns, cells, strict=True)), **row}
+            for *cells, row in zip(*columns.values(), predictions, strict=True)
         ],
-        report=scores.report(),
+        report=report,
+    )
+
+
+def _with_skipped(report: TaskReport, source: TaggedTexts, words: int) -> TaskReport:
+    if not words:
+        return report
+    return dataclasses.replace(
+        report,
+        details={**report.details, WITHOUT_TOKENS: words},
+        lines=(*report.lines, f"{source.source}: {without_tokens(words, len(source.tags))}"),
     )
 
 

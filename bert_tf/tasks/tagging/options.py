@@ -115,6 +115,6 @@ TAGGING = TaskDeclaration(
         input="text",
         column="tokens",
         prediction=PredictionField("predicted_token_tags", "json"),
-        implementation="bert_tf.tasks.tagging.host:tags_of_words",
+        implementation="bert_tf.tasks.tagging.host:columns_of_rows",
     ),
 )

@@ -100,6 +100,34 @@ def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
     return [_tag(letter, kind) for kind in kinds for letter in _LETTERS[scheme][1:]]
 
 
+def continuing_tag(tag: str, scheme: str) -> str:
+    """Return the tag of further parts of a word: `I-` after `B-`, `L-` or `E-` after one that ends.
+
+    O and tags without a scheme stay.
+    """
+    return _changed(tag, scheme, {BEGIN: INSIDE, SINGLE: END})
+
+
+def closing_tag(tag: str, scheme: str) -> str:
+    """Return the tag of a word whose entity ends in the word, if the scheme has one."""
+    return _changed(tag, scheme, {BEGIN: SINGLE, INSIDE: END})
+
+
+def inside_tag(tag: str, scheme: str) -> str:
+    """Return the tag of a word amid an entity, given any tag of the entity."""
+    return _changed(tag, scheme, {BEGIN: INSIDE, END: INSIDE, SINGLE: INSIDE})
+
+
+def _changed(tag: str, scheme: str, prefixes: Mapping[int, int]) -> str:
+    """The tag of the same type with another prefix, if it has a prefix and the scheme the other."""
+    parts = tag_parts(tag, scheme)
+    if scheme == PLAIN or parts is None:
+        return tag
+    prefix = prefixes.get(parts.prefix, parts.prefix)
+    letters = _LETTERS[scheme]
+    return _tag(letters[prefix], parts.kind) if prefix < len(letters) else tag
+
+
 def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> CodedTags:
     """Numbers tags; one that is not of the scheme counts as O. New types are added to `numbers`."""
     seen: dict[str, int] = {}

@@ -28,17 +28,19 @@ from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
-from bert_tf.tasks.tagging.host import gold_labels, gold_tags
+from bert_tf.tasks.tagging.gold import gold_labels, learned_tags
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.rows import TagColumns
 from bert_tf.tasks.tagging.schemes import (
     BEGIN,
     END,
+    INSIDE,
     OUT,
     OUTSIDE,
     SINGLE,
     TagParts,
+    closing_tag,
     kinds_of_tags,
     recognized_scheme,
     scheme_tags,
@@ -162,15 +164,14 @@ class TaggingTask(Task):
     def encode(
         self, source: TaggedTexts, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
-        """Cuts the texts into windows; the first token of a word has its tag.
+        """Cuts the texts into windows; the first token of each of BERT's words has a tag.
 
-        As in HuggingFace's `run_ner.py`, the other tokens of a word do not count for the loss. A
-        word in several windows counts in the one that predicts it.
+        See `learned_tags`. The other tokens do not count for the loss, as in HuggingFace's
+        `run_ner.py`. A word in several windows counts in the one that predicts it.
         """
         encoded = self.host().word_rows(tokenizer, source.texts)
-        gold = gold_tags(source, encoded.words, self.scheme)
+        words, tags = learned_tags(source, encoded.words, self.scheme)
         numbers = {label: number for number, label in enumerate(self.labels)}
-        words, tags = gold.of_tokens()
         codes = np.array([numbers.get(tag, -1) for tag in tags], np.int32)
         words, codes = words[codes >= 0], codes[codes >= 0]
         tokens = encoded.rows.offsets[encoded.windows[words]] + encoded.positions[words]
@@ -203,7 +204,8 @@ class TaggingTask(Task):
             facts=(
                 labels_on_card(self.labels, f"tags ({self.scheme})"),
                 f"reads texts from the column `{self.columns.text}`; words are separated by spaces "
-                "and punctuation, and the first token of a word decides its tag",
+                "and punctuation, except punctuation that by its tag belongs to a word; the first "
+                "token of a word decides its tag",
                 f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
                 f"stride of {self.window_stride}; a word is tagged in the window where it has most "
                 "context",
@@ -246,9 +248,18 @@ def _entropy(counts: np.ndarray) -> float | None:
 
 
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
+    """Return what the exported graph knows of the labels."""
     parts = [tag_parts(label, scheme) or TagParts(OUT, "") for label in labels]
+    joining = (SINGLE,) if scheme == PLAIN else (INSIDE, END)
     return [
-        EntityTag(label, kind, opens=prefix in (BEGIN, SINGLE), closes=prefix in (OUT, END, SINGLE))
+        EntityTag(
+            label,
+            kind,
+            opens=prefix in (BEGIN, SINGLE),
+            closes=prefix in (OUT, END, SINGLE),
+            joins=prefix in joining,
+            closed=closing_tag(label, scheme),
+        )
         for label, (prefix, kind) in zip(labels, parts, strict=True)
     ]
 

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,10 @@ TAGGING = TASKS["tagging"]
 CONLL = "-DOCSTART- O\n\nEU B-org\ncalls O\n\nbad\n\n# note here\nPeter B-per\n"
 ROWS = [["EU", "calls"], ["Peter"]]
 TAGS = [["B-upper", "O"], ["B-upper"]]
+ENTITIES = [
+    [{"start": 0, "end": end, "label": "upper", "text": text, "score": 0.5}]
+    for end, text in ((2, "EU"), (5, "Peter"))
+]
 
 
 def predicted_of(text: str, tag: str) -> list[dict]:
@@ -49,7 +54,7 @@ def score(tmp_path):
         plan = ScoringPlan(
             model="model",
             engine=ENGINES["tensorflow"],
-            columns=columns.of_words(TAGGING.words, column),
+            columns=columns.of_words(TAGGING.words, column, {"scheme": "bio"}),
             tables=tuple(tables),
             is_folder=is_folder,
             parts=parts,
@@ -64,6 +69,7 @@ def score(tmp_path):
             predicted = {
                 "predicted_tags": [json.dumps(row) for row in tagged],
                 "predicted_entities": [json.dumps([]) for _ in tagged],
+                "mean_score": np.full(len(tagged), 0.5),
             }
             write_part(ScoredBlock(block, predicted), plan)
         return join_parts(plan, Path(tmp_path / f"{output}.rejects.jsonl"))
@@ -108,7 +114,7 @@ def test_sentences_become_rows_of_words(score, tmp_path, output):
     ]
     assert [row["tokens"] for row in values] == ROWS
     assert [row["predicted_token_tags"] for row in values] == TAGS
-    assert [row["predicted_entities"] for row in values] == [[], []]
+    assert [row["predicted_entities"] for row in values] == ENTITIES
 
 
 def test_rows_of_tables_keep_their_columns(score, tmp_path):
@@ -120,9 +126,10 @@ def test_rows_of_tables_keep_their_columns(score, tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     counts = score("a.jsonl", "b.jsonl")
     assert counts.rows_in == 3 and counts.rejected == {"column 'tokens' is not a list of texts": 1}
-    added = ', "predicted_entities": [], "predicted_token_tags": ["B-upper"'
-    first, second = (tmp_path / "b.jsonl").read_text().splitlines()
-    assert first == lines[0][:-1] + added + ', "O"]}' and second == lines[2][:-1] + added + "]}"
+    written = (tmp_path / "b.jsonl").read_text().splitlines()
+    for line, row, entities, tags in zip(lines[::2], written, ENTITIES, TAGS, strict=True):
+        added = json.dumps({"predicted_entities": entities, "predicted_token_tags": tags})
+        assert row == f"{line[:-1]}, {added[1:]}"
 
     table = pa.table({"w": [["EU", "calls"], [], ["Peter"]], "n": pa.array([1, 2, 3], pa.int8())})
     pq.write_table(table, tmp_path / "a.parquet")

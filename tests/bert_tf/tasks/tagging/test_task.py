@@ -106,9 +106,9 @@ def test_the_loss_is_that_of_huggingface(learned, tmp_path):
     np.testing.assert_allclose(loss, expected["loss"], rtol=1e-5)
 
 
-def test_only_the_first_token_of_a_word_has_its_tag(learned, pieces, tmp_path):
+def test_what_is_glued_to_a_word_learns_that_it_goes_on(learned, pieces, tmp_path):
     task, source = learned(
-        write_conll(tmp_path / "a.conll", ["Adas/B-per in/O don't/O London/B-loc"])
+        write_conll(tmp_path / "a.conll", ["Adas/B-per in/O don't/B-per London/B-loc"])
     )
     data = task.encode(source, pieces, training=True)
     batch = data.batch(np.arange(len(data.rows)), length=8, pad_id=0)
@@ -121,7 +121,8 @@ def test_only_the_first_token_of_a_word_has_its_tag(learned, pieces, tmp_path):
         for word, tag, weight in zip(words, tags, weights, strict=True)
         if weight
     ]
-    assert tokens == [("ada", 2, 1), ("in", 0, 1), ("don", 0, 1), ("lon", 1, 1)]
+    goes_on = [("don", 2, 1), ("'", 4, 1), ("t", 4, 1)]
+    assert tokens == [("ada", 2, 1), ("in", 0, 1), *goes_on, ("lon", 1, 1)]
 
 
 def test_labels_are_those_of_the_training_rows(learned, tmp_path):

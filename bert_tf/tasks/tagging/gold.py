@@ -1,0 +1,137 @@
+"""Tags of labeled rows on words, see `words`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bert_tf.base.arrays import flat_ranges
+from bert_tf.base.wording import quantity
+from bert_tf.tasks.base.labels import rarest_labels
+from bert_tf.tasks.tagging.schemes import (
+    Spans,
+    code_tags,
+    continuing_tag,
+    entity_spans,
+    tags_of_spans,
+)
+from bert_tf.tasks.tagging.words import (
+    TaggedWords,
+    TextWords,
+    basic_words,
+    joined_words,
+    on_one_axis,
+    word_ranges,
+)
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+
+
+def without_tokens(words: int, of_all: int) -> str:
+    """Return a sentence on words of a file that the tokenizer drops."""
+    verb = "has" if words == 1 else "have"
+    return (
+        f"{quantity(words, 'word')} of {of_all:,} {verb} no token (blanks, control characters, "
+        "lone accents); they count nowhere and interrupt no entity"
+    )
+
+
+def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> tuple[np.ndarray, list[str]]:
+    """Return BERT's words that have a tag in training, int64 [n], and their tags.
+
+    The first of BERT's words in a word of the file has its tag, the others a tag that continues
+    it, so that the model learns whether what is glued to a word belongs to its entity. The first
+    one's is that of HuggingFace's `run_ner.py`, the others' those of its `--label_all_tokens`.
+
+    Args:
+        words: all of BERT's words of the texts.
+    """
+    if not texts.has_words:
+        return np.arange(len(words.starts)), _tags_of_entities(texts, words, scheme)
+    first, after = word_ranges(texts.words, words, _lengths(texts))
+    counts = after - first
+    covered = flat_ranges(first, counts)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    is_first = covered == first[owner]
+    further = {tag: continuing_tag(tag, scheme) for tag in set(texts.tags)}
+    tags = [
+        texts.tags[word] if begins else further[texts.tags[word]]
+        for word, begins in zip(owner.tolist(), is_first.tolist(), strict=True)
+    ]
+    return covered, tags
+
+
+def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords:
+    """Return words to measure predictions by, with their tags.
+
+    Words of a file are those that have a token. Of texts with entities they are BERT's, joined by
+    the gold tags: an entity has every word that it touches.
+
+    Args:
+        found: words of predictions, which cover all tokens.
+    """
+    if texts.has_words:
+        marks = texts.words
+        first, after = word_ranges(marks, found, _lengths(texts))
+        counts = first < after
+        tags = [texts.tags[word] for word in np.flatnonzero(counts).tolist()]
+        return TaggedWords.gold(marks.selected(counts), tags)
+    words = basic_words(texts.texts, found)
+    tagged = TaggedWords.gold(words, _tags_of_entities(texts, words, scheme))
+    return joined_words(texts.texts, tagged, scheme)
+
+
+def _tags_of_entities(texts: TaggedTexts, words: TextWords, scheme: str) -> list[str]:
+    """The tag of each word; of two entities that touch a word, the first has it."""
+    marks = texts.words
+    (word_starts, word_ends), (mark_starts, mark_ends) = on_one_axis(
+        (words, marks), _lengths(texts)
+    )
+    first = np.searchsorted(word_ends, mark_starts, side="right")
+    last = np.searchsorted(word_starts, mark_ends, side="left")
+    taken = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
+    first = np.maximum(first, taken)
+    touches = first < last
+    numbers: dict[str, int] = {}
+    kinds = np.array([numbers.setdefault(tag, len(numbers)) for tag in texts.tags], np.int64)
+    spans = Spans(first[touches], last[touches], kinds[touches])
+    return tags_of_spans(spans, len(words.starts), list(numbers), scheme)
+
+
+def _lengths(texts: TaggedTexts) -> np.ndarray:
+    return np.array([len(text) for text in texts.texts], np.int64)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GoldLabels:
+    """The entities of labeled rows by row; without a scheme, the words with a tag other than O."""
+
+    labels: list[str]
+    lines: list[int]
+    rows: list[int]
+
+    def rarest(self, rows: int) -> list[str]:
+        """Return the label of each row that is rarest in all rows; empty if a row has none."""
+        sets: list[list[str]] = [[] for _ in range(rows)]
+        for label, row in zip(self.labels, self.rows, strict=True):
+            sets[row].append(label)
+        return rarest_labels(sets)
+
+
+def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
+    """Return the labels of rows as the file has them."""
+    marks = np.arange(len(texts.tags))
+    labels = texts.tags
+    if texts.has_words:
+        numbers: dict[str, int] = {}
+        spans = entity_spans(code_tags(texts.tags, scheme, numbers), texts.offsets)
+        names, marks = list(numbers), spans.first
+        labels = [names[kind] for kind in spans.kinds.tolist()]
+    return GoldLabels(
+        labels=labels,
+        lines=[texts.mark_lines[mark] for mark in marks.tolist()],
+        rows=texts.owners[marks].tolist(),
+    )

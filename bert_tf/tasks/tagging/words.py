@@ -1,0 +1,309 @@
+"""What a word is: the definition that gold tags, predictions and metrics share.
+
+| rows | words |
+|---|---|
+| words | those of the row, except words without a token |
+| texts | BERT's words; glued ones that continue a word belong to it |
+
+BERT's basic tokenizer splits at blanks and around punctuation: `Mr. O'Dell` is five words. A model
+is trained on every one of them: the first in a word of a labeled row has the word's tag, the others
+a tag that continues it. The words of a raw text are therefore those that training saw, as far as
+labels tell them apart (`joined_words`).
+
+Words that no token comes from (line ends, zero-width characters, lone accents) cannot be predicted.
+They count nowhere and interrupt no entity, as words with the label -100 in HuggingFace's scripts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.data.text.normalizer import normalize_code_point
+from bert_tf.data.text.punctuation import are_punctuation, are_words_alone
+from bert_tf.tasks.base.prediction_rows import json_values
+from bert_tf.tasks.tagging.options import PLAIN
+from bert_tf.tasks.tagging.schemes import (
+    END,
+    INSIDE,
+    OUTSIDE,
+    SINGLE,
+    Spans,
+    closing_tag,
+    code_tags,
+    entity_spans,
+    inside_tag,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextWords:
+    """The words of texts, end to end."""
+
+    offsets: np.ndarray  # int64 [texts + 1], where the words of a text begin and end
+    starts: np.ndarray  # int64 [words], characters of the text
+    ends: np.ndarray  # exclusive
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The text of each word, int64 [words]."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def selected(self, is_kept: np.ndarray) -> TextWords:
+        """Return some of the words, by bool [words]."""
+        return TextWords(
+            offsets=offsets_of(is_kept)[self.offsets],
+            starts=self.starts[is_kept],
+            ends=self.ends[is_kept],
+        )
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[str]]) -> Self:
+        """Return the words of rows that are joined by blanks to texts."""
+        counts = np.array([len(row) for row in rows], np.int64)
+        sizes = np.array([len(word) for row in rows for word in row], np.int64)
+        offsets = offsets_of(counts)
+        places = offsets_of(sizes + 1)  # of each word with a blank after it, all rows end to end
+        starts = places[:-1] - np.repeat(places[offsets[:-1]], counts)
+        return cls(offsets=offsets, starts=starts, ends=starts + sizes)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggedWords:
+    """Words with their tags.
+
+    Attributes:
+        scores: float64 [words], the probability of each tag; 1 for gold tags.
+    """
+
+    words: TextWords
+    tags: list[str]
+    scores: np.ndarray
+
+    @classmethod
+    def gold(cls, words: TextWords, tags: list[str]) -> Self:
+        """Return words with the tags of labeled rows."""
+        return cls(words=words, tags=tags, scores=np.ones(len(tags)))
+
+    def spans(self, scheme: str, numbers: dict[str, int]) -> Spans:
+        """Return the entities, in words; new types are added to `numbers`."""
+        return entity_spans(code_tags(self.tags, scheme, numbers), self.words.offsets)
+
+    def listed(self) -> list[list[dict[str, Any]]]:
+        """Return `{start, end, tag}` of the words of each text."""
+        items = [
+            {"start": start, "end": end, "tag": tag}
+            for start, end, tag in zip(
+                self.words.starts.tolist(), self.words.ends.tolist(), self.tags, strict=True
+            )
+        ]
+        bounds = itertools.pairwise(self.words.offsets.tolist())
+        return [items[begin:end] for begin, end in bounds]
+
+
+def word_ranges(
+    outer: TextWords, inner: TextWords, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which `inner` words begin in each `outer` one: the first and the one after the last.
+
+    Both are int64 [outer words], and equal where there is none.
+
+    Args:
+        lengths: int64 [texts], the characters of each text.
+    """
+    (outer_starts, outer_ends), (starts, _) = on_one_axis((outer, inner), lengths)
+    first = np.searchsorted(starts, outer_starts, side="left")
+    return first, np.searchsorted(starts, outer_ends, side="left")
+
+
+def on_one_axis(
+    of_texts: Sequence[TextWords], lengths: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return starts and ends on one axis, the characters of a text after the last one's."""
+    bases = offsets_of(lengths + 1)
+    return [
+        (words.starts + bases[words.owners], words.ends + bases[words.owners]) for words in of_texts
+    ]
+
+
+def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> TaggedWords:
+    """Join BERT's words of raw texts to the words that training saw.
+
+    A word that is glued to the one before (no blank between) belongs to it if
+
+    - its tag continues the entity of that word, and
+    - one of both is punctuation, or the tag of that word closes an entity, which then can only
+      continue inside a word (`L-` after `U-` in `北京`, a word for BERT per character).
+
+    Without a scheme no tag continues another. There, glued words of one tag other than O are a
+    word, unless all are punctuation (`U.S.` is a word, `.)` are two). Words with the tag O stay as
+    they are, since nothing tells `10-year` from `left,right`.
+
+    A joined word has tag and score of its first part; the tag closes if that of a later part does.
+    The graph of `serving.graphs.tagging` does the same.
+    """
+    words, count = found.words, len(found.tags)
+    prefixes, kinds = code_tags(found.tags, scheme, {})
+    owners, is_mark = words.owners, _begin_with_punctuation(texts, words)
+    is_inside, is_glued, at_mark, is_closed = np.zeros((4, count), bool)
+    is_inside[1:] = (kinds[1:] >= 0) & (kinds[1:] == kinds[:-1])
+    is_glued[1:] = (owners[1:] == owners[:-1]) & (words.starts[1:] == words.ends[:-1])
+    at_mark[1:] = is_mark[1:] | is_mark[:-1]
+    is_closed[1:] = np.isin(prefixes[:-1], (END, SINGLE))
+    joins = is_inside & is_glued
+    if scheme == PLAIN:
+        joins &= at_mark
+        number = np.cumsum(~joins) - 1
+        has_more = np.bincount(number, weights=~is_mark, minlength=1) > 0
+        joins &= has_more[number]
+    else:
+        joins &= np.isin(prefixes, (INSIDE, END)) & (at_mark | is_closed)
+
+    first = np.flatnonzero(~joins)
+    after = np.append(first[1:], count)[: len(first)]
+    closing_parts = offsets_of(joins & (prefixes == END))
+    closes = closing_parts[after] > closing_parts[first]
+    tags = [found.tags[word] for word in first.tolist()]
+    for word in np.flatnonzero(closes).tolist():
+        tags[word] = closing_tag(tags[word], scheme)
+    joined = TextWords(
+        offsets=offsets_of(~joins)[words.offsets],
+        starts=words.starts[first],
+        ends=words.ends[after - 1],
+    )
+    return TaggedWords(words=joined, tags=tags, scores=found.scores[first])
+
+
+def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
+    """Return BERT's words, from those or joined ones: cut around punctuation and ideographs.
+
+    These do not depend on predictions, so gold entities of texts are measured in them. Characters
+    that the tokenizer drops belong to the word before, as in its offsets.
+    """
+    lengths = np.array([len(text) for text in texts], np.int64)
+    ((starts, ends),) = on_one_axis((words,), lengths)
+    codes = _code_points(texts)
+    alone = np.flatnonzero(are_words_alone(codes))
+    kept = np.flatnonzero(_width(codes) != _DROPPED)
+    after = kept[np.searchsorted(kept, alone, side="right")]  # the line end of a text is kept
+    cuts = np.union1d(alone, after)
+    owner = np.searchsorted(starts, cuts, side="right") - 1
+    cuts, owner = cuts[owner >= 0], owner[owner >= 0]
+    cuts = cuts[(cuts > starts[owner]) & (cuts < ends[owner])]
+    starts, ends = np.union1d(starts, cuts), np.union1d(ends, cuts)
+    bases = offsets_of(lengths + 1)
+    owners = np.searchsorted(bases, starts, side="right") - 1
+    return TextWords(
+        offsets=np.searchsorted(starts, bases),
+        starts=starts - bases[owners],
+        ends=ends - bases[owners],
+    )
+
+
+def have_characters(texts: Sequence[str], words: TextWords) -> np.ndarray:
+    """Return whether an uncased tokenizer makes tokens of words, bool [words]."""
+    lengths = np.array([len(text) for text in texts], np.int64)
+    ((starts, ends),) = on_one_axis((words,), lengths)
+    before = offsets_of(_width(_code_points(texts)) == _PART)
+    return before[starts] < before[ends]
+
+
+def begin_or_end_in_words(texts: Sequence[str], marks: TextWords) -> np.ndarray:
+    """Return whether marks of texts cut a word of BERT's in two, bool [marks]."""
+    lengths = np.array([len(text) for text in texts], np.int64)
+    codes = _code_points(texts)
+    width = _width(codes)
+    is_part = (width == _PART) & ~are_words_alone(codes)
+    kept = np.flatnonzero(width != _DROPPED)  # includes the line end after each text
+    cuts = np.zeros(len(marks.starts), bool)
+    for place in on_one_axis((marks,), lengths)[0]:
+        after = np.searchsorted(kept, place)
+        cuts |= is_part[kept[after]] & is_part[kept[after - 1]] & (after > 0)
+    return cuts
+
+
+_DROPPED, _BLANK, _PART = -1, 0, 1
+
+
+def _width(codes: np.ndarray) -> np.ndarray:
+    """What characters are to an uncased tokenizer: `_DROPPED`, `_BLANK` or `_PART` of a word."""
+    kinds, number = np.unique(codes, return_inverse=True)
+    normal = [normalize_code_point(chr(code), lowercase=True) for code in kinds.tolist()]
+    widths = {"": _DROPPED, " ": _BLANK}
+    return np.array([widths.get(text, _PART) for text in normal], np.int8)[number]
+
+
+def _begin_with_punctuation(texts: Sequence[str], words: TextWords) -> np.ndarray:
+    lengths = np.array([len(text) for text in texts], np.int64)
+    ((starts, _),) = on_one_axis((words,), lengths)
+    return are_punctuation(_code_points(texts)[starts])
+
+
+def _code_points(texts: Sequence[str]) -> np.ndarray:
+    """The characters on the axis of `on_one_axis`, uint32."""
+    return np.frombuffer("".join(f"{text}\n" for text in texts).encode("utf-32-le"), np.uint32)
+
+
+def predicted_words(predicted: Mapping[str, Iterable[Any]]) -> TaggedWords:
+    """Return the words of `predicted_tags`, lists or JSON text of them.
+
+    Models of earlier releases list BERT's words without scores; they get that of their text,
+    `mean_score`.
+    """
+    rows = json_values(predicted["predicted_tags"])
+    items = [item for row in rows for item in row]
+    words = TextWords(
+        offsets=offsets_of(np.array([len(row) for row in rows], np.int64)),
+        starts=np.array([item["start"] for item in items], np.int64),
+        ends=np.array([item["end"] for item in items], np.int64),
+    )
+    if items and "score" not in items[0]:
+        scores = np.array(list(predicted["mean_score"]), np.float64)[words.owners]
+    else:
+        scores = np.array([item["score"] for item in items], np.float64)
+    return TaggedWords(words=words, tags=[item["tag"] for item in items], scores=scores)
+
+
+def given_words(
+    given: TextWords, texts: Sequence[str], predicted: TaggedWords
+) -> tuple[np.ndarray, TaggedWords]:
+    """Return which of a row's own words have a token, bool [words], and these as predicted.
+
+    A word has tag and score of the first predicted word in it.
+
+    Args:
+        given: the words of rows, joined by blanks to `texts`.
+        predicted: what a model predicts for the texts.
+    """
+    lengths = np.array([len(text) for text in texts], np.int64)
+    first, after = word_ranges(given, predicted.words, lengths)
+    counts = first < after
+    chosen = first[counts]
+    tags = [predicted.tags[word] for word in chosen.tolist()]
+    words = given.selected(counts)
+    return counts, TaggedWords(words=words, tags=tags, scores=predicted.scores[chosen])
+
+
+def tags_of_all(found: TaggedWords, counts: np.ndarray, scheme: str) -> list[str]:
+    """Return a tag for every word of rows; words without a token are inside an entity, or O.
+
+    Args:
+        found: the words that have a token.
+        counts: bool [words], which these are, see `given_words`.
+    """
+    tags = np.full(len(counts), OUTSIDE, object)
+    tags[counts] = found.tags
+    spans, place = found.spans(scheme, {}), np.flatnonzero(counts)
+    bounds = np.zeros(len(counts) + 1, np.int64)
+    bounds[place[spans.first]] += 1
+    bounds[place[spans.last - 1]] -= 1
+    is_skipped = (np.cumsum(bounds)[:-1] > 0) & ~counts
+    before = np.maximum.accumulate(np.where(counts, np.arange(len(counts)), 0))
+    for word in np.flatnonzero(is_skipped).tolist():
+        tags[word] = inside_tag(tags[before[word]], scheme)
+    return tags.tolist()
