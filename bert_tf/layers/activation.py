@@ -99,13 +99,15 @@ def _with_slope(function: Callable[[Any], tuple[Any, Any]]) -> Biased:
     return lambda inputs, bias: activate(inputs, ops.reshape(bias, (-1,)))
 
 
-def _gelu(values: Any) -> tuple[Any, Any]:
+def gelu_and_slope(values: Any) -> tuple[Any, Any]:
+    """Return the exact GELU (Hendrycks and Gimpel 2016) and its derivative, in the same shape."""
     distribution = 0.5 + 0.5 * ops.erf(values * math.sqrt(0.5))
     density = ops.exp(-0.5 * ops.square(values)) / math.sqrt(2.0 * math.pi)
     return values * distribution, distribution + values * density
 
 
-def _tanh_gelu(values: Any) -> tuple[Any, Any]:
+def tanh_gelu_and_slope(values: Any) -> tuple[Any, Any]:
+    """Return GELU's approximation by a tanh and its derivative, in the same shape."""
     squares = ops.square(values)
     term = ops.tanh(_TANH_SCALE * (values + _TANH_CUBE * squares * values))
     inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * squares)
@@ -113,5 +115,5 @@ def _tanh_gelu(values: Any) -> tuple[Any, Any]:
     return 0.5 * values * (1.0 + term), slopes
 
 
-_EXACT_GELU = _with_slope(_gelu)
-_TANH_GELU = _with_slope(_tanh_gelu)
+_EXACT_GELU = _with_slope(gelu_and_slope)
+_TANH_GELU = _with_slope(tanh_gelu_and_slope)

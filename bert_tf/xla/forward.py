@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 from keras import ops
 
+from bert_tf.layers.activation import gelu_and_slope, tanh_gelu_and_slope
 from bert_tf.layers.encoder_inputs import EncoderInputs
 from bert_tf.layers.implementation import Implementation, computing_by
 from bert_tf.layers.masked_lm_head import MaskedLMHead
@@ -17,6 +18,11 @@ from bert_tf.xla.attention import AttentionMask, attention_output
 from bert_tf.xla.embedding_gradient import look_up_sorted
 
 _TENSOR_CORE_MULTIPLE = 128  # products of 16 bits are fastest in such sizes
+_GELUS = {
+    "gelu": gelu_and_slope,
+    "gelu_new": tanh_gelu_and_slope,
+    "gelu_pytorch_tanh": tanh_gelu_and_slope,
+}
 _NEVER = -1e9  # the bias of an entry that fills the vocabulary up: its probability is 0
 
 
@@ -78,6 +84,13 @@ class XlaForward(Implementation):
             hidden = gather_positions(hidden, positions)
         return block.transformed(hidden, attended, dropout_key)
 
+    def activate(self, name: str | None, products: Any, bias: Any) -> Any:
+        """Compute `bert_tf.layers.activation.activation`; the slopes of GELU are not written."""
+        function = _GELUS.get(str(name))
+        if function is None:
+            return super().activate(name, products, bias)
+        return _gelu(function, products, tf.reshape(bias, [-1]))
+
     def masked_lm_logits(self, head: MaskedLMHead, hidden: Any, word_embeddings: Any) -> Any:
         """Compute `MaskedLMHead.call` over a vocabulary filled up to a multiple of 128 entries."""
         transformed = head.transform(hidden)
@@ -108,6 +121,29 @@ def compiled(
             return function(*arguments)
 
     return tf.function(by_form, input_signature, autograph=False, jit_compile=True)
+
+
+def _gelu(function: Callable[..., tuple[Any, Any]], products: Any, bias: Any) -> tf.Tensor:
+    """Apply GELU to products plus bias, whose slopes are computed again for the gradient.
+
+    The products are in memory anyway. To write slopes beside the values, and to read them, costs
+    more than to compute them twice, as they are the largest tensors of a block.
+    """
+
+    def wide(products: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        return tf.cast(products, tf.float32) + tf.cast(bias, tf.float32)
+
+    @tf.custom_gradient
+    def activate(products: tf.Tensor, bias: tf.Tensor) -> Any:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            _, slopes = function(wide(products, bias))
+            of_sum = tf.cast(upstream, tf.float32) * slopes
+            return tf.cast(of_sum, products.dtype), tf.cast(tf.reduce_sum(of_sum, 0), bias.dtype)
+
+        values, _ = function(wide(products, bias))
+        return tf.cast(values, products.dtype), gradient
+
+    return activate(products, bias)
 
 
 @tf.custom_gradient
