@@ -5,7 +5,8 @@
 
 Prints for pretraining (128 and 512 tokens), fine-tuning, evaluation and scoring:
 
-- operations outside XLA per step: each is a kernel to launch, or work of the host between kernels;
+- operations outside XLA per step, or per program of several steps: each is a kernel to launch, or
+  work of the host between kernels;
 - operations among them for which the host waits for the GPU;
 - the ten largest results of the program that XLA makes, without weights and moments. It is the one
   for CPUs, read as a GPU would run it: products of 16 bits stay that (CPUs convert to float32), and
@@ -42,6 +43,7 @@ from bert_tf.tasks.running.batches import FinetuningInputs, ForwardPass
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
+from bert_tf.xla.step_programs import STEPS_PER_PROGRAM
 
 # They run no kernel: names of tensors, or inputs and outputs of functions.
 _FREE = {"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "_Arg", "_Retval"}
@@ -94,10 +96,21 @@ def as_on_gpu(policy: str = "mixed_bfloat16") -> Arithmetic:
 
 
 def operations_of_step(
-    step: TrainingStep, batch: dict[str, np.ndarray]
+    step: TrainingStep, batch: dict[str, np.ndarray], *, has_one_shape: bool = True
 ) -> collections.Counter[str]:
-    """Counts operations of a step by type; what XLA compiles together is one, called "XLA"."""
-    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    """Counts operations by type: of a program of several steps if all batches have one shape.
+
+    What XLA compiles together is one, called "XLA". Operations that are placed on the host are left
+    out: they prepare the next batches while the GPU computes.
+    """
+    dataset = tf.data.Dataset.from_tensors(batch).repeat()
+    if not has_one_shape:
+        specs = {
+            name: tf.TensorSpec([None] * values.ndim, values.dtype)
+            for name, values in batch.items()
+        }
+        dataset = tf.data.Dataset.from_generator(lambda: iter([batch]), output_signature=specs)
+    batches = iter(dataset)
     number = tf.constant(1)
     graph = step._run.get_concrete_function(batches, number, number, tf.zeros(128), 1).graph
     document = graph.as_graph_def()
@@ -110,7 +123,7 @@ def operations_of(nodes: Any, functions: dict[str, Any]) -> collections.Counter[
     names = (
         "XLA" if node.op in _CALLS else node.op
         for node in _nodes(nodes, functions)
-        if node.op not in _FREE
+        if node.op not in _FREE and "CPU" not in node.device
     )
     return collections.Counter(names)
 
@@ -190,13 +203,16 @@ def _updates(program: list[Instruction]) -> set[str]:
     return found
 
 
-def audit_step(name: str, step: TrainingStep, batch: dict[str, np.ndarray]) -> None:
+def audit_step(
+    name: str, step: TrainingStep, batch: dict[str, np.ndarray], *, has_one_shape: bool
+) -> None:
     weights = sum(math.prod(each.shape) for each in step._model.trainable_variables)
-    counts = operations_of_step(step, batch)
+    counts = operations_of_step(step, batch, has_one_shape=has_one_shape)
+    unit = f"{STEPS_PER_PROGRAM} steps" if has_one_shape else "step"
     waits = {kind: number for kind, number in counts.items() if kind in _SYNCHRONIZING}
-    print(f"\n{name}: {counts.total()} operations outside XLA and calls of it per step")
+    print(f"\n{name}: {counts.total()} operations outside XLA and calls of it per {unit}")
     print("  " + ", ".join(f"{number} {kind}" for kind, number in counts.most_common(12)))
-    print(f"  the host waits for the GPU {sum(waits.values())} times per step {waits or ''}")
+    print(f"  the host waits for the GPU {sum(waits.values())} times per {unit} {waits or ''}")
     program = program_of_step(step, batch)
     print(f"  the update moves {update_bytes(program) / weights:.1f} bytes per weight")
     print_largest(program)
@@ -297,9 +313,9 @@ def main() -> None:
         )
         step = training_step_of(config, as_on_gpu())
         batch = full_batch(shape, options.vocab_size)
-        audit_step(f"pretraining, {shape.rows} x {length}", step, batch)
+        audit_step(f"pretraining, {shape.rows} x {length}", step, batch, has_one_shape=True)
     step, batch = finetuning_step(config, as_on_gpu(), shape)
-    audit_step(f"fine-tuning, {shape.rows} x {shape.length}", step, batch)
+    audit_step(f"fine-tuning, {shape.rows} x {shape.length}", step, batch, has_one_shape=False)
     audit_scoring(config, shape)
     random = np.random.default_rng(0)
     lengths = np.clip(random.lognormal(4, 1, 5000).astype(np.int64), 2, 512)

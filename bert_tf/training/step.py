@@ -32,6 +32,7 @@ from bert_tf.training.distribution import split_rows
 from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.weight_average import WeightAverages
+from bert_tf.xla.step_programs import StepPrograms
 
 if TYPE_CHECKING:
     from bert_tf.cpu.backend import CpuBackend
@@ -112,8 +113,10 @@ class TrainingStep:
         self._sum_names: list[str] = []  # of the numbers to sum over replicas, set while tracing
         self._gradients = self._summed_gradients
         self.compiled: Any = self._replica_step
+        self._programs: StepPrograms | None = None  # of several steps, if XLA compiles all of one
         if arithmetic.compiles_all and is_alone:
             self.compiled = _compiled(self._replica_step)
+            self._programs = StepPrograms(self._replica_step)
         elif self._is_packed:
             self._gradients = _compiled(self._packed_gradients)
         elif arithmetic.precision.use_xla:
@@ -185,6 +188,15 @@ class TrainingStep:
         learning_rates: tf.Tensor,
         micro_batches: int,
     ) -> tf.Tensor:
+        if self._programs is not None and self._programs.can_stack(batches):
+            return self._programs.run(
+                batches,
+                first_step=first_step,
+                count=count,
+                learning_rates=learning_rates,
+                micro_batches=micro_batches,
+            )
+
         def add_step(index: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
             arguments = (first_step + index, learning_rates[index], micro_batches)
             row = self._strategy.run(self.compiled, args=(batches.get_next(), *arguments))

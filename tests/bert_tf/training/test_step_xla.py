@@ -11,6 +11,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.evaluation import Evaluation
+from bert_tf.xla.step_programs import StepPrograms
 
 BERT = CONFIG.replace(num_hidden_layers=1)
 pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
@@ -62,6 +63,38 @@ def test_losses_evaluation_and_weights_are_those_of_plain_layers(plain):
     for trained, other in zip(weights, expected_weights, strict=True):
         assert trained.shape == other.shape, "the vocabulary is filled up in the graph alone"
         np.testing.assert_allclose(trained, other, atol=1e-3)
+
+
+def test_steps_in_one_program_are_those_of_a_program_each(monkeypatch):
+    """Of ten steps, eight in a program and two: the same numbers, but for how XLA fuses them."""
+
+    def numbers_of_ten():
+        keras.utils.set_random_seed(1)
+        precision = PrecisionPolicy("float32", use_xla=True)
+        step = training_step_of(BERT, Arithmetic(precision=precision, cpu_kernels=False))
+        batch = full_batch(StepShape(rows=4, length=16, predictions=3), BERT.vocab_size)
+        random = np.random.default_rng(1)
+        ids = random.integers(0, BERT.vocab_size, (10, 4, 16)).astype(np.int32)
+        dataset = tf.data.Dataset.from_tensor_slices(ids).map(
+            lambda each: {**batch, "input_word_ids": each}
+        )
+        batches = iter(dataset)
+        rates = np.linspace(1e-2, 1e-3, 10)
+        parts = [
+            step.run(batches, first_step=first, learning_rates=rates[first:last])
+            for first, last in ((0, 9), (9, 10))
+        ]
+        numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return numbers, [variable.numpy() for variable in step._model.variables]
+
+    found, weights = numbers_of_ten()
+    monkeypatch.setattr(StepPrograms, "can_stack", lambda *_: False)
+    expected, expected_weights = numbers_of_ten()
+    assert len(set(expected["loss"].tolist())) == 10, "each step has another batch"
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-4, err_msg=name)
+    for trained, other in zip(weights, expected_weights, strict=True):
+        np.testing.assert_allclose(trained, other, atol=1e-4)
 
 
 def test_losses_in_bfloat16_are_close_to_those_in_float32(plain):
