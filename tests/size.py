@@ -36,7 +36,7 @@ BUDGETS = {
     "bert_tf/layers, bert_tf/models": Budget(1060, 95),
     "bert_tf/cpu": Budget(1840, 91),
     "bert_tf/xla": Budget(520, 100),
-    "bert_tf/weights": Budget(1830, 92),
+    "bert_tf/weights": Budget(1830, 100),
     "bert_tf/training": Budget(2350, 100),
     "bert_tf/pretraining": Budget(1050, 96),
     "bert_tf/tasks": Budget(8200, 83),

@@ -1,4 +1,9 @@
-"""Checkpoints of google-research/bert (TensorFlow 1), in and out; TensorFlow 2 ones, in."""
+"""Checkpoints of google-research/bert (TensorFlow 1), in and out; those of TensorFlow 2, in.
+
+Names are translated by rule, not by a table: `bert/encoder/layer_3/output/dense/kernel` is
+HuggingFace's `bert.encoder.layer.3.output.dense.weight`. TensorFlow stores kernels as [input,
+output], PyTorch as [output, input].
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,7 @@ from bert_tf.weights.object_checkpoint import (
 )
 
 CHECKPOINT = "bert_model.ckpt"
+# Variables of heads, which have other names than HuggingFace's tensors.
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
     "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
@@ -43,15 +49,17 @@ _HEAD_VARIABLES = {tensor: variable for variable, tensor in _HEADS.items()}
 _ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 _OPTIMIZER = re.compile(r"(adam_[mv]|lamb_[mv]|global_step)$")
 
-# What TensorFlow makes of its C++ status codes.
+# Exceptions that TensorFlow converts its C++ status codes to.
 _DAMAGED = (tf.errors.OpError, ValueError, IndexError, NotImplementedError)
 
 
 def read_google_checkpoint(folder: Path) -> ModelDirectory:
     """Open a folder with `bert_config.json`, `vocab.txt` and one checkpoint.
 
-    Raises UsageError for a missing file, several checkpoints, or a vocabulary that does not fit
-    the config, InputError for a damaged checkpoint.
+    Raises:
+        UsageError: a file is missing, there are several checkpoints, or vocabulary, config and
+            weights do not belong together.
+        InputError: the checkpoint is damaged.
     """
     document = read_bert_document(folder / GOOGLE_CONFIG)
     config = document.config
@@ -70,7 +78,7 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
 
 
 def huggingface_name(name: str) -> str | None:
-    """Translate a TensorFlow 1 variable's name to HuggingFace's; None for an optimizer's."""
+    """Return HuggingFace's name of a TensorFlow 1 variable; None for the optimizer's."""
     if _OPTIMIZER.search(name):
         return None
     if name in _HEADS:
@@ -82,7 +90,7 @@ def huggingface_name(name: str) -> str | None:
 
 
 def google_name(name: str) -> str:
-    """Invert `huggingface_name`."""
+    """Return the TensorFlow 1 variable of HuggingFace's tensor; inverts `huggingface_name`."""
     if name in _HEAD_VARIABLES:
         return _HEAD_VARIABLES[name]
     *scope, last = name.split(".")
@@ -102,15 +110,25 @@ def write_google_checkpoint(
     lowercase: Lowercase,
     tensors: Mapping[str, np.ndarray],
 ) -> list[str]:
-    """Write `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
+    """Write `bert_config.json`, `vocab.txt` and `bert_model.ckpt` like google-research/bert.
 
-    Kernels are [input, output]; heads have the names of their task's script. The casing, a flag of
-    its scripts, is kept in HuggingFace's `tokenizer_config.json`. Tensors are float32 by
-    HuggingFace's name. Returns differences between the checkpoint and the model, a sentence each.
+    Its scripts take them as `--bert_config_file`, `--vocab_file` and `--init_checkpoint`. Kernels
+    are [input, output]; heads have the names of their task's script. The casing, which its scripts
+    take as a flag, is kept in HuggingFace's `tokenizer_config.json`.
+
+    Args:
+        folder: path of the folder; created if missing.
+        config: config of the model.
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        tensors: float32 by HuggingFace's names.
+
+    Returns:
+        Differences between the reference and the model, a sentence each.
     """
     folder = Path(folder)
     fields = config.fields()
-    del fields["layer_norm_eps"]  # the reference knows no epsilons and no kinds of GELU
+    del fields["layer_norm_eps"]  # the reference has one epsilon and one kind of GELU
     fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
     write_text_atomically(
         folder / GOOGLE_CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n"
@@ -134,10 +152,14 @@ def write_google_checkpoint(
 
 
 class CheckpointTensors(Mapping[str, np.ndarray]):
-    """A checkpoint's weights by HuggingFace name, float32, read when asked for.
+    """Weights of a checkpoint by HuggingFace's names, float32, read on access.
 
-    `prefix` is the path without `.index`. Raises InputError if the checkpoint cannot be opened, or
-    when a damaged tensor is asked for.
+    Args:
+        prefix: path of the checkpoint without `.index`.
+        num_hidden_layers: blocks of the encoder, for checkpoints of TensorFlow 2.
+
+    Raises:
+        InputError: the checkpoint cannot be opened, or a tensor on access is damaged.
     """
 
     def __init__(self, prefix: str, num_hidden_layers: int):
@@ -146,7 +168,8 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
         self._prefix = prefix
         links = contextlib.ExitStack()
         plain = links.enter_context(plain_path(Path(prefix).parent))
-        weakref.finalize(self, links.close)  # the reader opens the data when it is asked for them
+        # The reader opens the data only when a tensor is read, so the path must exist until then.
+        weakref.finalize(self, links.close)
         try:
             self._reader = tf.train.load_checkpoint(str(plain / Path(prefix).name))
         except _DAMAGED as error:
@@ -160,6 +183,7 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
             self._names = {name: key for key, name in names.items() if name is not None}
 
     def count_numbers(self) -> int:
+        """Return the size of all tensors together, without reading them."""
         shapes = self._reader.get_variable_to_shape_map()
         return sum(math.prod(shapes[key]) for key in self._names.values())
 
@@ -187,10 +211,11 @@ def _first_line(error: Exception) -> str:
 
 
 def _checkpoint_prefix(folder: Path) -> str:
+    """Return the path, without `.index`, of the latest checkpoint, or of the only one."""
     found = sorted(str(path.with_suffix("")) for path in folder.glob("*.index"))
     try:
         state = tf.train.get_checkpoint_state(str(folder))
-    except ValueError:  # the file that names the latest one is not UTF-8
+    except ValueError:  # the file that names the latest checkpoint is not UTF-8
         state = None
     if state is not None and state.model_checkpoint_path in found:
         return str(state.model_checkpoint_path)

@@ -25,9 +25,10 @@ from bert_tf.weights.tensor_files import describe_folder
 _CLASSIFIER = "BertForSequenceClassification"
 _TOKEN_CLASSIFIER = "BertForTokenClassification"
 _POOLER = "bert.pooler.dense.weight"
-# HuggingFace's class for a folder that does not name its own, by the heads it has.
-_MASKED_LM, _NEXT_SENTENCE = "cls.predictions.transform.dense.weight", "cls.seq_relationship.weight"
-# HuggingFace's classes by the tensors of their heads; those with more of them first.
+_MASKED_LM = "cls.predictions.transform.dense.weight"
+_NEXT_SENTENCE = "cls.seq_relationship.weight"
+# HuggingFace's classes and the tensors of their heads, which identify the class of a folder that
+# does not name it. Classes with more tensors come first.
 _HEADS = {
     _CLASSIFIER: ("classifier.weight",),
     "BertForQuestionAnswering": ("qa_outputs.weight",),
@@ -36,16 +37,20 @@ _HEADS = {
     "BertForNextSentencePrediction": (_NEXT_SENTENCE,),
 }
 _WEIGHT_PREFIXES = ("bert.", "cls.", "classifier.", "qa_outputs.")
-# The masked-LM head's copies of the word embeddings and of its bias.
+# Copies of the word embeddings and of its bias in the masked-LM head, which are not written.
 _TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
 
 def read_source(source: str | Path) -> ModelDirectory:
-    """Open a HuggingFace, sentence-transformers or KerasHub folder, or one with a checkpoint of
-    google-research/bert or TF Model Garden.
+    """Open a folder with weights of a known format.
 
-    Raises UsageError for an unknown format, missing files, or another model than BERT, InputError
-    for damage, or another SHA-256 than in `SHA256SUMS`.
+    Known are folders of HuggingFace, sentence-transformers and KerasHub, and checkpoints of
+    google-research/bert and TF Model Garden. All weights of the encoder are loaded once, which
+    rejects incomplete ones.
+
+    Raises:
+        UsageError: the format is unknown, files are missing, or the model is not a BERT.
+        InputError: a file is damaged, or its SHA-256 is not the one in `SHA256SUMS`.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -72,7 +77,10 @@ def _is_keras_hub_preset(folder: Path) -> bool:
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """Name HuggingFace's class by `config.json` if the weights have its head, else by heads."""
+    """Return HuggingFace's class of a model.
+
+    It is the one in `config.json` if the weights have its head, else the one whose head they have.
+    """
     for name in directory.document.get("architectures") or ():
         name = str(name).removeprefix("TF").removeprefix("Flax")
         if all(tensor in directory.tensors for tensor in _HEADS.get(name, ())):
@@ -85,9 +93,12 @@ def architecture(directory: ModelDirectory) -> str:
 
 
 def classifier_labels(directory: ModelDirectory) -> list[str]:
-    """Name the classifier's logits, from `config.json` or `LABEL_0` …; [] without one.
+    """Return the names of the classifier's logits; [] without a classifier.
 
-    Raises InputError if `id2label` does not fit the weights.
+    They come from `id2label` of `config.json`, or are `LABEL_0`, `LABEL_1`, …
+
+    Raises:
+        InputError: `id2label` does not fit the weights.
     """
     if "classifier.weight" not in directory.tensors:
         return []
@@ -111,10 +122,11 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 
 
 def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
-    """Tell the classifier's purpose by `config.json`, else as HuggingFace's loss: one logit is a
-    number, several are labels of which one is chosen.
+    """Return the purpose of the classifier.
 
-    None without a classifier, and for a problem that does not fit the number of logits.
+    If `config.json` does not name it, one logit is a number, and several are labels of which one is
+    chosen, like in HuggingFace's loss. None without a classifier, and for a problem that does not
+    fit the number of logits.
     """
     number = len(classifier_labels(directory))
     if architecture(directory) != _CLASSIFIER or not number:
@@ -134,7 +146,10 @@ def write_imported(
 ) -> None:
     """Write a model directory with the encoder and all known heads, float32.
 
-    A `task` of None keeps the source's, if it has one.
+    Args:
+        directory: result of `read_source`.
+        output: path of the model directory; see `write_model_directory`.
+        task: content of `task.json`; None keeps the one of the source, if any.
     """
     write_directory(
         output,

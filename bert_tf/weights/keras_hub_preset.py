@@ -1,4 +1,4 @@
-"""BERT presets of KerasHub (and KerasNLP, its former name), in and out."""
+"""Presets of KerasHub's BERT (formerly KerasNLP), in and out."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from bert_tf.weights.tensor_names import ENCODER_PREFIX
 keras_hub = import_keras_hub()
 
 _CLASSIFIER = "classifier"
-# What HDF5 takes for an array besides its numbers, and what the files of settings take, at most.
-_LAYOUT_BYTES, _SETTINGS_BYTES = 4096, 65536
+_LAYOUT_BYTES = 4096  # most that HDF5 takes for an array besides its numbers
+_SETTINGS_BYTES = 65536  # most that the files of settings take
 _TASK_WEIGHTS = "task.weights.h5"
-_WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
-# `BertConfig`'s names of the sizes that KerasHub calls otherwise.
+_WEIGHTS = "model.weights.h5"
+_METADATA = "metadata.json"
+# KerasHub's names of the fields of `BertConfig`.
 _CONFIG_KEYS = {
     "vocab_size": "vocabulary_size",
     "hidden_size": "hidden_dim",
@@ -47,8 +48,12 @@ _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     """Open a preset: encoder, vocabulary, and the head of a `BertTextClassifier`.
 
-    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Raises
-    UsageError for another model, or no weights or vocabulary, InputError for damaged weights.
+    KerasHub's BERT always has the tanh approximation of GELU and LayerNorm epsilon 1e-12. Heads of
+    other tasks are not read, which a note says.
+
+    Raises:
+        UsageError: the preset is of another model, or lacks weights or vocabulary.
+        InputError: a file is damaged.
     """
     document = read_json_object(folder / CONFIG)
     registered = document["registered_name"]
@@ -67,9 +72,11 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     try:
         if is_classifier:
             classifier = models.BertTextClassifier.from_preset(str(folder))
-            backbone, head = classifier.backbone, _dense(_CLASSIFIER, classifier.output_dense)
+            backbone = classifier.backbone
+            head = _dense(_CLASSIFIER, classifier.output_dense)
         else:
-            backbone, head = models.BertBackbone.from_preset(str(folder)), iter(())
+            backbone = models.BertBackbone.from_preset(str(folder))
+            head = iter(())
     except HDF5_ERRORS as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder}: KerasHub cannot read it ({reason})") from None
@@ -88,6 +95,7 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
 
 
 def _task_of_preset(folder: Path) -> str | None:
+    """Return the class of a task preset; None if there is only a backbone."""
     if not (folder / TASK).is_file() or not (folder / _TASK_WEIGHTS).is_file():
         return None
     count_numbers(folder / _TASK_WEIGHTS)
@@ -112,7 +120,11 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
 
 
 def count_numbers(path: Path) -> int:
-    """Count numbers in an HDF5 file; raise InputError if damaged or if they exceed its size."""
+    """Return the size of all arrays in an HDF5 file, without reading them.
+
+    Raises:
+        InputError: the file is damaged, or smaller than its arrays, like compressed ones are.
+    """
     try:
         return count_hdf5_numbers(path, (shape for shape, _ in hdf5_shapes(path).values()))
     except HDF5_ERRORS as error:
@@ -142,10 +154,19 @@ def write_keras_hub_preset(
 ) -> list[str]:
     """Write a preset in the layout of KerasHub's own `save_to_preset`.
 
-    A classifier of whole texts, `max_seq_length` tokens long, becomes a `BertTextClassifier`. Other
-    heads are left out: KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon.
-    Other arguments, and the result, are as of `write_google_checkpoint`. Raises UsageError if the
-    activation is not GELU, which KerasHub's BERT always has.
+    A classifier of whole texts becomes a `BertTextClassifier`. Other heads are left out: KerasHub's
+    `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon.
+
+    Args:
+        folder: path of the preset; created if missing.
+        config, vocab, lowercase, tensors: see `write_google_checkpoint`.
+        max_seq_length: length to which the preprocessor of a classifier cuts rows.
+
+    Returns:
+        Differences between the preset and the model, a sentence each.
+
+    Raises:
+        UsageError: the activation is not GELU, which KerasHub's BERT always has.
     """
     if config.hidden_act == "relu":
         raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT only has GELU")
@@ -155,7 +176,7 @@ def write_keras_hub_preset(
     values = {**({} if has_pooler else _fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
         _assign(variable, name, values[name])
-    # BERT strips accents where it lower-cases; KerasHub's tokenizer only if asked.
+    # BERT strips accents when it lower-cases; KerasHub's tokenizer has an option for that.
     tokenizer = keras_hub.models.BertTokenizer(
         vocabulary=vocab, lowercase=bool(lowercase), strip_accents=lowercase is True
     )
@@ -199,6 +220,7 @@ def _differences(
 
 
 def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
+    """Return the pooler of a new model, the same for equal configs."""
     width = config.hidden_size
     kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
     return {
@@ -215,6 +237,7 @@ def _drop_time(metadata: Path) -> None:
 
 
 def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:
+    """Yield HuggingFace's name and the variable of each weight of the encoder."""
     layer = backbone.get_layer
     for name, variable in (
         ("word_embeddings", layer("token_embedding").embeddings),
@@ -255,6 +278,7 @@ def _layer_norm(name: str, layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _assign(variable: Any, name: str, tensor: np.ndarray) -> None:
+    """Assign a tensor in HuggingFace's layout to a variable of KerasHub."""
     # Attention kernels are [hidden, heads, head] or [heads, head, hidden], biases [heads, head].
     is_kernel = tensor.ndim == 2 and "embeddings" not in name
     variable.assign((tensor.T if is_kernel else tensor).reshape(variable.shape))

@@ -1,4 +1,9 @@
-"""The model directory: a HuggingFace folder that this tool, HuggingFace and KerasHub can load."""
+"""The model directory: a HuggingFace folder that this package, HuggingFace and KerasHub can load.
+
+Reading is lazy: names and shapes of tensors are read and compared with the config first, tensors on
+access. Writing is atomic: the folder appears or is replaced as a whole, and `SHA256SUMS` is written
+last.
+"""
 
 from __future__ import annotations
 
@@ -43,30 +48,48 @@ from bert_tf.weights.tensor_names import model_bindings
 
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
 
+# float32 arrays by HuggingFace's names.
 Tensors = Mapping[str, np.ndarray]
+# From the config and tensors of a built model to those that are written.
 Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray]]]
-"""Maps a built model's config and tensors to those that are written."""
+# A config whose encoder is larger than the weights by this factor belongs to another model.
+_MOST_TIMES_LARGER = 2
+_NAMED = 3  # missing tensors that a message names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelDirectory:
-    """An opened model directory; raises UsageError if vocabulary and config disagree on entries."""
+    """An opened model directory.
+
+    Attributes:
+        path: the folder.
+        config: shape of the encoder.
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        task: content of `task.json`; None if there is none.
+        tensors: float32 by HuggingFace's names (`bert.…`), read on access.
+        notes: parts that were left out, and guesses, a sentence each.
+
+    Raises:
+        UsageError: vocabulary and config disagree on the number of entries.
+    """
 
     path: Path
     config: BertConfig
     vocab: list[str]
     lowercase: Lowercase
-    task: dict[str, Any] | None  # content of `task.json`
-    tensors: Tensors  # float32 by HuggingFace name (`bert.…`), read when asked for
-    notes: tuple[str, ...] = ()  # on parts left out of the model, and on guesses, a sentence each
+    task: dict[str, Any] | None
+    tensors: Tensors
+    notes: tuple[str, ...] = ()
 
     @functools.cached_property
     def recipe(self) -> EmbeddingRecipe | None:
+        """Recipe of embeddings; None if the folder has none."""
         return read_recipe(self.path, max_positions=self.config.max_position_embeddings)
 
     @functools.cached_property
     def document(self) -> dict[str, Any]:
-        """HuggingFace's `config.json`; empty where the folder has none."""
+        """HuggingFace's `config.json`; {} if the folder has none."""
         path = transformer_folder(self.path) / CONFIG
         return read_json_object(path) if path.is_file() else {}
 
@@ -82,8 +105,9 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     """Open a model directory, a run directory (its `best/`), or a folder of HuggingFace or
     sentence-transformers.
 
-    Raises UsageError for missing files, another model than BERT, or files that disagree, InputError
-    for damage, or another SHA-256 than in `SHA256SUMS`.
+    Raises:
+        UsageError: files are missing or disagree, or the model is not a BERT.
+        InputError: a file is damaged, or its SHA-256 is not the one in `SHA256SUMS`.
     """
     folder = model_folder(path)
     if not folder.is_dir():
@@ -111,8 +135,17 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
 
 
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
-    """Raise UsageError if the encoder needs over twice the numbers in its files."""
-    if config.encoder_parameters > 2 * numbers:
+    """Check, before a model is built, that its size fits the weights in its files.
+
+    Args:
+        path: path of the model, for messages.
+        config: shape of the encoder.
+        numbers: size of all tensors together.
+
+    Raises:
+        UsageError: the encoder is more than twice as large.
+    """
+    if config.encoder_parameters > _MOST_TIMES_LARGER * numbers:
         raise UsageError(
             f"{path}: the config describes an encoder of {config.encoder_parameters:,} numbers, "
             f"but the weights hold {numbers:,}; they must be of the same model"
@@ -120,6 +153,7 @@ def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
 
 
 def _why_no_model(folder: Path) -> str:
+    """Describe a folder without HuggingFace's config, and the next step."""
     if (folder / "config.yaml").is_file():
         return "the run has not saved a model yet; wait for its first evaluation"
     if (folder / GOOGLE_CONFIG).is_file():
@@ -131,17 +165,24 @@ def _why_no_model(folder: Path) -> str:
 
 
 def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
-    """Load weights into a built model; raise UsageError if those of the encoder do not fit.
+    """Load weights into a built model.
 
     Heads (and the pooler) that the directory lacks, or has for another number of labels, keep their
-    initial values; returns the paths of these variables.
+    initial values.
+
+    Returns:
+        Paths of the variables that kept their initial values.
+
+    Raises:
+        UsageError: weights of the encoder are missing or have another shape.
     """
     fresh: list[str] = []
     missing: list[str] = []
     for binding in model_bindings(model):
         absent = [name for name in binding.names if name not in directory.tensors]
         if absent:
-            missing += absent if binding.is_required else []
+            if binding.is_required:
+                missing += absent
             fresh.append(binding.variable.path)
             continue
         value = binding.join([directory.tensors[name] for name in binding.names])
@@ -155,16 +196,20 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
         else:
             fresh.append(binding.variable.path)
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise UsageError(
-            f"{directory.path}: weights are missing: {', '.join(missing[:3])}{more}; "
+            f"{directory.path}: weights are missing: {', '.join(missing[:_NAMED])}{more}; "
             "expected a BERT encoder of the shape in its config"
         )
     return fresh
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:
-    """Build a model and load all its weights; raise UsageError if one is missing."""
+    """Build a model and load all its weights.
+
+    Raises:
+        UsageError: weights are missing or have another shape, also those of heads.
+    """
     model.build_weights()
     missing = load_weights(model, directory)
     if missing:
@@ -187,18 +232,27 @@ def write_model_directory(
 ) -> None:
     """Write a built model of `bert_tf.models` in HuggingFace's format.
 
-    The folder appears or is replaced whole. One that holds other files already (a job's output
-    directory with its `config.yaml`) is filled instead, file by file, the weights last but for
-    `SHA256SUMS`. Raises UsageError if the vocabulary is not of the model's size.
+    The folder appears or is replaced as a whole. One that contains other files (a job's output
+    directory with its `config.yaml`) is filled instead, file by file, the weights last except for
+    `SHA256SUMS`.
 
     Args:
-        task: content of `task.json`; its `labels`, if any, also go to `config.json`.
-        recipe: makes the folder one of sentence-transformers; None for the model's own, if any.
-        restore: puts back what the model was built without.
-        with_weights: False to write all other files, for a folder with the weights elsewhere.
+        path: the folder.
+        model: a built model.
+        vocab: entries in the order of their ids.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        task: content of `task.json`; its `labels`, if any, are also written to `config.json`.
+        recipe: recipe of embeddings, which makes the folder one of sentence-transformers; None for
+            that of the model, if it has one.
+        restore: adds back what the model was built without; None if it has everything.
+        with_weights: False writes all other files, for a folder whose weights are elsewhere.
+
+    Raises:
+        UsageError: the vocabulary has another size than the model.
     """
     labels = label_names(task, getattr(model, "num_labels", 0))
-    config, tensors = model.config, model_tensors(model)
+    config = model.config
+    tensors = model_tensors(model)
     if restore is not None:
         config, tensors = restore(config, tensors)
     write_directory(
@@ -218,13 +272,14 @@ def write_model_directory(
 def write_task(folder: Path, task: dict[str, Any]) -> None:
     """Replace the `task.json` of a model directory, and its checksum."""
     vouched_for = read_sums(folder)
-    (folder / SUMS).unlink(missing_ok=True)  # its files are about to change
+    # Without its sums the folder is valid, but unverified, while it changes.
+    (folder / SUMS).unlink(missing_ok=True)
     write_text_atomically(folder / TASK, _as_json(task))
     write_sums(folder, vouched_for)
 
 
 def model_tensors(model: Any) -> dict[str, np.ndarray]:
-    """Collect a built model's weights, float32 by HuggingFace's names."""
+    """Return the weights of a built model, float32 by HuggingFace's names."""
     tensors: dict[str, np.ndarray] = {}
     for binding in model_bindings(model):
         tensors.update(binding.split(ops.convert_to_numpy(ops.copy(binding.variable.value))))
@@ -232,7 +287,7 @@ def model_tensors(model: Any) -> dict[str, np.ndarray]:
 
 
 def label_names(task: dict[str, Any] | None, number: int) -> list[str]:
-    """List the task's labels, or HuggingFace's `LABEL_0` … if it names none."""
+    """Return the labels of a task, or HuggingFace's `LABEL_0`, … if it names none."""
     labels = (task or {}).get("labels")
     return list(labels) if labels else [f"LABEL_{index}" for index in range(number)]
 
@@ -250,7 +305,18 @@ def write_directory(
     tensors: Tensors | None,
     recipe: EmbeddingRecipe | None = None,
 ) -> None:
-    """Write the files of a model directory; tensors are float32, None to leave them out."""
+    """Write the files of a model directory; see `write_model_directory`.
+
+    Args:
+        path, config, vocab, lowercase, task, recipe: see `write_model_directory`.
+        architecture: HuggingFace's class, which its automatic loading uses.
+        problem_type: HuggingFace's name for the purpose of a classifier; None for its default.
+        labels: names of the classifier's logits; [] without one.
+        tensors: float32 by HuggingFace's names; None leaves out the file of the weights.
+
+    Raises:
+        UsageError: the vocabulary has another size than the model.
+    """
     path = Path(path)
     if len(vocab) != config.vocab_size:
         raise UsageError(
@@ -268,7 +334,7 @@ def write_directory(
         document["label2id"] = {label: index for index, label in enumerate(labels)}
 
     def fill(folder: Path) -> None:
-        (folder / SUMS).unlink(missing_ok=True)  # its files are about to change
+        (folder / SUMS).unlink(missing_ok=True)  # the old sums are void once files change
         write_text_atomically(folder / CONFIG, _as_json(document))
         write_vocabulary_files(
             folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings

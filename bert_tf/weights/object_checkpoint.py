@@ -1,8 +1,10 @@
-"""Names and shapes in TensorFlow 2 checkpoints of TF Model Garden and its descendants, which name
-variables by the path from the saved object. An encoder is `encoder` or `model` (TF Model Garden's
-`tf2_bert_encoder_checkpoint_converter.py`) or inside a model (`BertPretrainerV2`; NVIDIA's
-DeepLearningExamples); its layers have numbers (`layer_with_weights-4` is the first block) or names
-(`_transformer_layers/0`). Of several paths to a variable the key is the shortest.
+"""Names and shapes in TensorFlow 2 checkpoints of TF Model Garden and its descendants.
+
+These checkpoints name variables by the path from the saved object. An encoder is `encoder` or
+`model` (TF Model Garden's `tf2_bert_encoder_checkpoint_converter.py`) or inside a model
+(`BertPretrainerV2`; NVIDIA's DeepLearningExamples). Its layers have numbers (`layer_with_weights-4`
+is the first block) or names (`_transformer_layers/0`). If several paths lead to a variable, the key
+is the shortest.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from bert_tf.config.bert import BertConfig
 
 POOLER = "bert.pooler.dense"
-_LAYER_NORM_EPS = 1e-12
+_LAYER_NORM_EPS = 1e-12  # of the original BERT
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _NUMBERED = re.compile(
@@ -50,7 +52,7 @@ _HEAD_VARIABLES = {
 
 
 def departures(config: BertConfig, library: str) -> list[str]:
-    """List differences of a library's original BERT from the model, a sentence each."""
+    """Return the differences of a library's BERT from the model, a sentence each."""
     found = []
     if config.hidden_act == "gelu":
         found.append(
@@ -66,13 +68,22 @@ def departures(config: BertConfig, library: str) -> list[str]:
 
 
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
-    """Map HuggingFace's names to keys of a checkpoint with an object graph.
+    """Return the key of each tensor in a checkpoint with an object graph.
 
-    Of two poolers take the next-sentence head's: TF Model Garden's pretraining leaves the encoder's
-    as it began.
+    Variables of optimizers, counters, and heads of other tasks are left out. If there are two
+    poolers, that of the next-sentence head is taken: TF Model Garden's pretraining leaves the
+    encoder's untrained.
+
+    Args:
+        keys: keys of the checkpoint.
+        num_hidden_layers: blocks of the encoder; the numbered layer after them is the pooler.
+
+    Returns:
+        Keys by HuggingFace's names.
     """
+    # A later key replaces an earlier one of the same name, so the next-sentence head comes last.
     keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
-    # Other tasks, too, keep their head as a model's first one.
+    # The first head of a model may also be that of another task.
     first_is_next_sentence = any(_NEXT_SENTENCE in key for key in keys)
     layers = _encoder_layers(num_hidden_layers)
     names = {
@@ -84,9 +95,13 @@ def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
 
 
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
-    """Convert a variable to HuggingFace's shape: heads joined, kernels as [output, input].
+    """Convert the value of a variable to HuggingFace's layout: heads joined, kernels [output,
+    input].
 
-    Attention kernels are [hidden, heads, head] or [heads, head, hidden], biases [heads, head].
+    Args:
+        name: HuggingFace's name of the tensor.
+        value: attention kernels are [hidden, heads, head] or [heads, head, hidden], their biases
+            [heads, head]; all others are matrices or vectors.
     """
     value = value.astype(np.float32)
     if name.endswith(".bias") or "LayerNorm" in name:
@@ -99,7 +114,7 @@ def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
 
 
 def _encoder_layers(blocks: int) -> dict[str, str]:
-    """Map attributes to HuggingFace's names of layers, in the order of their numbers."""
+    """Return HuggingFace's name of each layer by its attribute, in the order of layer numbers."""
     return {
         "_embedding_layer": "bert.embeddings.word_embeddings",
         "_position_embedding_layer": "bert.embeddings.position_embeddings",
@@ -111,6 +126,7 @@ def _encoder_layers(blocks: int) -> dict[str, str]:
 
 
 def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
+    """Return HuggingFace's name of a key; None if it is not a weight of BERT."""
     if not key.endswith(_VALUE) or ".OPTIMIZER_SLOT" in key or "optimizer" in key.split("/")[0]:
         return None
     path = key.removesuffix(_VALUE)
@@ -134,6 +150,7 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
 
 
 def _joined(layer: str, last: str) -> str | None:
+    """Return the name of a layer's variable; None if HuggingFace's layer has no such variable."""
     if layer.endswith("_embeddings"):
         endings = {"embeddings": "weight"}
     elif layer.endswith("LayerNorm"):

@@ -1,10 +1,15 @@
-"""BERT models as ONNX graphs from token ids to scores."""
+"""BERT models as ONNX graphs from token ids to scores, built node by node.
+
+The graph is the plain model in standard operations of one opset, so that runtimes can fuse it by
+their own patterns. Names of nodes are numbered in the order in which they are added, so equal
+models have equal files.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -16,12 +21,23 @@ from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.weights.graph_names import MASK, MOST_BYTES, POSITIONS, TYPE_IDS, WORD_IDS
 
 OPSET = 20  # the first with Gelu
-_IR_VERSION = 9  # of the same release, so that runtimes of its time read the file
-_MASKED_SCORE = -1e9
-_LOWEST = float(np.finfo(np.float32).min)
+_IR_VERSION = 9  # of the same release, so that runtimes of that time can read the file
+_MASKED_SCORE = -1e9  # added to scores of padding, whose probability is then 0
+_LOWEST = float(np.finfo(np.float32).min)  # never the maximum over tokens
+_LEAST_TOKENS = 1e-9  # avoids 0/0 for rows that are all padding
+_LEAST_NORM = 1e-12  # avoids 0/0 for vectors that are 0
 
 Tensors = Mapping[str, np.ndarray]
-_Outputs = dict[str, tuple[str, list[str | int]]]
+
+
+class _Output(NamedTuple):
+    """An output of the graph: the node's output that it is, and the names or sizes of its axes."""
+
+    node: str
+    axes: list[str | int]
+
+
+_Outputs = dict[str, _Output]
 
 
 def onnx_model(
@@ -31,21 +47,28 @@ def onnx_model(
     *,
     recipe: EmbeddingRecipe | None = None,
 ) -> onnx.ModelProto:
-    """Build the graph of a model, with its weights (float32 by HuggingFace's names).
+    """Build the graph of a model, with its weights.
 
     Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
     free. Outputs are float32, by architecture:
 
     - `BertForSequenceClassification`: `logits` [batch, labels].
     - `BertForTokenClassification`: `logits` [batch, length, labels].
-    - `BertForMultipleChoice`: `logits` [batch], a sequence of each choice being in the batch.
+    - `BertForMultipleChoice`: `logits` [batch]; each choice is a sequence of the batch.
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
     - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at the additional input
       `masked_lm_positions`, int64 [batch, predictions].
-    - others: `sequence_output` [batch, length, hidden] and, where there is a pooler,
-      `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
+    - others: `sequence_output` [batch, length, hidden]; with a pooler `pooled_output` [batch,
+      hidden]; with a recipe `embedding` [batch, hidden].
 
-    Raises UsageError for another architecture, or weights that do not fit into one ONNX file.
+    Args:
+        architecture: HuggingFace's name of the class.
+        config: shape of the encoder.
+        tensors: float32 by HuggingFace's names.
+        recipe: recipe of embeddings; None leaves out that output.
+
+    Raises:
+        UsageError: the architecture is unknown, or the weights do not fit into one ONNX file.
     """
     if architecture not in _HEADS:
         raise UsageError(
@@ -62,6 +85,14 @@ def onnx_model(
 
 
 class _Graph:
+    """Nodes and weights of a graph, in the order in which they are added.
+
+    Methods add nodes, and take and return names of their outputs.
+
+    Attributes:
+        more_inputs: names of the axes of further int64 inputs, by the name of the input.
+    """
+
     def __init__(self, config: BertConfig, tensors: Tensors, recipe: EmbeddingRecipe | None):
         self.config = config
         self.recipe = recipe
@@ -71,24 +102,29 @@ class _Graph:
         self._weights: dict[str, onnx.TensorProto] = {}
 
     def add(self, operation: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Add a node; return the name of its output, or a list of names if there are several."""
         name = f"{operation}_{len(self._nodes)}"
         names = [name] if outputs == 1 else [f"{name}:{index}" for index in range(outputs)]
         self._nodes.append(helper.make_node(operation, inputs, names, name=name, **attributes))
         return names[0] if outputs == 1 else names
 
     def weight(self, name: str, value: np.ndarray) -> str:
+        """Add a constant under its own name, once."""
         if name not in self._weights:
             array = np.asarray(value, order="C")
             self._weights[name] = numpy_helper.from_array(array, name)
         return name
 
     def number(self, value: float) -> str:
+        """Add a float32 scalar."""
         return self.weight(f"number {value!r}", np.array(value, np.float32))
 
     def axis(self, *values: int) -> str:
+        """Add numbers or sizes of axes, int64 [values]."""
         return self.weight(f"axes {values}", np.array(values, np.int64))
 
     def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
+        """Add a linear layer, and an activation with a name of BERT configs."""
         kernel = self.weight(f"{name}.weight", self.tensors[f"{name}.weight"].T)
         bias = self.stored(f"{name}.bias")
         outputs = self.add("Add", self.add("MatMul", inputs, kernel), bias)
@@ -107,19 +143,26 @@ class _Graph:
         raise ValueError(f"activation {name!r} is not known")
 
     def layer_norm(self, inputs: str, name: str) -> str:
-        scale, shift = map(self.stored, (f"{name}.weight", f"{name}.bias"))
+        scale = self.stored(f"{name}.weight")
+        shift = self.stored(f"{name}.bias")
         return self.add(
             "LayerNormalization", inputs, scale, shift, axis=-1, epsilon=self.config.layer_norm_eps
         )
 
     def stored(self, name: str) -> str:
+        """Add a tensor of the model."""
         return self.weight(name, self.tensors[name])
 
     def table(self, name: str) -> str:
+        """Add an embedding table of the model."""
         return self.stored(f"bert.embeddings.{name}.weight")
 
     def encode(self, *, first_only: bool = False) -> str:
-        """Add the last layer's output, [batch, length or 1 (`first_only`), hidden]."""
+        """Add the encoder; return the last layer's output, [batch, length, hidden].
+
+        With `first_only`, the last layer computes queries, output projection and feed-forward
+        network only for the first token; the output is [batch, 1, hidden].
+        """
         words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
         types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
         length = self.add("Shape", WORD_IDS, start=1, end=2)
@@ -139,6 +182,7 @@ class _Graph:
         return hidden
 
     def _block(self, read: str, hidden: str, bias: str, prefix: str) -> str:
+        """Add a layer; `read` are the tokens to compute, which attend to all of `hidden`."""
         attended = self.dense(
             self._attend(read, hidden, bias, prefix), f"{prefix}.attention.output.dense"
         )
@@ -150,7 +194,9 @@ class _Graph:
         return self.layer_norm(self.add("Add", hidden, transformed), f"{prefix}.output.LayerNorm")
 
     def _attend(self, read: str, hidden: str, bias: str, prefix: str) -> str:
-        heads, width = self.config.num_attention_heads, self.config.head_size
+        """Add multi-head attention without its output projection, [batch, read, hidden]."""
+        heads = self.config.num_attention_heads
+        width = self.config.head_size
         split = self.axis(0, 0, heads, width)
 
         def part(inputs: str, name: str, order: tuple[int, ...]) -> str:
@@ -168,12 +214,15 @@ class _Graph:
         return self.add("Reshape", context, self.axis(0, 0, heads * width))
 
     def first(self, hidden: str) -> str:
+        """Select the first token, [batch, hidden]."""
         return self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
 
     def pooled(self, hidden: str) -> str:
+        """Add the pooler, [batch, hidden]."""
         return self.dense(self.first(hidden), "bert.pooler.dense", "tanh")
 
     def embedding(self, hidden: str, recipe: EmbeddingRecipe) -> str:
+        """Add pooling and normalization of a recipe, [batch, hidden]."""
         if recipe.pooling == "cls":
             vectors = self.first(hidden)
         else:
@@ -187,14 +236,18 @@ class _Graph:
                 seen = self.add("Mul", hidden, mask)
                 total = self.add("ReduceSum", seen, self.axis(1), keepdims=0)
                 count = self.add("ReduceSum", mask, self.axis(1), keepdims=0)
-                vectors = self.add("Div", total, self.add("Max", count, self.number(1e-9)))
+                count = self.add("Max", count, self.number(_LEAST_TOKENS))
+                vectors = self.add("Div", total, count)
         if not recipe.normalize:
             return vectors
         norm = self.add("ReduceL2", vectors, self.axis(1), keepdims=1)
-        return self.add("Div", vectors, self.add("Max", norm, self.number(1e-12)))
+        norm = self.add("Max", norm, self.number(_LEAST_NORM))
+        return self.add("Div", vectors, norm)
 
     def model(self, architecture: str, outputs: _Outputs) -> onnx.ModelProto:
-        public = {node: name for name, (node, _) in outputs.items()}
+        """Return the complete model, with the outputs under their public names."""
+        # Nodes are numbered; those that are outputs get their public names.
+        public = {output.node: name for name, output in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):
                 names[:] = [public.get(name, name) for name in names]
@@ -205,7 +258,7 @@ class _Graph:
             self._nodes,
             architecture,
             [value(name, TensorProto.INT64, axes) for name, axes in inputs.items()],
-            [value(name, TensorProto.FLOAT, axes) for name, (_, axes) in outputs.items()],
+            [value(name, TensorProto.FLOAT, output.axes) for name, output in outputs.items()],
             initializer=list(self._weights.values()),
         )
         return helper.make_model(
@@ -219,26 +272,28 @@ class _Graph:
 def _labels_of_text(graph: _Graph) -> _Outputs:
     labels = len(graph.tensors["classifier.bias"])
     pooled = graph.pooled(graph.encode(first_only=True))
-    return {"logits": (graph.dense(pooled, "classifier"), ["batch", labels])}
+    return {"logits": _Output(graph.dense(pooled, "classifier"), ["batch", labels])}
 
 
 def _labels_of_tokens(graph: _Graph) -> _Outputs:
     labels = len(graph.tensors["classifier.bias"])
-    return {"logits": (graph.dense(graph.encode(), "classifier"), ["batch", "length", labels])}
+    logits = graph.dense(graph.encode(), "classifier")
+    return {"logits": _Output(logits, ["batch", "length", labels])}
 
 
 def _choice(graph: _Graph) -> _Outputs:
     score = graph.dense(graph.pooled(graph.encode(first_only=True)), "classifier")
-    return {"logits": (graph.add("Squeeze", score, graph.axis(1)), ["batch"])}
+    return {"logits": _Output(graph.add("Squeeze", score, graph.axis(1)), ["batch"])}
 
 
 def _span(graph: _Graph) -> _Outputs:
     start, end = graph.add(
         "Split", graph.dense(graph.encode(), "qa_outputs"), axis=-1, num_outputs=2, outputs=2
     )
+    axes: list[str | int] = ["batch", "length"]
     return {
-        name: (graph.add("Squeeze", part, graph.axis(2)), ["batch", "length"])
-        for name, part in (("start_logits", start), ("end_logits", end))
+        "start_logits": _Output(graph.add("Squeeze", start, graph.axis(2)), axes),
+        "end_logits": _Output(graph.add("Squeeze", end, graph.axis(2)), axes),
     }
 
 
@@ -253,16 +308,17 @@ def _masked_tokens(graph: _Graph) -> _Outputs:
     logits = graph.add(
         "Add", graph.add("MatMul", masked, table), graph.stored("cls.predictions.bias")
     )
-    return {"logits": (logits, ["batch", "predictions", graph.config.vocab_size])}
+    return {"logits": _Output(logits, ["batch", "predictions", graph.config.vocab_size])}
 
 
 def _vectors(graph: _Graph) -> _Outputs:
-    hidden, width = graph.encode(), graph.config.hidden_size
-    outputs: _Outputs = {"sequence_output": (hidden, ["batch", "length", width])}
+    hidden = graph.encode()
+    width = graph.config.hidden_size
+    outputs: _Outputs = {"sequence_output": _Output(hidden, ["batch", "length", width])}
     if "bert.pooler.dense.weight" in graph.tensors:
-        outputs["pooled_output"] = (graph.pooled(hidden), ["batch", width])
+        outputs["pooled_output"] = _Output(graph.pooled(hidden), ["batch", width])
     if graph.recipe is not None:
-        outputs["embedding"] = (graph.embedding(hidden, graph.recipe), ["batch", width])
+        outputs["embedding"] = _Output(graph.embedding(hidden, graph.recipe), ["batch", width])
     return outputs
 
 

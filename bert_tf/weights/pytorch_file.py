@@ -1,5 +1,6 @@
-"""Reads PyTorch weight files (zip archives) without PyTorch and without running code in pickles;
-since members are stored, not compressed, nothing is larger in memory than on disk.
+"""Read PyTorch weight files (zip archives) without PyTorch, and without running code in pickles.
+
+Members must be stored, not compressed, so nothing is larger in memory than on disk.
 """
 
 from __future__ import annotations
@@ -25,15 +26,21 @@ from bert_tf.weights.pytorch_pickle import (
 )
 
 _CURE = "convert it with PyTorch: model.save_pretrained(folder, safe_serialization=True)"
-# What zipfile raises of damage: a name that is no text, a cut header, an unknown version.
+# What zipfile raises for damage: a name that is not text, a cut header, an unknown version.
 _DAMAGE = (KeyError, EOFError, OSError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile)
-_MOST_SHARING = 4  # tensors may share numbers, as the masked-LM head does with the embeddings
+# Tensors may share numbers, like the masked-LM head and the embeddings, so all together may be
+# larger than the file; but not by more than this factor, which bounds the memory.
+_MOST_SHARING = 4
+_NOT_FLOATING = "iub"  # kinds of NumPy dtypes: integers, unsigned integers, booleans
+_ENCRYPTED = 1  # bit of the flags of a member
 
 
 class PyTorchFile:
-    """A state dict of PyTorch; InputError for damage.
+    """Floating-point tensors of a state dict saved by PyTorch.
 
-    Raises UsageError if the file is older than PyTorch 1.6 or holds more than tensors.
+    Raises:
+        UsageError: the file was saved before PyTorch 1.6, or contains more than tensors.
+        InputError: the file is damaged.
     """
 
     def __init__(self, path: str | Path):
@@ -57,9 +64,12 @@ class PyTorchFile:
         self._tensors = {
             name: value
             for name, value in self._state(content).items()
-            if isinstance(value, Tensor) and value.storage.dtype.kind not in "iub"
+            if isinstance(value, Tensor) and value.storage.dtype.kind not in _NOT_FLOATING
         }
-        size = sum(math.prod(t.shape) * t.storage.dtype.itemsize for t in self._tensors.values())
+        size = sum(
+            math.prod(tensor.shape) * tensor.storage.dtype.itemsize
+            for tensor in self._tensors.values()
+        )
         if size > _MOST_SHARING * self._path.stat().st_size:
             raise self._damaged(
                 f"its tensors would take {size:,} bytes, more than {_MOST_SHARING} times the file"
@@ -77,13 +87,17 @@ class PyTorchFile:
         return InputError(f"{self._path}: damaged PyTorch file ({reason})")
 
     def _member(self, archive: zipfile.ZipFile, name: str, *, at_most: int) -> bytes:
-        """Read a member; raise InputError if it is larger, or compressed."""
+        """Read a member of the archive.
+
+        Raises:
+            InputError: it is larger than `at_most`, compressed or encrypted.
+        """
         info = archive.getinfo(self._root + name)
         if info.file_size > at_most:
             raise self._damaged(
                 f"{name} has {info.file_size:,} bytes, expected at most {at_most:,}"
             )
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _ENCRYPTED:
             raise InputError(
                 f"{self._path}: {name} is compressed or encrypted inside, which PyTorch never "
                 f"does; {_CURE}"
@@ -91,6 +105,7 @@ class PyTorchFile:
         return archive.read(info)
 
     def _state(self, content: bytes) -> dict[str, object]:
+        """Read the state dict, also from inside a checkpoint with other entries."""
         try:
             state = read_pickle(content)
         except PickleError as error:
@@ -108,11 +123,15 @@ class PyTorchFile:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the floating-point tensors."""
+        """Shapes of the tensors by name."""
         return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """Read a tensor in its stored dtype; raise InputError if numbers are missing."""
+        """Read a tensor in its stored dtype.
+
+        Raises:
+            InputError: the file has fewer numbers than its shape needs.
+        """
         tensor = self._tensors[name]
         try:
             with self._open() as archive:
@@ -130,7 +149,7 @@ class PyTorchFile:
                 f"{self._path}: damaged at {name} (its shape {list(tensor.shape)} does not fit "
                 f"the {len(numbers):,} numbers that are stored)"
             )
-        # The stride of an axis of length 1 may be any number.
+        # An axis of length 1 may have any stride, also one that leads out of the storage.
         strides = [stride * item if length > 1 else 0 for length, stride in axes]
         stored = numbers[tensor.offset :]
         return np.lib.stride_tricks.as_strided(stored, tensor.shape, strides).copy()

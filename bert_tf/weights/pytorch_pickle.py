@@ -1,9 +1,9 @@
-"""Reads the pickles of `torch.save` as descriptions of tensors, in bounded memory.
+"""Read the pickles of `torch.save` as descriptions of tensors, in bounded memory.
 
-Python's own machine imports and calls any name in a pickle, and allocates lengths and memo sizes
-that a few of its bytes ask for. The opcodes here are those of state dicts (as in PyTorch's
-`torch/_weights_only_unpickler.py`) and allocate in proportion to their bytes; keys are texts, since
-hashing shared tuples inside each other takes exponential time.
+Python's own unpickler imports and calls any name in a pickle, and allocates lengths and memo sizes
+that a few bytes ask for. So this is a stack machine of its own. It knows only the opcodes of state
+dicts (like PyTorch's `torch/_weights_only_unpickler.py`), which allocate in proportion to their
+bytes. Keys must be texts, since hashing nested shared tuples takes exponential time.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-LONGEST_PICKLE_BYTES = 4 << 20  # BERT large takes 60 kB
-_MOST_DIMENSIONS = 32
+LONGEST_PICKLE_BYTES = 4 << 20  # BERT-large takes 60 kB
+_MOST_DIMENSIONS = 32  # of NumPy's arrays
 _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
+_STOP = b"."  # the last opcode of a pickle
 _CUT = "the description of its tensors is cut short or damaged"
 _STORAGE_TYPES = {
     "DoubleStorage": np.dtype(np.float64),
@@ -37,33 +38,54 @@ class PickleError(ValueError):
 
 
 class ForeignNameError(Exception):
-    """The pickle holds a name, the argument, that no state dict has."""
+    """The pickle contains a name, the argument, that no state dict has."""
 
 
 class Storage(NamedTuple):
+    """Numbers in the archive.
+
+    Attributes:
+        dtype: their dtype.
+        key: name of the archive's member below `data/`.
+    """
+
     dtype: np.dtype
     key: str
 
 
 class Tensor(NamedTuple):
+    """A view of a storage.
+
+    Attributes:
+        storage: the numbers.
+        offset: number of the first one.
+        shape: sizes of the axes.
+        strides: numbers between neighbors along each axis.
+    """
+
     storage: Storage
-    offset: int  # in numbers
+    offset: int
     shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in numbers
+    strides: tuple[int, ...]
 
 
 def read_pickle(content: bytes) -> Any:
-    """Read a pickle of at most LONGEST_PICKLE_BYTES, with a `Tensor` for each tensor.
+    """Read a pickle, with a `Tensor` for each tensor.
 
-    Raises PickleError if it is cut short, too long, or not of a state dict, ForeignNameError if it
-    names anything but tensors and their parts.
+    Args:
+        content: at most LONGEST_PICKLE_BYTES.
+
+    Raises:
+        PickleError: it is cut short, too long, or not of a state dict.
+        ForeignNameError: it names anything other than tensors and their parts.
     """
     if len(content) > LONGEST_PICKLE_BYTES:
         raise PickleError(
             f"the description of its tensors takes more than {LONGEST_PICKLE_BYTES >> 20} MiB"
         )
-    stream, reader = io.BytesIO(content), _Reader()
-    while (code := stream.read(1)) != b".":
+    stream = io.BytesIO(content)
+    reader = _Reader()
+    while (code := stream.read(1)) != _STOP:
         if not code:
             raise PickleError(_CUT)
         opcode = _OPCODES.get(code.decode("latin-1"))
@@ -75,7 +97,8 @@ def read_pickle(content: bytes) -> Any:
 
 
 def _argument(opcode: pickletools.OpcodeInfo, stream: io.BytesIO) -> Any:
-    if opcode.name == "GLOBAL":  # whose own reader undoes escapes
+    """Read the argument of an opcode; None if it has none."""
+    if opcode.name == "GLOBAL":  # the reader of pickletools would interpret escapes
         names = [stream.readline(), stream.readline()]
         if not names[1].endswith(b"\n"):
             raise PickleError(_CUT)
@@ -116,6 +139,7 @@ def _are_counts(values: Any) -> bool:
     return type(values) is tuple and all(map(_is_count, values))
 
 
+# The only names that a pickle may call, besides types of storages.
 _CALLABLES: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered_dict,
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
@@ -146,7 +170,8 @@ class _Reader:
     def pop_to_mark(self) -> list[Any]:
         if not self._marked:
             raise PickleError("an opcode lacks its mark")
-        values, self._stack = self._stack, self._marked.pop()
+        values = self._stack
+        self._stack = self._marked.pop()
         return values
 
     def pop_many(self, size: int) -> list[Any]:
@@ -180,7 +205,8 @@ class _Reader:
         self.push(Storage(dtype, key))
 
     def reduce(self, _: None) -> None:
-        arguments, function = self.pop(), self.pop()
+        arguments = self.pop()
+        function = self.pop()
         if not callable(function) or type(arguments) is not tuple:
             raise PickleError("a call of something that is not a function")
         try:
@@ -210,6 +236,7 @@ class _Reader:
         self.push(target)
 
 
+# What each opcode does, given the machine and the opcode's argument.
 _ACTIONS: dict[str, Callable[[_Reader, Any], None]] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda reader, _: None),
     **dict.fromkeys(("NONE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Reader.push),

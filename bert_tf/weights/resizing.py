@@ -23,14 +23,21 @@ from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 _MASKED_LM_BIAS = "cls.predictions.bias"
-_LAYER = re.compile(r"(bert\.encoder\.layer\.)(\d+)(\..+)")
+_LAYER = re.compile(r"(?P<before>bert\.encoder\.layer\.)(?P<number>\d+)(?P<after>\..+)")
 
 
 def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
-    """Stretch the position table, which then needs some training on long sequences.
+    """Return the model with a longer table of positions.
 
-    The old rows are spread evenly over the new table, the first and the last staying at its ends,
-    and rows between them are interpolated linearly. Raises UsageError for fewer positions.
+    The old rows are spread evenly over the new table, with the first and last at its ends, and rows
+    between them are interpolated linearly. The model then needs some training on long sequences.
+
+    Args:
+        directory: the model.
+        positions: rows of the new table.
+
+    Raises:
+        UsageError: the model has more positions.
     """
     old = directory.config.max_position_embeddings
     if positions < old:
@@ -52,23 +59,31 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
 
 
 def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirectory:
-    """Keep only some layers, as a start for a student (Sanh et al. 2019, section 3).
+    """Return the model with only some layers, to start a student from (Sanh et al. 2019, section
+    3).
 
-    Layers count from 0, in ascending order. Raises UsageError if the model lacks one.
+    Args:
+        directory: the model.
+        layers: numbers from 0, in ascending order.
+
+    Raises:
+        UsageError: the model lacks a layer.
     """
     number = directory.config.num_hidden_layers
     if layers[-1] >= number:
         raise UsageError(
             f"--layers: {directory.path} has the layers 0 to {number - 1}, but no {layers[-1]}"
         )
-    place = {layer: number for number, layer in enumerate(layers)}
-    names: dict[str, str] = {}  # of the source, by new name
+    new_number = {layer: number for number, layer in enumerate(layers)}
+    names: dict[str, str] = {}  # names in the source by new names
     for name in directory.tensors:
         found = _LAYER.fullmatch(name)
         if found is None:
             names[name] = name
-        elif (layer := int(found[2])) in place:
-            names[f"{found[1]}{place[layer]}{found[3]}"] = name
+            continue
+        layer = int(found["number"])
+        if layer in new_number:
+            names[f"{found['before']}{new_number[layer]}{found['after']}"] = name
     return dataclasses.replace(
         directory,
         config=dataclasses.replace(directory.config, num_hidden_layers=len(layers)),
@@ -77,14 +92,22 @@ def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirect
 
 
 def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
-    """Extend the vocabulary to that of a file, which begins with the model's pieces in order.
+    """Return the model with the extended vocabulary of a file.
 
-    A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
-    cannot split, from the normal distribution of a fresh model, drawn by the piece alone. Its bias
-    in the masked-LM head is 0. The file may omit names of unused rows at the end. Raises UsageError
-    for another file, or if an old piece has another id there.
+    A new entry starts as the mean of the old entries that WordPiece splits it into. One that cannot
+    be split starts from the normal distribution of a fresh model, seeded by the entry itself. Its
+    bias in the masked-LM head is 0.
+
+    Args:
+        directory: the model.
+        path: a `vocab.txt` that begins with the entries of the model, in order. It may leave out
+            entries of unused rows at their end.
+
+    Raises:
+        UsageError: the file is not a vocabulary, or gives an old entry another id.
     """
-    vocab, old = read_vocab(path), directory.vocab
+    vocab = read_vocab(path)
+    old = directory.vocab
     if vocab[: len(old)] != old:
         old = without_unused_end(old)
     for number, piece in enumerate(old):
@@ -115,6 +138,7 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
 def _new_row(
     piece: str, ids: dict[str, int], table: np.ndarray, initializer_range: float
 ) -> np.ndarray:
+    """Return the first embedding of a new entry, float32 [hidden]."""
     parts = longest_match(piece, ids, longest=len(piece))
     if parts:
         return table[parts].mean(axis=0)
@@ -123,9 +147,17 @@ def _new_row(
 
 
 class VocabularySubset:
-    """Some entries of a vocabulary, `ids` and the special tokens, renumbered in the same order.
+    """Some entries of a vocabulary, renumbered in the same order.
 
-    `directory` is the model with only these entries.
+    Fine-tuning on a task with few different tokens needs only their embeddings, which saves memory
+    and time. The others are put back when the model is written.
+
+    Args:
+        directory: the whole model.
+        ids: int arrays of any shape with the ids to keep; special tokens are always kept.
+
+    Attributes:
+        directory: the model with only these entries.
     """
 
     def __init__(self, directory: ModelDirectory, ids: Iterable[np.ndarray]):
@@ -135,7 +167,7 @@ class VocabularySubset:
         for used in ids:
             is_kept[used] = True
         if words is None or len(words) != len(is_kept):
-            # Left as they are; loading rejects them.
+            # Damaged tensors are left as they are; loading rejects them with a better message.
             is_kept[:] = True
             tensors = directory.tensors
         else:
@@ -153,13 +185,21 @@ class VocabularySubset:
         )
 
     def numbers(self, ids: npt.ArrayLike) -> np.ndarray:
-        """Translate ids of the whole vocabulary to ids of the subset, int32."""
+        """Translate ids of the whole vocabulary to ids of the subset, int32 of the same shape."""
         return self._numbers[np.asarray(ids)]
 
     def whole(
         self, config: BertConfig, tensors: Mapping[str, np.ndarray]
     ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-        """Put a trained subset, float32, back into the whole vocabulary."""
+        """Put a trained subset back into the whole vocabulary.
+
+        Args:
+            config: config of the subset's model.
+            tensors: float32 by HuggingFace's names.
+
+        Returns:
+            Config and tensors of the whole model.
+        """
         trained = tensors[WORD_EMBEDDINGS]
         words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
         words[self._is_kept] = trained

@@ -1,5 +1,7 @@
-"""The recipe of text vectors in a sentence-transformers folder. Releases 2 to 5 name a pooling by a
-key for each mode, release 6 by one key; both are read, the former, which all load, is written.
+"""The recipe of embeddings in a folder of sentence-transformers.
+
+Releases 2 to 5 name the pooling by one boolean key per mode, release 6 by a single key. Both are
+read. The former is written, since all releases load it.
 """
 
 from __future__ import annotations
@@ -23,13 +25,17 @@ _IS_TRAINED = "bert_pipeline_is_trained"  # a key that the library ignores
 _POOLING_FOLDER = "1_Pooling"
 _POOLING = f"{_POOLING_FOLDER}/config.json"
 _PREFIX = "pooling_mode_"
+# Modes of pooling, and what follows the prefix in their keys.
 _MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _TYPES = "sentence_transformers.models"
 RECIPE_FILES = frozenset((MODULES, _LENGTH, _SETTINGS, _POOLING))
-_STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+# Classes of the modules, without and with normalization.
+_STEPS = ["Transformer", "Pooling"]
+_NORMALIZED_STEPS = ["Transformer", "Pooling", "Normalize"]
 
 
 def transformer_folder(folder: Path) -> Path:
+    """Return the folder of the encoder: the folder itself, or that of its first module."""
     if not (folder / MODULES).is_file():
         return folder
     inside = _folder_of(_read_modules(folder)[0], folder)
@@ -44,17 +50,22 @@ def _folder_of(module: dict[str, Any], folder: Path) -> Path:
 
 
 def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
-    """Read the recipe of a folder of sentence-transformers; None for any other folder.
+    """Read the recipe of a folder of sentence-transformers; return None for any other folder.
 
-    Raises UsageError for modules or settings that `embed` does not compute, InputError for damage,
-    or another SHA-256 than in `SHA256SUMS`.
+    Args:
+        folder: the folder, which may contain `modules.json`.
+        max_positions: length of the longest sequence of the encoder.
+
+    Raises:
+        UsageError: modules or settings are not supported by `embed`.
+        InputError: a file is damaged, or its SHA-256 is not the one in `SHA256SUMS`.
     """
     if not (folder / MODULES).is_file():
         return None
     check_sums(folder, RECIPE_FILES.__contains__)
     modules = _read_modules(folder)
     kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
-    if kinds not in _STEPS:
+    if kinds not in (_STEPS, _NORMALIZED_STEPS):
         raise UsageError(
             f"{folder / MODULES}: lists {', '.join(kinds) or 'nothing'}; expected Transformer, "
             "Pooling and at most Normalize, other modules are not supported"
@@ -80,7 +91,8 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
 
 
 def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> None:
-    names = _STEPS[recipe.normalize]
+    """Write the files that make a HuggingFace folder one of sentence-transformers."""
+    names = _NORMALIZED_STEPS if recipe.normalize else _STEPS
     paths = ("", _POOLING_FOLDER, "2_Normalize")
     modules = [
         {"idx": index, "name": str(index), "path": path, "type": f"{_TYPES}.{name}"}
@@ -116,6 +128,7 @@ def _read_modules(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_pooling(path: Path) -> str:
+    """Return the mode of pooling, a key of `_MODES`."""
     content = read_json_object(path)
     mode = content.get("pooling_mode")
     if mode is None:
@@ -133,6 +146,7 @@ def _read_pooling(path: Path) -> str:
 
 
 def _read_length(folder: Path) -> int | None:
+    """Return the most tokens of a text; None if no file says it."""
     tokenizer = _read_if_there(transformer_folder(folder) / TOKENIZER_CONFIG)
     for value in (_setting(folder, "max_seq_length"), tokenizer.get("model_max_length")):
         if isinstance(value, int) and not isinstance(value, bool):
@@ -152,7 +166,9 @@ def _read_if_there(path: Path) -> dict[str, Any]:
 
 
 def _read_prompts(path: Path, settings: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    """Return the prompts by name, and the name of the default one, or None."""
+    prompts = settings.get("prompts") or {}
+    default = settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise InputError(f"{path}: damaged; expected prompts to be texts by name")
     if default is not None and default not in prompts:

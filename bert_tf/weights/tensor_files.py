@@ -1,4 +1,4 @@
-"""Tensors of a HuggingFace folder by their present names, read when asked for."""
+"""Tensors of a HuggingFace folder by their present names, read on access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
 
-# What HDF5's own errors become, and those of Keras about what it finds in such a file.
+# Exceptions of h5py for a damaged file, and of Keras for unexpected content.
 HDF5_ERRORS = (OSError, ValueError, TypeError, KeyError, RuntimeError)
 # A path ends in the variable's: "bert/tf_bert_model/bert/embeddings/LayerNorm/gamma:0". A head's
 # layer has its attribute before its name: "mlm___cls/predictions/bias:0".
@@ -32,12 +32,15 @@ _EMBEDDINGS = re.compile(r"_embeddings/(embeddings|weight)$")
 _ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
 SAFETENSORS = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
-PYTORCH, PYTORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+PYTORCH = "pytorch_model.bin"
+PYTORCH_INDEX = "pytorch_model.bin.index.json"
 TENSORFLOW = "tf_model.h5"
 WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
-_FOLDERS_NAMED, _FILES_NAMED = 3, 5
+# Most folders and files that a message names.
+_FOLDERS_NAMED = 3
+_FILES_NAMED = 5
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
 _SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
 
@@ -45,7 +48,11 @@ _SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
 class TensorFlowFile:
     """Weights of a `tf_model.h5` by PyTorch's names, without the prefix `bert.`.
 
-    Raises InputError if the file is damaged or its arrays are larger than the file.
+    Attributes:
+        shapes: shapes of the tensors by name, in PyTorch's layout.
+
+    Raises:
+        InputError: the file is damaged, or smaller than its arrays.
     """
 
     def __init__(self, path: Path):
@@ -64,7 +71,7 @@ class TensorFlowFile:
             raise self._damaged(error) from None
 
     def read(self, name: str) -> np.ndarray:
-        """Read a tensor, kernels as [output, input]."""
+        """Read a tensor; kernels are [output, input]."""
         place = self._places[name]
         try:
             with h5py.File(self._path) as file:
@@ -81,15 +88,19 @@ class TensorFlowFile:
 
 
 def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...] | None, str]]:
-    """Read shape (None of a null dataspace) and NumPy kind of each array by its path.
+    """Read shape and NumPy kind of each array, by its path.
 
-    Raises one of HDF5_ERRORS for damage.
+    The shape of a null dataspace is None.
+
+    Raises:
+        One of HDF5_ERRORS: the file is damaged.
     """
     shapes: dict[str, tuple[tuple[int, ...] | None, str]] = {}
 
     def add(place: str, node: h5py.HLObject) -> None:
         if isinstance(node, h5py.Dataset):
-            if node.external or node.is_virtual:  # any file of this machine
+            # Such an array could read any file of this machine.
+            if node.external or node.is_virtual:
                 raise ValueError(f"the numbers of {place} are in another file")
             shapes[place] = node.shape, node.dtype.kind
 
@@ -99,7 +110,11 @@ def hdf5_shapes(path: Path) -> dict[str, tuple[tuple[int, ...] | None, str]]:
 
 
 def count_hdf5_numbers(path: Path, shapes: Iterable[tuple[int, ...] | None]) -> int:
-    """Count numbers in arrays of a file; raise ValueError if one is null or the file smaller."""
+    """Return the size of arrays of a file together.
+
+    Raises:
+        ValueError: an array is null, or the file is smaller than its arrays.
+    """
     numbers = 0
     for shape in shapes:
         if shape is None:
@@ -111,7 +126,7 @@ def count_hdf5_numbers(path: Path, shapes: Iterable[tuple[int, ...] | None]) -> 
 
 
 def huggingface_name(place: str) -> str | None:
-    """Translate a variable's path to PyTorch's name; None of anything else.
+    """Return PyTorch's name of a variable by its path; None for anything else.
 
     "bert/…/bert/pooler/dense/kernel:0" is pooler.dense.weight,
     "mlm___cls/…/mlm___cls/predictions/bias:0" is cls.predictions.bias.
@@ -127,9 +142,13 @@ def huggingface_name(place: str) -> str | None:
 class FolderTensors(Mapping[str, np.ndarray]):
     """The floating-point tensors of a folder, float32, by `canonical_name`.
 
-    The folder holds `model.safetensors` or `pytorch_model.bin`, or shards of them with an index,
-    or `tf_model.h5`. Raises UsageError for no such file, or a PyTorch file that holds more than
-    tensors, InputError for damage.
+    Args:
+        folder: contains `model.safetensors` or `pytorch_model.bin`, or shards of them with an
+            index, or `tf_model.h5`; the first of these is read.
+
+    Raises:
+        UsageError: there is no such file, or a PyTorch file contains more than tensors.
+        InputError: a file is damaged.
     """
 
     def __init__(self, folder: str | Path):
@@ -161,9 +180,11 @@ class FolderTensors(Mapping[str, np.ndarray]):
         return len(self._readers)
 
     def count_numbers(self) -> int:
+        """Return the size of all tensors together, without reading them."""
         return sum(map(math.prod, self._shapes.values()))
 
     def leave_out(self, prefix: str) -> None:
+        """Exclude the tensors whose names begin with `prefix`."""
         for name in [name for name in self._readers if name.startswith(prefix)]:
             del self._readers[name], self._shapes[name]
 
@@ -171,8 +192,8 @@ class FolderTensors(Mapping[str, np.ndarray]):
         check_lfs_pointer(path)
         try:
             file = safetensors.safe_open(path, framework="np")
-            for name in file.keys():  # noqa: SIM118  the file is no mapping
-                # Old folders hold the buffer `position_ids`, whole numbers that are no weights.
+            for name in file.keys():  # noqa: SIM118  the file is not a mapping
+                # Old folders contain the buffer `position_ids` of integers, which is not a weight.
                 part = file.get_slice(name)
                 if part.get_dtype() in ("F64", "F32", "F16", "BF16"):
                     self._readers[canonical_name(name)] = functools.partial(file.get_tensor, name)
@@ -187,7 +208,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
 
 
 def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ...]:
-    """Leave out a masked-LM head with its own embeddings, and return notes on that."""
+    """Leave out a masked-LM head with its own embeddings; return notes about that."""
     if (
         _DECODER not in tensors
         or WORD_EMBEDDINGS not in tensors
@@ -202,6 +223,7 @@ def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ..
 
 
 def _shards(index: Path) -> list[Path]:
+    """Return the files that an index names, which must exist."""
     files = read_json_object(index).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise InputError(f"{index}: damaged index of weight files (it has no weight_map)")
@@ -214,12 +236,12 @@ def _shards(index: Path) -> list[Path]:
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a safetensors file, whole or not at all, as HuggingFace's loader expects it."""
-    # The package writes memory as it lies: a transposed view would come back as its original.
+    """Write a safetensors file atomically, with the metadata that HuggingFace's loader expects."""
+    # The package writes memory as it is: a transposed view would come back as its original.
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     with replacing_file(path) as aside:
         aside.touch()
-        readable_as_usual = aside.stat().st_mode  # the package makes files for their owner alone
+        readable_as_usual = aside.stat().st_mode  # the package makes files readable for the owner
         safetensors.numpy.save_file(contiguous, aside, metadata={"format": "pt"})
         aside.chmod(readable_as_usual)
 
@@ -252,6 +274,7 @@ def describe_folder(folder: Path) -> str:
 
 
 def _models_inside(folder: Path) -> list[str]:
+    """Return folders below this one that contain a model, relative to it."""
     places = ("*", "snapshots/*", "*/snapshots/*", "best", "*/best")
     found = {
         path.parent.relative_to(folder)

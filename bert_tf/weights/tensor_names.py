@@ -1,4 +1,4 @@
-"""The HuggingFace tensors that a model's variables consist of."""
+"""The HuggingFace tensors that the variables of a model consist of."""
 
 from __future__ import annotations
 
@@ -31,17 +31,29 @@ _OLD_LAYER_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TensorBinding:
-    """One variable and its HuggingFace tensors, joined along the variable's last axis."""
+    """One variable and its HuggingFace tensors, joined along the variable's last axis.
+
+    Attributes:
+        variable: variable of the model.
+        names: HuggingFace's names of the tensors; several for queries, keys and values.
+        is_transposed: whether to transpose, since PyTorch stores kernels as [output, input].
+        is_required: whether a model directory without it is useless; heads and the pooler are not
+            required.
+    """
 
     variable: keras.Variable
-    names: tuple[str, ...]  # of the tensors
-    is_transposed: bool = False  # PyTorch keeps kernels as [output, input]
-    is_required: bool = False  # heads and the pooler are not
+    names: tuple[str, ...]
+    is_transposed: bool = False
+    is_required: bool = False
 
     def join(self, tensors: list[np.ndarray]) -> np.ndarray:
-        return np.concatenate([t.T if self.is_transposed else t for t in tensors], axis=-1)
+        """Return the value of the variable from the tensors called `names`."""
+        if self.is_transposed:
+            tensors = [tensor.T for tensor in tensors]
+        return np.concatenate(tensors, axis=-1)
 
     def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the tensors by name from the value of the variable, float32."""
         parts = np.split(value.astype(np.float32), len(self.names), axis=-1)
         return {
             name: part.T if self.is_transposed else part
@@ -51,7 +63,7 @@ class TensorBinding:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledBinding(TensorBinding):
-    """One variable whose tensors hold `value * scale + offset`."""
+    """One variable whose tensors contain `value * scale + offset`."""
 
     scale: float
     offset: float
@@ -65,10 +77,10 @@ class ScaledBinding(TensorBinding):
 
 
 def canonical_name(name: str) -> str:
-    """Translate to HuggingFace's present name of a tensor, with the prefix of task models.
+    """Return HuggingFace's present name of a tensor, with the prefix of task models.
 
-    Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 have
-    `LayerNorm.gamma` and `LayerNorm.beta`; `DataParallel`, `torch.compile` and other modules around
+    Folders of a bare `BertModel` lack the prefix `bert.`. Checkpoints converted before 2019 have
+    `LayerNorm.gamma` and `LayerNorm.beta`. `DataParallel`, `torch.compile` and other modules around
     the model add a prefix.
     """
     name = _WRAPPED.sub("", name)
@@ -78,9 +90,10 @@ def canonical_name(name: str) -> str:
 
 
 def model_bindings(model: Any) -> list[TensorBinding]:
-    """Bind every weight of a built model, the encoder's first.
+    """Return a binding for every weight of a built model, the encoder's first.
 
-    Raises TypeError if HuggingFace has no equivalent of the model's class.
+    Raises:
+        TypeError: HuggingFace has no equivalent of the model's class.
     """
     if isinstance(model, BertEncoder):
         return list(_encoder_bindings(model))
@@ -120,7 +133,11 @@ def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
 
 @functools.singledispatch
 def head_bindings(model: Any) -> Iterator[TensorBinding]:
-    """Bind every weight beside the encoder's; each class registers its own."""
+    """Return a binding for every weight outside of the encoder; each class registers its own.
+
+    Raises:
+        TypeError: none is registered for the model's class.
+    """
     raise TypeError(f"{type(model).__name__} has no equivalent among HuggingFace's BERT models")
 
 
@@ -138,9 +155,10 @@ def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
 
 @head_bindings.register
 def _(model: BertRegressor) -> Iterator[TensorBinding]:
+    # Training uses standardized targets; HuggingFace's tensors give the targets themselves.
     kernel, bias = _projection(model.classifier, "classifier")
-    for part, offset in ((kernel, 0.0), (bias, model.target_mean)):
-        yield ScaledBinding(**vars(part), scale=model.target_scale, offset=offset)
+    yield ScaledBinding(**vars(kernel), scale=model.target_scale, offset=0.0)
+    yield ScaledBinding(**vars(bias), scale=model.target_scale, offset=model.target_mean)
 
 
 def _masked_lm(head: MaskedLMHead) -> Iterator[TensorBinding]:

@@ -282,7 +282,7 @@ def write_vocabulary_files(
     """Write `vocab.txt` and `tokenizer_config.json`, which HuggingFace's tokenizers load.
 
     Args:
-        folder: an existing folder.
+        folder: path of the folder; created if missing.
         vocab: entries in the order of their ids.
         lowercase: whether texts are lower-cased before tokenization, and how.
         max_length: most tokens of a row, special tokens included.
