@@ -2,7 +2,8 @@
 
     python benchmarks/gpu_throughput_pytorch.py SIDE SETTINGS
 
-SIDE is `sdpa` for the model as its users run it, or `sdpa-compile` under `torch.compile`. Needs
+SIDE is `sdpa` for the model as its users run it, `sdpa-compile` under `torch.compile`, or
+`sdpa-compile-cudnn` with cuDNN's attention there, which has no dropout of attention, as ours. Needs
 torch and transformers; for what it prints and reads see side.py.
 """
 
@@ -126,6 +127,12 @@ def seconds_per_step(step: Callable[[], Any], steps: int) -> float:
 def main() -> None:
     side, settings = sys.argv[1], json.loads(sys.argv[2])
     config = transformers.BertConfig(**settings["config"], attn_implementation="sdpa")
+    if side == "sdpa-compile-cudnn":
+        config.attention_probs_dropout_prob = 0.0
+        for enable in (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.enable_math_sdp):
+            enable(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(True)
     makers = {
         "pretraining": pretraining_step,
         "finetuning": finetuning_step,
@@ -133,7 +140,7 @@ def main() -> None:
     }
     steps = {
         work["name"]: makers[work["kind"]](
-            config, random_batch(config, work), compiled=side == "sdpa-compile"
+            config, random_batch(config, work), compiled=side.startswith("sdpa-compile")
         )
         for work in settings["work"]
     }

@@ -13,6 +13,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, RunnerFailed, UsageError
 from bert_tf.base.files import write_text_atomically
+from bert_tf.base.gpus import nvidia_gpus
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import SIZES, sized_config
 from bert_tf.config.resolve import resolve
@@ -124,6 +125,10 @@ def propose_settings(
             for key in ("size", "batch_size", "learning_rate", "steps", "eval_every")
         },
     }
+    if nvidia_gpus():
+        # With dropout of attention, GPUs write all scores to memory: cuDNN's fused kernels have
+        # none that a resumed run could repeat. MosaicBERT and ModernBERT train without it, too.
+        proposed["train"]["attention_probs_dropout_prob"] = 0.0
     settings = {
         name: {**given[name], **{k: v for k, v in values.items() if k not in given[name]}}
         for name, values in proposed.items()
@@ -184,6 +189,7 @@ def _train_reasons(
         else "smaller for little text, for 10,000 steps",
         "learning_rate": width,
         "steps": f"as many as BERT; {read}" if recipe.steps >= MOST_STEPS else read,
+        "attention_probs_dropout_prob": "so that GPUs compute attention by fused kernels",
         "eval_every": f"about {quantity(round(recipe.steps / recipe.eval_every), 'evaluation')}",
     }
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from accelerator_audit import (
     as_on_gpu,
     epoch_shapes,
@@ -18,6 +19,15 @@ from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_
 SHAPE = StepShape(rows=3, length=40, predictions=5)
 
 
+def needs_only_the_device(step, batch):
+    """Whether XLA's program of a step has no dynamic shape and asks the host for nothing."""
+    tensors = {name: tf.constant(values) for name, values in batch.items()}
+    arguments = (tensors, tf.constant(0), tf.constant(1e-4), 1)
+    program = step.compiled.experimental_get_compiler_ir(*arguments)(stage="hlo")
+    from_host = ("infeed", "outfeed", "host", "callback", "custom-call")
+    return "<=" not in program and not any(f" {word}" in program for word in from_host)
+
+
 @pytest.mark.slow  # XLA compiles a training step of BERT
 def test_a_step_is_one_program_without_large_float32_tensors():
     config = sized_config("tiny", 1000)
@@ -28,6 +38,7 @@ def test_a_step_is_one_program_without_large_float32_tensors():
         assert operations["XLA"] == 1
         assert operations.total() < 20
         assert not operations.keys() & {"Where", "If", "Assert", "ResourceApplyAdam", "Unique"}
+    assert needs_only_the_device(step, batch), "as a TPU needs it"
     program = program_of_step(step, batch)
     assert 20 < update_bytes(program) / step._model.count_params() < 48
     shapes = [each.shape.partition("{")[0] for each, _ in largest(program, 1000)]
