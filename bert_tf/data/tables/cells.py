@@ -56,17 +56,32 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
 
 
 def words_of(value: Any) -> list[str] | None:
-    """Read words of a list, of its text, or of a text with blanks between them; else None."""
+    """Read words of a list or tuple, of its text, or of a text with blanks between them; else None.
+
+    White space of other scripts, such as no-break blanks, is part of words.
+    """
     if isinstance(value, str):
-        listed = list_in_text(value) if value.lstrip().startswith(("[", "array(")) else None
+        listed = list_in_text(value) if _LIST_OF_WORDS.match(value) else None
         if listed is None and not value.lstrip().startswith("["):
-            return value.split()
+            return blank_separated(value)
         value = listed
     if not isinstance(value, list):
         return None
     if any(isinstance(item, list | dict | bool | float) or item is None for item in value):
         return None
     return [cell_text(item) for item in value]
+
+
+# Of Python and NumPy; in parentheses without quotes it is words: "(1997, 1998)"
+_LIST_OF_WORDS = re.compile(
+    r"""\s*(?:\[|\(\s*['"]|(?:\w+\.)*(?:array|list|tuple|tensor|Index)\()"""
+)
+_BLANKS = re.compile(r"[ \t\r\n\f\v]+")
+
+
+def blank_separated(text: str) -> list[str]:
+    """Split at blanks, tabs and line ends alone: a no-break blank is part of a word."""
+    return text.split() if text.isascii() else list(filter(None, _BLANKS.split(text)))
 
 
 def text_fault_of_words(text: str) -> Fault | None:

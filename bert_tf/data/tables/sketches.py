@@ -11,6 +11,7 @@ from typing import Any, Literal
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import GAPS, cell_text, export_hint, is_name, list_in_text
+from bert_tf.data.tables.value_forms import lists_of_databases
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
@@ -163,9 +164,12 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
 def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
     if not filled:
         return "empty", False
-    if all(isinstance(value, list) for value in filled) or all(
-        text[0] in "[(" and list_in_text(text) is not None for text in texts
-    ):
+    is_list = (
+        all(isinstance(value, list) for value in filled)
+        or all(text[0] in "[(" and list_in_text(text) is not None for text in texts)
+        or lists_of_databases(texts) is not None
+    )
+    if is_list:
         return "list", False
     if any(isinstance(value, list | dict) for value in filled):
         return "object", False

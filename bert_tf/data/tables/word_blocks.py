@@ -4,6 +4,7 @@ CoNLL-U (https://universaldependencies.org/format.html), and tables with words.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
 import json
@@ -15,7 +16,12 @@ from pathlib import Path
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import shortened
-from bert_tf.data.tables.cells import cell_text, text_fault_of_words, words_of
+from bert_tf.data.tables.cells import (
+    blank_separated,
+    cell_text,
+    text_fault_of_words,
+    words_of,
+)
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression
 from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
@@ -38,6 +44,11 @@ _LEAST_COLUMNS = 2
 _SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
 _FIRST_LINES = 1000  # that tell how many columns words have
 _COMMENT = re.compile(r"#\s+(id|sent_id|text|newdoc|newpar)\b")  # of MultiCoNER and CoNLL-U
+_TITLE = "##"  # of a line before a sentence
+_FEWEST_TITLES, _TITLED = 3, 0.9  # and share of the sentences that begin with one
+_CONLL_U_COLUMNS = 10
+_WORD_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")  # first column of CoNLL-U and CoNLL-X
+_ALIKE = 0.9  # of the lines have as many cells between commas
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
 
 
@@ -71,29 +82,30 @@ def read_conll_sentences(
     """Yield the sentences of a file.
 
     Words have as many columns as most of the first lines, separated by tabs if those have any,
-    otherwise by blanks. Lines of `-DOCSTART-` are left out, and comments: lines that begin with `#`
-    and, but in CoNLL-U, have another number of columns than words have, or name a sentence. Raises
-    UsageError if the file is missing or has no such column, InputError if it cannot be read.
+    otherwise by blanks, or by commas if there are none of either. Lines of `-DOCSTART-` are left
+    out, and comments: lines that begin with `#` and, but in CoNLL-U, have another number of columns
+    than words have, or name a sentence. Raises UsageError if the file is missing or has no such
+    column, InputError if it cannot be read.
 
     Args:
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
         has_tags: whether a column of tags must follow; where there is none, each tag is its word.
     """
-    is_conll_u = name_without_compression(str(path)).endswith(_CONLL_U)
-    default_word, default_tag = (2, 4) if is_conll_u else (1, None)
-    word, tag = word_column or default_word, (tag_column or default_tag) if has_tags else None
     least = _LEAST_COLUMNS if has_tags else 1
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         lines = bounded_lines(stream, dialect.max_row_characters)
         first = list(itertools.islice(lines, _FIRST_LINES))
-        count, separator = _columns_of(first, least)
+        form = _form_of(path, first, least)
+        default_word, default_tag = (2, 4) if form.is_conll_u else (1, None)
+        word = word_column or default_word
+        tag = (tag_column or default_tag) if has_tags else None
         for flag, column in (("tokens", word), ("tag", tag or 1)):
-            if 0 < count < column:
+            if 0 < form.columns < column:
                 raise UsageError(
-                    f"--{flag}-column {column}: the lines of {path} have {count} columns"
+                    f"--{flag}-column {column}: the lines of {path} have {form.columns} columns"
                 )
-        sentences = _Sentences(separator or " ")
+        sentences = _Sentences(form.separator or " ")
         for number, line in enumerate(itertools.chain(first, lines), start=1):
             is_document = _begins_document(line)
             if is_document:
@@ -107,19 +119,19 @@ def read_conll_sentences(
             if not text.strip():
                 yield from sentences.ended()
                 continue
-            cells = text.split(separator)
-            is_odd = is_conll_u or len(cells) != count or _COMMENT.match(text)
-            is_comment = text.startswith("#") and is_odd
-            if is_document or is_comment or (is_conll_u and _NOT_A_WORD.fullmatch(cells[0])):
+            cells = form.cells(text)
+            is_comment = form.is_comment(text, cells, is_first=sentences.is_empty)
+            is_no_word = form.is_conll_u and _NOT_A_WORD.fullmatch(cells[0])
+            if is_document or is_comment or is_no_word:
                 continue
             if has_surrogates(text):
                 sentences.spoil(number, dialect.invalid_text)
-            elif len(cells) != count:
-                needed = count or f"at least {least}"
+            elif len(cells) != form.columns:
+                needed = form.columns or f"at least {least}"
                 found = f"{len(cells)} where a word has {needed}"
                 sentences.spoil(number, "wrong number of columns", found)
             else:
-                sentences.add(number, cells[word - 1], cells[(tag or count) - 1])
+                sentences.add(number, cells[word - 1], cells[(tag or form.columns) - 1])
     yield from sentences.last()
 
 
@@ -127,22 +139,90 @@ def _begins_document(line: str) -> bool:
     return line.startswith(_DOCUMENT_START) and line.split(maxsplit=1)[0] == _DOCUMENT_START
 
 
-def _columns_of(lines: Iterable[str], least: int) -> tuple[int, str | None]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Form:
+    """How the lines of a CoNLL file are written."""
+
+    columns: int  # of a word; 0 if no line has enough
+    separator: str | None  # a tab, a comma, or None for any number of blanks
+    is_conll_u: bool  # whether words are numbered, in ten columns
+    has_titles: bool = False  # whether sentences begin with a line `## …`
+
+    def cells(self, text: str) -> list[str]:
+        if self.separator is None:
+            return blank_separated(text)
+        return _comma_separated(text) if self.separator == "," else text.split(self.separator)
+
+    def is_comment(self, text: str, cells: list[str], *, is_first: bool) -> bool:
+        """Whether a line, perhaps the `is_first` of a sentence, is no word.
+
+        `## id<tab>text` of KLUE has as many cells as words have.
+        """
+        if not text.startswith("#"):
+            return False
+        if self.is_conll_u or len(cells) != self.columns or _COMMENT.match(text):
+            return True
+        is_title = self.has_titles and text.startswith(_TITLE)
+        return is_first and (is_title or (cells[0][:1] == "#" and " " in cells[0].strip()))
+
+
+def _form_of(path: str | Path, first: Sequence[str], least: int) -> _Form:
+    """Tell from the first lines of a file, and its name, how it is written."""
+    texts = [
+        line.rstrip("\r\n")
+        for line in first
+        if line.strip() and not isinstance(line, CutLine) and not _begins_document(line)
+    ]
+    columns, separator = _columns_of(texts, least)
+    if columns < _LEAST_COLUMNS and (found := _columns_by_commas(texts)):
+        columns, separator = found, ","
+    words = [text.split("\t") for text in texts if not text.startswith("#")]
+    is_numbered = (
+        columns == _CONLL_U_COLUMNS
+        and separator == "\t"
+        and all(_WORD_NUMBER.fullmatch(cells[0]) for cells in words if len(cells) == columns)
+    )
+    lines_before = itertools.pairwise(itertools.chain([""], first))
+    begins = [line for before, line in lines_before if line.strip() and not before.strip()]
+    titles = sum(line.startswith(_TITLE) for line in begins)
+    return _Form(
+        columns=columns,
+        separator=separator,
+        is_conll_u=is_numbered or name_without_compression(str(path)).endswith(_CONLL_U),
+        has_titles=titles >= max(_FEWEST_TITLES, _TITLED * len(begins)),
+    )
+
+
+def _columns_of(texts: Iterable[str], least: int) -> tuple[int, str | None]:
     """Count the columns of words, and tell a tab from blanks (None), which separate them.
 
     Comments only count where there is nothing else.
     """
     forms: list[Counter[tuple[int, str | None]]] = [Counter(), Counter()]
-    for line in lines:
-        text = line.rstrip("\r\n")
-        if isinstance(line, CutLine) or not text.strip() or _begins_document(line):
-            continue
-        separator = "\t" if "\t" in text else None
-        count = len(text.split(separator))
+    for text in texts:
+        has_tab = "\t" in text
+        count = len(text.split("\t") if has_tab else blank_separated(text))
         if count >= least:
-            forms[text.startswith("#")][count, separator] += 1
+            forms[text.startswith("#")][count, "\t" if has_tab else None] += 1
     most = (forms[0] or forms[1]).most_common(1)
     return most[0][0] if most else (0, None)
+
+
+def _columns_by_commas(texts: Sequence[str]) -> int:
+    """Count the columns that commas separate; 0 if lines do not have equally many."""
+    counts = Counter(len(_comma_separated(text)) for text in texts)
+    if not counts:
+        return 0
+    (columns, lines), *_ = counts.most_common(1)
+    return columns if columns >= _LEAST_COLUMNS and lines >= _ALIKE * len(texts) else 0
+
+
+def _comma_separated(text: str) -> list[str]:
+    """Split a line of CSV, which may quote its cells."""
+    try:
+        return next(csv.reader([text]))
+    except csv.Error:
+        return [text]
 
 
 class _Sentences:
@@ -152,6 +232,11 @@ class _Sentences:
         self._separator = separator
         self._waiting: ConllSentence | None = None
         self._now = ConllSentence(first_line=1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no word has come since the last sentence."""
+        return not self._now.line
 
     def keep(self, line: str) -> None:
         self._now.source.append(line)

@@ -13,6 +13,7 @@ from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
 from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.value_forms import lists_of_databases
 
 _REASON = "label is neither a list nor a text of labels"
 _IS_CUT = "label is a list that was cut to '...' when it was written"
@@ -88,6 +89,8 @@ class LabelForm:
             items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
         elif _are_bits_in_a_row(texts):
             items = [list(cell.strip()) for cell in cells]
+        elif (lists := lists_of_databases(cells)) is not None:
+            items = [*lists]
         else:
             gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
             # [a] is a label, unless there are lists such as [a, b].

@@ -389,8 +389,8 @@ def _words_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
 
 
 def _whole_numbers(tags: Any) -> Any:
-    """Turns floats, as in NumPy's columns with gaps, into whole numbers: `[1.0, 0.0]`."""
+    """Parse a list of tags, with whole numbers for floats of NumPy's columns: `(1.0, 0.0)`."""
     listed = list_in_text(tags) if isinstance(tags, str) else tags
-    if not isinstance(listed, list) or not any(isinstance(tag, float) for tag in listed):
+    if not isinstance(listed, list):
         return tags
     return [int(tag) if isinstance(tag, float) and tag.is_integer() else tag for tag in listed]
