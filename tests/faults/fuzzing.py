@@ -288,7 +288,8 @@ def read_squad(path: Path) -> None:
 def read_tags(path: Path) -> None:
     from bert_tf.data.tables.dialect import PLAIN
     from bert_tf.data.tables.word_blocks import read_word_blocks
-    from bert_tf.tasks.tagging.rows import TagColumns, read_tagged_rows
+    from bert_tf.tasks.tagging.row_forms import TagColumns
+    from bert_tf.tasks.tagging.rows import read_tagged_rows
 
     columns = TagColumns(text="text", tokens=None, tags=None, entities="entities")
     list(read_tagged_rows(path, columns, PLAIN, None))

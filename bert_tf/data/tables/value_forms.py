@@ -50,7 +50,7 @@ def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
     filled = [cell for cell in cells if cell.strip()]
     for parse in (postgres_array, angled_labels):
         if filled and all(parse(cell) is not None for cell in filled):
-            is_of_python = any(list_in_text(cell) for cell in filled)  # {'a', 'b'}
+            is_of_python = all(list_in_text(cell) is not None for cell in filled)  # {'a', 'b'}
             return None if is_of_python else [parse(cell) or [] for cell in cells]
     return None
 

@@ -12,22 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
-from bert_tf.base.errors import Fault, UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import (
-    GAPS,
     annotation_fault,
     cell_fault,
-    cell_text,
     check_columns,
     export_hint,
     list_in_text,
@@ -40,13 +34,18 @@ from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.word_blocks import (
     COLUMN_NUMBER,
     TOKENS,
-    ConllSentence,
-    are_single_words,
     is_conll,
     read_conll_sentences,
 )
-from bert_tf.tasks.base.host_task import kept_if_set
 from bert_tf.tasks.tagging.options import ENTITIES, LISTED_ENTITIES, TaggingConfig
+from bert_tf.tasks.tagging.row_forms import (
+    TableForm,
+    TagColumns,
+    TaggedText,
+    row_of_words,
+    sentence_row,
+)
+from bert_tf.tasks.tagging.word_rows import sentences_of_rows, with_sentences
 
 # Of doccano, Label Studio (a list of one), Prodigy, spaCy, Rasa and UIMA, and what transformers
 # predicts.
@@ -58,50 +57,6 @@ _LABELS = (
 )
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
-_SENTENCE = re.compile(
-    r"sent(ence)?[ _-]*((id|idx|index|no|num|number|nr)[ #.:]*|[#.:][ #.:]*)?", re.IGNORECASE
-)
-_MOST_SENTENCES = 0.75  # of the rows; more are no sentences
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TagColumns:
-    text: str
-    tokens: str | None
-    tags: str | None
-    entities: str
-    sentence: str | None = kept_if_set(None)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggedText:
-    """A row: a text with marks.
-
-    The marks are all words of the text, joined by a space, with a tag each; or labeled entities, in
-    order, that share no character.
-    """
-
-    line: int  # of the file, counted from 1
-    text: str = ""
-    has_words: bool = True  # whether the marks are words
-    starts: list[int] = dataclasses.field(default_factory=list)
-    ends: list[int] = dataclasses.field(default_factory=list)  # exclusive
-    tags: list[str] = dataclasses.field(default_factory=list)
-    lines: list[int] = dataclasses.field(default_factory=list)
-    fault: Fault | None = None  # why the row cannot be used, the reason and the detail
-
-
-def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
-    lengths = np.array([len(word) for word in words], np.int64)
-    starts = offsets_of(lengths + 1)[:-1]
-    return TaggedText(
-        line=line,
-        text=" ".join(words),
-        starts=starts.tolist(),
-        ends=(starts + lengths).tolist(),
-        tags=tags,
-        lines=lines,
-    )
 
 
 class _Unusable(Exception):
@@ -171,15 +126,6 @@ def _place(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TableForm(TagColumns):
-    """Columns of words with tags, or texts with entities; `sentence` if each row is a word."""
-
-    tokens: str
-    tags: str
-    has_words: bool = True
-
-
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
     """Finds the form of a table by the named columns, which win, and by its first rows.
 
@@ -195,26 +141,7 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
     if not form.has_words:
         return form
     check_columns(path, block.header, block.columns, (form.tokens, form.tags))
-    values = [row.get(form.tokens) for row in block.rows]
-    likely = (name for name in block.columns if _SENTENCE.fullmatch(name.strip()))
-    sentence = columns.sentence or next(likely, None)
-    has_lists = any(cell_text(value).lstrip().startswith("[") for value in values)
-    is_named = columns.sentence in block.columns and not has_lists
-    if not is_named and not are_single_words(values):
-        return form
-    if sentence is None:
-        raise UsageError(
-            f"{path}: most rows hold a single word in {form.tokens!r}; name the column of the "
-            "sentence by --sentence-column NAME, or end the file's name in .conll if blank lines "
-            "separate sentences"
-        )
-    check_columns(path, block.header, block.columns, (sentence,))
-    if _sentences(block.rows, sentence) > max(_MOST_SENTENCES * len(block.rows), 2):
-        raise UsageError(
-            f"{path}: column {sentence!r} differs in nearly every row, so each word would be a "
-            "sentence; name the column of sentences by --sentence-column"
-        )
-    return dataclasses.replace(form, sentence=sentence)
+    return with_sentences(path, columns, form, block)
 
 
 def _entities_column(columns: TagColumns, block: TableBlock) -> str:
@@ -260,61 +187,6 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
     )
 
 
-def _sentence_name(row: dict[str, Any], column: str) -> str:
-    """Name of the sentence that begins with a row; empty if the one before goes on."""
-    name = cell_text(row.get(column)).strip()
-    return "" if name.lower() in GAPS else name
-
-
-def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
-    """Counts changes of the column; blank cells continue a sentence."""
-    count, before = 0, ""
-    for row in rows:
-        value = _sentence_name(row, column)
-        count += bool(value) and value != before
-        before = value or before
-    return count
-
-
-def sentences_of_rows(
-    path: str | Path, blocks: Iterable[TableBlock], form: TableForm, console: Console | None
-) -> Iterator[TaggedText]:
-    """Joins rows that have a word each; one that cannot be used spoils its sentence."""
-    assert form.sentence is not None
-    if console is not None:
-        console.info(
-            f"{path}: a word per row; words with one {form.sentence!r} are a sentence "
-            "(--sentence-column)"
-        )
-    now: ConllSentence | None = None
-    sentence = ""
-    for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
-        name = "" if isinstance(row, Reject) else _sentence_name(row, form.sentence)
-        if now is None or (name and name != sentence):
-            if now is not None:
-                yield _sentence(now)
-            now, sentence = ConllSentence(first_line=line, line=line), name
-        if isinstance(row, Reject):
-            place = f"line {line}: {row.detail}" if row.detail else f"line {line}"
-            now.fault = now.fault or (row.reason, place)
-            continue
-        word, tag = (cell_text(row.get(column)).strip() for column in (form.tokens, form.tags))
-        for column, text in ((form.tokens, word), (form.tags, tag)):
-            if not text:
-                now.fault = now.fault or (column_is_empty(column), f"line {line}")
-        now.words.append(word)
-        now.tags.append(tag)
-        now.lines.append(line)
-    if now is not None:
-        yield _sentence(now)
-
-
-def _sentence(found: ConllSentence) -> TaggedText:
-    if found.fault is not None:
-        return TaggedText(line=found.line, fault=found.fault)
-    return row_of_words(found.line, found.words, found.tags, found.lines)
-
-
 def read_tagged_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
@@ -335,7 +207,7 @@ def _conll_rows(
         word_column=_column_number("--tokens-column", columns.tokens),
         tag_column=_column_number("--tag-column", columns.tags),
     )
-    yield from map(_sentence, sentences)
+    yield from map(sentence_row, sentences)
 
 
 def _column_number(flag: str, column: str | None) -> int | None:
@@ -357,7 +229,7 @@ def _table_rows(
             break
     form = table_form(path, columns, begin[-1]) if begin and begin[-1].columns else None
     blocks = itertools.chain(begin, blocks)
-    if form is not None and form.sentence is not None:
+    if form is not None and form.has_word_rows:
         yield from sentences_of_rows(path, blocks, form, console)
         return
     for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):

@@ -237,8 +237,10 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     | `b-per`, `B_PER`, `PER-B` | another case, another separator, the prefix at the end |
     | `B M E S`, `B M E W` | `M` is `I`, `W` is `S` |
     | `0`, `o`, `OTHER`, `_` | words outside of entities |
+    | `<O>`, `X`, `No-Entity`, any other | the same, where all tags but this one have a prefix |
     """
     outside = {tag for tag in counts if tag.casefold() in _OUTSIDES}
+    outside |= _without_prefix(counts)
     outside.discard(OUTSIDE)
     marks = {tag for tag in counts if tag in _MARKS}
     inside = {tag: count for tag, count in counts.items() if tag not in {OUTSIDE, *outside, *marks}}
@@ -255,6 +257,22 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     return {tag: new for tag, new in spelled.items() if tag != new} | dict.fromkeys(
         [*outside, *marks], OUTSIDE
     )
+
+
+def _without_prefix(counts: Mapping[str, int]) -> set[str]:
+    """The only tag without a prefix, if it is not the type of another one; empty without one.
+
+    `PER` beside `B-PER` is a mistake, and so are two such tags, one of which may be outside, and
+    one that hardly any word has.
+    """
+    bare = {tag for tag in counts if not any(_possible(tag))}
+    others = {tag: count for tag, count in counts.items() if tag not in bare}
+    has_few = sum(others.values()) >= FRACTION_OF_A_SCHEME * sum(counts.values())
+    if len(bare) != 1 or not others or has_few:
+        return set()
+    readings = _readings(others, has_outside=True)
+    kinds = {reading.kind for reading in readings.values()}
+    return bare if len(readings) == len(others) and not bare & kinds else set()
 
 
 def shown_spellings(spelled: Mapping[str, str]) -> str:

@@ -23,7 +23,8 @@ from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
-from bert_tf.tasks.tagging.rows import TagColumns, TaggedText, read_tagged_rows
+from bert_tf.tasks.tagging.row_forms import TagColumns, TaggedText, with_whole_words
+from bert_tf.tasks.tagging.rows import read_tagged_rows
 from bert_tf.tasks.tagging.schemes import (
     OUTSIDE,
     are_numbers,
@@ -125,6 +126,7 @@ def read_tagged_texts(
                 break
     if not usable:
         raise nothing_usable(path, rejects)
+    usable = with_whole_words(path, usable, console)
     return TaggedTexts(
         source=str(path),
         texts=[row.text for row in usable],
@@ -228,7 +230,8 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     prefixed = [tag for tag in inside if tag[:2] in ("B-", "I-") and len(tag) > 2]
     count, of_all = sum(inside[tag] for tag in prefixed), sum(inside.values())
-    if found == PLAIN and prefixed and 2 * count >= of_all:
+    is_most = 2 * count >= of_all or 2 * len(prefixed) > len(inside)
+    if found == PLAIN and prefixed and is_most:
         other = next(tag for tag in inside if tag not in prefixed)
         raise UsageError(
             f"{texts.source}: {count:,} of {of_all:,} words with a tag have one such as "

@@ -31,7 +31,7 @@ from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.tagging.gold import gold_labels, learned_tags
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
-from bert_tf.tasks.tagging.rows import TagColumns
+from bert_tf.tasks.tagging.row_forms import TagColumns
 from bert_tf.tasks.tagging.schemes import (
     BEGIN,
     END,

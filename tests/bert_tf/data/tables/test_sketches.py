@@ -19,6 +19,8 @@ def sketch(values):
         (["nan", "1", "NA"], "number", True),  # rows without a number are rejected
         (["nan", "NA"], "text", False),
         ([["a"], ["b"]], "list", False),
+        (["{a,b}", "{c}"], "list", False),
+        (["<a><b>", "<c>", ""], "list", False),
         ([{"a": 1}, "b"], "object", False),
         ([None, ""], "empty", False),
     ],

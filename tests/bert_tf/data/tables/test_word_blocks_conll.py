@@ -152,3 +152,45 @@ def test_comments_with_as_many_columns_as_words(read):
     expected = [(["Paris", "is"], ["B-LOC", "O"]), (["#", "Rome"], ["O", "B-LOC"])]
     assert content(read(MULTICONER)) == expected
     assert content(read("# newdoc\na N\n# X\n")) == [(["a", "#"], ["N", "X"])]
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2009", "\u2028", "\u202f", "\u0085"])
+def test_only_blanks_and_tabs_separate_columns(read, blank):
+    (found,) = read(f"in O\n10{blank}000 I-X\n")
+    assert (found.words, found.tags) == (["in", f"10{blank}000"], ["O", "I-X"])
+
+
+@pytest.mark.parametrize("lines", ["anna,B-PER\n{}met,O\n", '"anna",B-PER\n{}"met",O\n'])
+def test_commas_separate_columns_where_nothing_else_does(read, lines):
+    found = content(read(lines.format("") + "\n" + lines.format('",",O\n')))
+    assert found[0] == (["anna", "met"], ["B-PER", "O"])
+    assert found[1] == (["anna", ",", "met"], ["B-PER", "O", "O"])
+    (words,) = read(lines.format(""), has_tags=False)
+    assert words.words == ["anna", "met"]
+
+
+def test_words_with_commas_are_words(read):
+    assert content(read("1,000\n,\nand\n", has_tags=False))[0][0] == ["1,000", ",", "and"]
+    assert content(read("1,000 O\n, O\n"))[0][0] == ["1,000", ","]
+
+
+def test_ten_columns_with_numbers_are_conll_u_under_any_name(read):
+    for name in ("a.conll", "a.txt"):
+        assert content(read(CONLL_U, name)) == content(read(CONLL_U, "a.conllu"))
+    plain = "\n".join("\t".join(["w"] * 9 + ["O"]) for _ in range(3))
+    assert content(read(plain)) == [(["w"] * 3, ["O"] * 3)]
+    assert content(read(CONLL_U, word_column=3))[0][0][0] == "ir"
+
+
+KLUE = "## id-{0}\t영희가 서울 역에서\n영\tB-PS\n희\tI-PS\n가\tO\n\n"
+
+
+def test_a_line_before_a_sentence_is_a_comment(read):
+    """Though it has as many cells as words."""
+    assert (
+        content(read("".join(map(KLUE.format, range(3)))))
+        == [(["영", "희", "가"], ["B-PS", "I-PS", "O"])] * 3
+    )
+    assert content(read("##\tid\nw\tO\n\n" * 4)) == [(["w"], ["O"])] * 4
+    assert content(read("##a\tid\nw\tO\n\n" + "x\tO\n\n" * 4))[0][0] == ["##a", "w"]
+    assert content(read("#tag\tO\nw\tO\n\n" * 4))[0][0] == ["#tag", "w"]

@@ -87,6 +87,23 @@ def test_a_list_that_was_cut_is_no_label():
     ] * 3
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["{b,a}", "", '{"b c"}', "{}", '{a,"it\'s, so"}'],  # PostgreSQL
+        ["<b><a>", " ", "<b c>", "", "<a><it's, so>"],  # StackOverflow
+    ],
+)
+def test_lists_that_databases_write(cells):
+    assert listed(cells) == ([("b", "a"), (), ("b c",), (), ("a", "it's, so")], [])
+    assert listed(cells, separator=",")[0][0] == ("b", "a")
+
+
+def test_brackets_of_some_cells_are_no_lists():
+    assert listed(["<b>", "a"])[0] == [("<b>",), ("a",)]
+    assert listed(["{b,a}", "a"])[0] == [("{b,a}",), ("a",)]
+
+
 def test_gaps_beside_lists_are_no_labels():
     assert listed(["['a']", "nan", "None", ""])[0] == [("a",), (), (), ()]
     assert listed(["a", "None"])[0] == [("a",), ("None",)]

@@ -53,7 +53,30 @@ def test_of_tags_without_a_scheme_the_one_of_most_words_may_be_outside():
 
 def test_a_few_other_tags_do_not_hide_a_form():
     assert usual_spellings({"B_a": 50, "I_a": 49, "x": 1}) == {"B_a": "B-a", "I_a": "I-a"}
-    assert usual_spellings({"B_a": 50, "I_a": 30, "x": 20}) == {}
+    assert usual_spellings({"B_a": 50, "I_a": 30, "x": 12, "y": 8}) == {}
+
+
+@pytest.mark.parametrize("outside", ["<O>", "X", "*", "EMPTY", "-O", "No-Entity", "O-", "NIL"])
+@pytest.mark.parametrize("count", [2000, 40])
+def test_the_only_tag_without_a_prefix_is_outside(outside, count):
+    counts = {outside: count, "B-PER": 30, "I-PER": 5, "B-LOC": 20}
+    assert usual_spellings(counts) == {outside: "O"}
+    counts = {outside: count, "B_PER": 30, "I_PER": 5}
+    assert usual_spellings(counts) == {outside: "O", "B_PER": "B-PER", "I_PER": "I-PER"}
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"O": 900, "X": 50, "B-PER": 30, "I-PER": 5},  # which of the two is outside?
+        {"PER": 900, "B-PER": 30, "I-PER": 5},
+        {"X": 900, "Y": 3, "B-PER": 30},
+        {"NN": 900},
+        {"NN": 9, "VB": 3, "B": 1},
+    ],
+)
+def test_other_tags_without_a_prefix_are_not(counts):
+    assert "O" not in usual_spellings(counts).values()
 
 
 def test_some_are_shown():

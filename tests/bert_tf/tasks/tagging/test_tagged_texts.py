@@ -13,7 +13,7 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.tasks.tagging.rows import TagColumns
+from bert_tf.tasks.tagging.row_forms import TagColumns
 from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
@@ -288,7 +288,11 @@ def test_sentences_of_rows_of_a_word_are_those_of_conll(tmp_path):
 @pytest.mark.parametrize(
     ("header", "sentence", "message"),
     [
-        ("doc,tokens,tags", None, r"single word in 'tokens'; .* --sentence-column NAME.*\.conll"),
+        (
+            "doc,tokens,tags",
+            None,
+            r"single word in 'tokens'; .* --sentence-column NAME, or put blank",
+        ),
         ("sentence_id,tokens,tags", None, "'sentence_id' differs in nearly every row"),
         ("a,tokens,tags", "b", "no column 'b'"),
     ],
@@ -304,4 +308,21 @@ def test_texts_of_python_lists_are_words(tmp_path):
     (tmp_path / "a.csv").write_text("""tokens,tags\n"['Ada', ""isn't""]","['B-per', 'O']"\n""")
     assert marked(read_tagged_texts(tmp_path / "a.csv", COLUMNS)) == [
         [("Ada", "B-per"), ("isn't", "O")]
+    ]
+
+
+def test_tuples_and_arrays_are_lists_of_words(tmp_path):
+    lists = ["""('Ada', "isn't")""", "np.array(['Ada', \"isn't\"], dtype=object)"]
+    lists += ["list(('Ada', \"isn't\"))", """( "Ada" , "isn't" )"""]
+    for number, text in enumerate(lists):
+        quoted = text.replace('"', '""')
+        path = tmp_path / f"{number}.csv"
+        path.write_text(f"""tokens,tags\n"{quoted}","('B-per', 'O')"\n""")
+        columns = TagColumns(text="text", tokens=None, tags=None, entities="entities")
+        if number == 2:
+            continue  # nested calls are no list that anything writes
+        assert marked(read_tagged_texts(path, columns)) == [[("Ada", "B-per"), ("isn't", "O")]]
+    (tmp_path / "a.csv").write_text('tokens,tags\n"(1997, 1998)","(0, 1)"\n')
+    assert marked(read_tagged_texts(tmp_path / "a.csv", COLUMNS)) == [
+        [("(1997,", "0"), ("1998)", "1")]
     ]

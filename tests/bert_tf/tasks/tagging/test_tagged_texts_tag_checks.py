@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.tasks.tagging.rows import TagColumns
+from bert_tf.tasks.tagging.row_forms import TagColumns
 from bert_tf.tasks.tagging.tagged_texts import (
     check_sentence_column,
     checked_tags,
@@ -213,3 +213,13 @@ def test_a_column_of_sentences_is_for_a_word_per_row(entities, tmp_path):
 def test_a_type_of_another_case_is_named(check):
     with pytest.raises(InputError, match=r"not one the model knows, .*'B-per', likely 'PER': case"):
         check("B-per I-per O", kinds=["PER"])
+
+
+def test_two_tags_without_a_prefix_are_refused(tmp_path):
+    """However many words have them: one may be outside, and the other one a mistake."""
+    path = tmp_path / "a.conll"
+    path.write_text("a B-x\nb I-x\nc X\n\n" + "d X\ne O\n\n" * 50)
+    texts = usual_tags(read_tagged_texts(path, COLUMNS), "auto", (), Console(io.StringIO()))
+    with pytest.raises(UsageError, match="2 of 53 words with a tag have one such as 'B-x', the ot"):
+        scheme_of(texts, "auto")
+    assert scheme_of(texts, "plain") == "plain"

@@ -1,0 +1,136 @@
+"""What a row of tagged text is, and which columns of a table it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.console import Console
+from bert_tf.base.errors import Fault
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.value_forms import PIECE
+from bert_tf.data.tables.word_blocks import ConllSentence
+from bert_tf.tasks.base.host_task import kept_if_set
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TagColumns:
+    text: str
+    tokens: str | None
+    tags: str | None
+    entities: str
+    sentence: str | None = kept_if_set(None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggedText:
+    """A row: a text with marks.
+
+    The marks are all words of the text, joined by a space, with a tag each; or labeled entities, in
+    order, that share no character.
+    """
+
+    line: int  # of the file, counted from 1
+    text: str = ""
+    has_words: bool = True  # whether the marks are words
+    starts: list[int] = dataclasses.field(default_factory=list)
+    ends: list[int] = dataclasses.field(default_factory=list)  # exclusive
+    tags: list[str] = dataclasses.field(default_factory=list)
+    lines: list[int] = dataclasses.field(default_factory=list)
+    fault: Fault | None = None  # why the row cannot be used, the reason and the detail
+
+    def words(self) -> list[str]:
+        """Return the texts of the marks."""
+        return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+
+def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
+    lengths = np.array([len(word) for word in words], np.int64)
+    starts = offsets_of(lengths + 1)[:-1]
+    return TaggedText(
+        line=line,
+        text=" ".join(words),
+        starts=starts.tolist(),
+        ends=(starts + lengths).tolist(),
+        tags=tags,
+        lines=lines,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableForm(TagColumns):
+    """Columns of words with tags, or of texts with entities.
+
+    Attributes:
+        sentence: tells the sentences apart if each row is a word.
+        document: the same, of the documents in which sentences are counted; None without any.
+        ends_at_blank_lines: whether each row is a word, and blank lines end sentences.
+    """
+
+    tokens: str
+    tags: str
+    has_words: bool = True
+    document: str | None = None
+    ends_at_blank_lines: bool = False
+
+    @property
+    def has_word_rows(self) -> bool:
+        """Whether each row is a word."""
+        return self.sentence is not None or self.ends_at_blank_lines
+
+
+def sentence_row(found: ConllSentence) -> TaggedText:
+    """Make a row of a sentence whose words have a line each."""
+    if found.fault is not None:
+        return TaggedText(line=found.line, fault=found.fault)
+    return row_of_words(found.line, found.words, found.tags, found.lines)
+
+
+_MARKERS = frozenset(("[CLS]", "[SEP]", "[PAD]"))  # of BERT's input
+_FEWEST_PIECES, _PIECES = 3, 0.01  # number and share of the words
+_FIRST_PIECES = 0.05  # of the pieces, at most, begin a row, where a long text was cut
+
+
+def with_whole_words(
+    path: str | Path, rows: list[TaggedText], console: Console | None
+) -> list[TaggedText]:
+    """Join the pieces of WordPiece that a file has in place of words; `anna ##na` is `annana`.
+
+    A word has the tag of its first piece, as BERT does it; the others mostly have one of their own,
+    such as X, which no entity has. Files without pieces stay as they are.
+    """
+    if not rows[0].has_words:
+        return rows
+    words_of_rows = [row.words() for row in rows]
+    words = sum(map(len, words_of_rows))
+    firsts = sum(PIECE.fullmatch(words[0]) is not None for words in words_of_rows if words)
+    pieces = sum(PIECE.fullmatch(word) is not None for words in words_of_rows for word in words)
+    if pieces < max(_FEWEST_PIECES, _PIECES * words) or firsts > _FIRST_PIECES * pieces:
+        return rows
+    if console is not None:
+        console.info(
+            f"{path}: {pieces:,} of {quantity(words, 'word')} begin with '##', as the pieces of "
+            "WordPiece do; they are joined to words, which have the tags of their first pieces"
+        )
+    return [_joined(row, words) for row, words in zip(rows, words_of_rows, strict=True)]
+
+
+def _joined(row: TaggedText, pieces: list[str]) -> TaggedText:
+    words: list[str] = []
+    kept: list[int] = []
+    for place, piece in enumerate(pieces):
+        if piece in _MARKERS:
+            continue
+        if kept and PIECE.fullmatch(piece):
+            words[-1] += piece[2:]
+        else:
+            words.append(piece)
+            kept.append(place)
+    if not kept:
+        return row
+    tags = [row.tags[place] for place in kept]
+    lines = [row.lines[place] for place in kept]
+    return row_of_words(row.line, words, tags, lines)
