@@ -9,7 +9,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from bert_tf.tasks.tagging.gold import gold_words, learned_tags
 from bert_tf.tasks.tagging.host import encode_words
-from bert_tf.tasks.tagging.rows import TagColumns
+from bert_tf.tasks.tagging.row_forms import TagColumns
 from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
