@@ -16,6 +16,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "deploy/README.md": "deploy.md",
     "bert_tf/cpu/README.md": "cpu.md",
+    "bert_tf/xla/README.md": "xla.md",
     "SECURITY.md": "security.md",
 }
 """The page of the site by path in the repository."""
