@@ -81,7 +81,7 @@ def _write_inputs(path: Path, values: list[np.ndarray], *, rows: int, text: str)
             stored[str(number)] = value
         else:
             drawn[str(number)] = {"shape": value.shape, "deviation": float(value.std())}
-    np.savez(path.with_name(f"{path.name}.npz"), **stored)
+    np.savez(path.with_name(f"{path.name}.npz"), allow_pickle=False, **stored)
     header = text[: text.index("\n")]
     fed_back = dict(_ALIAS.findall(header))
     facts = {"rows": rows, "inputs": len(values), "drawn": drawn, "fed_back": fed_back}
