@@ -1,5 +1,13 @@
-"""AdamW's update, and the norm of a gradient, in one pass over memory each; a gradient is two parts
-to be added, as the parts of a batch computed them, or the rows of a table that are not 0.
+"""AdamW's update, and the norm of a gradient, in one pass over memory each.
+
+The update of a large variable reads weights, two moments and the gradient, and writes weights,
+moments and perhaps a bfloat16 copy: it is limited by memory, not by arithmetic. TensorFlow's
+operations would read and write some of these several times. A gradient comes in the form in which
+it was computed, so that no pass is spent on converting it: two parts to be added (of the two parts
+of a batch), or only the rows of a table that are not 0.
+
+Invariant: the order of operations is that of TensorFlow's kernels, and blocks are always of the
+same size, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -17,29 +25,44 @@ from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide
 from bert_tf.cpu.kernels.operation import in_place, kind_of
 
-# Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum; slices are
-# the only rows that are not 0, float32, each of them once.
+# The gradient of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum.
+# Slices are float32 and contain all rows that are not 0, each of them once.
 Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor] | tf.IndexedSlices"
-# Numbers that are worth a kernel's call.
-_LARGE = 2**17
-# Numbers that stay in a core's first cache from one loop to the next.
-_BLOCK = 512
+_LARGE = 2**17  # size from which a variable is worth the call of a kernel
+_BLOCK = 512  # size of blocks, which stay in the first cache of a core from loop to loop
+_SEARCHED = 64  # size of blocks in which a number other than 0 is searched for
+# Places in the numbers of a step, see `adamw_update`.
+_FACTOR = 0
+_DECAY = 1
+_BETA_1 = 2
+_BETA_2 = 3
+_RATE = 4
+_EPSILON = 5
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 
 
 def is_large(values: Any) -> bool:
+    """Return whether a variable or gradient is large enough for a kernel."""
     return (values.shape.num_elements() or 0) >= _LARGE
 
 
 class InPlaceAdamW:
-    """AdamW's updates of large variables on processors, in one pass over memory.
+    """AdamW's updates of large variables on CPUs, in one pass over memory.
 
-    Of a table whose gradient is given as rows, an update leaves out the moments of rows that never
-    had a gradient, which are 0. For one replica, inside of a TensorFlow function, with
-    `take_memory` called since anything else has read or assigned the variables. Values that the
-    function has read of them before must be used by then, as they are by all that the gradients
-    depend on: TensorFlow does not wait for others. `copies`, in another dtype, are by number.
+    If the gradient of a table is given as rows, an update skips the moments of rows that never had
+    a gradient, which are 0.
+
+    Warning: updates write to the memory of variables without TensorFlow's knowledge. Use it with
+    one replica, inside of a TensorFlow function, and call `take_memory` after anything else has
+    read or assigned the variables. Values that the function has read before must be used before the
+    update, because TensorFlow does not wait for them. All values that the gradients depend on are.
+
+    Args:
+        variables: Keras variables of the model; the large ones in float32 on a CPU are updated
+            here.
+        momentums, velocities: their first and second moments.
+        copies: bfloat16 copies of weights, by the index of the variable, which updates refresh.
     """
 
     def __init__(
@@ -55,7 +78,8 @@ class InPlaceAdamW:
             if _is_supported(weights.value, copies.get(index))
         }
         self._copies = copies
-        # By the number of a table, bool [rows]. Not saved: `take_memory` finds them.
+        # By the index of a table, bool [rows]: whether a moment of the row may be other than 0. Not
+        # saved, since `take_memory` finds them.
         self._has_moments = {
             index: tf.Variable(tf.zeros(weights.shape[0], tf.bool), trainable=False)
             for index, (weights, *_) in self._values.items()
@@ -66,10 +90,11 @@ class InPlaceAdamW:
         return index in self._values
 
     def takes_rows(self, index: int) -> bool:
+        """Return whether the gradient of a variable may be given as rows."""
         return index in self._has_moments
 
     def take_memory(self) -> None:
-        """Gives variables memory that no tensor, assigned or read before, shares."""
+        """Give variables memory that no tensor, assigned or read before, shares."""
         for values in self._values.values():
             for owner in values:
                 owner.assign(tf.raw_ops.DeepCopy(x=owner.read_value()))
@@ -77,6 +102,13 @@ class InPlaceAdamW:
             in_place(find_moments_entry(), self._values[index][1:], [has_moments], row_axes=1)
 
     def update(self, index: int, gradient: Gradient, numbers: tf.Tensor) -> None:
+        """Update a variable and its moments.
+
+        Args:
+            index: index of the variable.
+            gradient: in any form.
+            numbers: float32 [6], see `adamw_update`.
+        """
         if isinstance(gradient, tf.IndexedSlices):
             self._update_table(index, gradient, numbers)
             return
@@ -86,6 +118,7 @@ class InPlaceAdamW:
         in_place(entry, [first, second, numbers], [*self._values[index], *copies], row_axes=0)
 
     def _update_table(self, index: int, gradient: tf.IndexedSlices, numbers: tf.Tensor) -> None:
+        """Update a table from the rows of its gradient."""
         variables = [*self._values[index], self._has_moments[index]]
         places = tf.tensor_scatter_nd_update(
             tf.fill([variables[0].shape[0]], -1),
@@ -115,16 +148,16 @@ def adamw_update(
     second: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """Updates weights and moments in the order of TensorFlow's kernels.
+    """Update weights and moments, in the order of operations of TensorFlow's kernels.
 
     Args:
         weights, momentum, velocity: float32 [size], written to.
         copy: bfloat16 as uint16, [size], the weights after the update; [0] for none.
         first, second: parts of the gradient, float32, or bfloat16 as uint16, [size]; [0] for a
-            second one that is 0.
-        numbers: float32 [6], the factor of the gradient, which at 0 makes 0 of any gradient, the
-            learning rate times the decay, beta_1, beta_2, the learning rate with the correction of
-            bias, and epsilon as added to the root of a velocity without it.
+            second part that is 0.
+        numbers: float32 [6]: the factor of the gradient (0 makes any gradient 0, also one that is
+            not finite), learning rate x decay, beta_1, beta_2, the learning rate with the
+            correction of bias, and epsilon as added to the root of the uncorrected second moment.
     """
     gradients = np.empty(_BLOCK, np.float32)
     for start in range(0, weights.size, _BLOCK):
@@ -132,7 +165,10 @@ def adamw_update(
         m = momentum[start : start + _BLOCK]
         v = velocity[start : start + _BLOCK]
         _scaled_sum(
-            first[start : start + _BLOCK], second[start : start + _BLOCK], numbers[0], gradients
+            first[start : start + _BLOCK],
+            second[start : start + _BLOCK],
+            numbers[_FACTOR],
+            gradients,
         )
         _update_block(w, m, v, gradients, numbers)
         if copy.size > 0:
@@ -151,22 +187,25 @@ def adamw_table_update(
     gradients: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """As `adamw_update`, of a table of which few rows have a gradient; other rows only decay.
+    """Like `adamw_update`, for a table of which few rows have a gradient.
+
+    Rows that never had one have no moments to read or write. They only decay.
 
     Args:
         weights, momentum, velocity: float32 [rows, width], written to.
-        has_moments: bool [rows], false where both moments are 0, written to.
-        places: int32 [rows], the row's index in `gradients`, below 0 for none.
+        has_moments: bool [rows], False if both moments are 0, written to.
+        places: int32 [rows], index of the row in `gradients`, below 0 for none.
         gradients: float32 [number, width].
+        numbers: float32 [6], see `adamw_update`.
     """
-    decay = numbers[1]
+    decay = numbers[_DECAY]
     none = np.empty(0, np.float32)
     zeros = np.zeros(weights.shape[1], np.float32)
     scaled = np.empty(weights.shape[1], np.float32)
     for row in range(weights.shape[0]):
         w = weights[row]
         if places[row] >= 0:
-            _scaled_sum(gradients[places[row]], none, numbers[0], scaled)
+            _scaled_sum(gradients[places[row]], none, numbers[_FACTOR], scaled)
             _update_block(w, momentum[row], velocity[row], scaled, numbers)
             has_moments[row] = True
         elif has_moments[row]:
@@ -178,14 +217,19 @@ def adamw_table_update(
 
 @numba.njit(**KERNEL)
 def find_moments(momentum: np.ndarray, velocity: np.ndarray, has_moments: np.ndarray) -> None:
-    """Finds rows with a moment other than 0 in float32 [rows, width]; writes bool [rows]."""
+    """Find the rows with a moment other than 0.
+
+    Args:
+        momentum, velocity: float32 [rows, width].
+        has_moments: bool [rows], written to.
+    """
     for row in range(momentum.shape[0]):
         has_moments[row] = _has_any(velocity[row]) or _has_any(momentum[row])
 
 
 @numba.njit(**KERNEL)
 def squared_norm(first: np.ndarray, second: np.ndarray) -> float:
-    """Sum of the squares of a gradient of two parts, see `adamw_update`."""
+    """Return the sum of the squares of a gradient of two parts, see `adamw_update`."""
     gradients = np.empty(_BLOCK, np.float32)
     total = 0.0
     for start in range(0, first.size, _BLOCK):
@@ -199,8 +243,12 @@ def squared_norm(first: np.ndarray, second: np.ndarray) -> float:
 def _update_block(
     w: np.ndarray, m: np.ndarray, v: np.ndarray, gradients: np.ndarray, numbers: np.ndarray
 ) -> None:
-    decay, beta_1, beta_2, rate = numbers[1], numbers[2], numbers[3], numbers[4]
-    epsilon = numbers[5]
+    """Update a block; arguments are parts of those of `adamw_update`."""
+    decay = numbers[_DECAY]
+    beta_1 = numbers[_BETA_1]
+    beta_2 = numbers[_BETA_2]
+    rate = numbers[_RATE]
+    epsilon = numbers[_EPSILON]
     for place in range(w.size):
         gradient = gradients[place]
         mean = m[place] + (gradient - m[place]) * (_ONE - beta_1)
@@ -212,9 +260,10 @@ def _update_block(
 
 @numba.njit(**KERNEL)
 def _has_any(values: np.ndarray) -> bool:
-    for start in range(0, values.size, 64):
+    """Return whether any number is not 0."""
+    for start in range(0, values.size, _SEARCHED):
         found = False
-        for place in range(start, min(start + 64, values.size)):
+        for place in range(start, min(start + _SEARCHED, values.size)):
             found |= values[place] != _ZERO
         if found:
             return True
@@ -225,7 +274,7 @@ def _has_any(values: np.ndarray) -> bool:
 def _scaled_sum(
     first: np.ndarray, second: np.ndarray, factor: np.float32, gradients: np.ndarray
 ) -> None:
-    """Writes their sum times the factor, 0 where that is 0."""
+    """Write the sum of two parts times a factor; 0 if the factor is 0."""
     if factor == _ZERO:
         gradients[: first.size] = _ZERO
     elif second.size > 0:
@@ -246,8 +295,10 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
 
 @functools.cache
 def adamw_entry(kind: Any, has_copy: bool) -> Any:
-    """Compiles the update for: both parts of the gradient, of `kind`; numbers; weights, momentum,
-    velocity; and the bfloat16 copy of the weights if there is one.
+    """Return the entry of `adamw_update`.
+
+    Inputs: both parts of the gradient, of `kind`; numbers. Written to: weights, momentum, velocity;
+    the bfloat16 copy, if there is one.
     """
 
     @numba.cfunc(ENTRY, cache=True)
@@ -269,7 +320,10 @@ def adamw_entry(kind: Any, has_copy: bool) -> Any:
 
 @functools.cache
 def adamw_table_entry() -> Any:
-    """Of places, gradients, numbers; weights, momentum, velocity, has_moments."""
+    """Return the entry of `adamw_table_update`.
+
+    Inputs: places, gradients, numbers. Written to: weights, momentum, velocity, has_moments.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -294,7 +348,7 @@ def adamw_table_entry() -> Any:
 
 @functools.cache
 def find_moments_entry() -> Any:
-    """Of momentum, velocity; has_moments."""
+    """Return the entry of `find_moments`. Inputs: momentum, velocity. Written to: has_moments."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -310,7 +364,7 @@ def find_moments_entry() -> Any:
 
 @functools.cache
 def squared_norm_entry(kind: Any) -> Any:
-    """Of the parts of a gradient; the sum of its squares, [1] (a sum)."""
+    """Return the entry of `squared_norm`. Inputs: two parts. Output: [1], a sum over rows."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:

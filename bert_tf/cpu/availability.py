@@ -1,4 +1,4 @@
-"""Whether the CPU fast path can be used in this process."""
+"""Check whether the CPU fast path can be used in this process."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ _WARNED: set[str] = set()
 
 @functools.cache
 def why_not() -> str | None:
-    """Why the fast path cannot be used in this process; None if it can."""
+    """Return why the fast path cannot be used in this process; None if it can."""
     try:
         from bert_tf.cpu.backend import CpuBackend  # noqa: F401  compiles nothing yet
         from bert_tf.cpu.kernels.operation import register
 
         register()
-    except Exception as error:  # of Numba, of its cache, of the linker, of TensorFlow's C interface
+    # Numba, its cache, the linker or TensorFlow's C interface may fail in any way.
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None
 
 
 def is_available(warn: Callable[[str], None] | None = None) -> bool:
-    """Whether the fast path can be used in this process; if not, warns once."""
+    """Return whether the fast path can be used in this process.
+
+    Args:
+        warn: called with the reason if it cannot, once per process and reason.
+    """
     reason = why_not()
     if reason is not None and warn is not None and reason not in _WARNED:
         _WARNED.add(reason)

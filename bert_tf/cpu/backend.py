@@ -1,4 +1,9 @@
-"""A training step on processors: gradients of parts of a batch, and their use."""
+"""A training step on CPUs: gradients of two parts of a batch side by side, and their use.
+
+Operations of a small BERT take less time than it costs to divide each of them among cores. So the
+rows of a batch are divided instead: the parts depend on each other only when their gradients are
+added up.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +21,29 @@ from bert_tf.cpu.forward import Forward
 from bert_tf.cpu.kernels.operation import kind_of, results_of
 from bert_tf.layers.implementation import PLAIN, computing_by
 
-_OFF = "disable_meta_optimizer"
+_OFF = "disable_meta_optimizer"  # TensorFlow's option that switches Grappler off
 _Batch: TypeAlias = dict[str, tf.Tensor]
 _Numbers: TypeAlias = dict[str, tf.Tensor]
-# Of a batch, the weights of its loss terms, the scale of the loss, and a dropout key: gradients as
-# TensorFlow gives them, and numbers to be summed over batches.
+# Takes a batch, the weights of its loss terms, the scale of the loss, and a dropout key. Returns
+# gradients as TensorFlow gives them, and numbers to be summed over batches.
 ComputeGradients: TypeAlias = Callable[
     [_Batch, _Numbers, tf.Tensor, tf.Tensor], tuple[list[Any], _Numbers]
 ]
 
 
 class CpuBackend:
-    """Computes gradients in parts of a batch side by side, and updates large variables in one pass.
+    """Computes gradients of parts of a batch side by side, and updates large variables in one pass.
 
-    Methods as of `bert_tf.training.step.PlainBackend`; gradients may have any form of `Gradient`.
+    Methods are those of `bert_tf.training.step.PlainBackend`; gradients may have any form of
+    `Gradient`.
+
+    Args:
+        compute: computes gradients and numbers of a batch.
+        model: a built Keras model.
+        optimizer: applies the gradients; `AdamW` does it in place.
+        use_kernels: whether encoders run `bert_tf.cpu.forward`.
+        shards: parts of a batch; 1 does not divide it.
+        replicas: replicas of the strategy; several exclude updates in place.
     """
 
     def __init__(
@@ -46,13 +60,13 @@ class CpuBackend:
         self._optimizer = optimizer
         self._shards = shards
         self._forward = Forward(traces_once=shards > 1) if use_kernels else None
-        # One replica has parts of its batch.
+        # Copies are for parts of a batch, which all read the same weights.
         divided = model.trainable_variables if shards > 1 else []
         self._copies = ComputeCopies(divided, model.compute_dtype)
         self._in_place: InPlaceAdamW | None = None
         if replicas == 1 and hasattr(optimizer, "update_in_place"):
             self._in_place = optimizer.update_in_place(self._copies.variables)
-        # Calls that are not inlined are traced once, and each runs by itself.
+        # Calls that are not inlined are traced once for all parts, and run side by side.
         self._shard_gradients = tf.function(
             self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
         )
@@ -73,7 +87,8 @@ class CpuBackend:
             parts = [self._gradients_of(batch, weights, scale, key)]
         else:
             copies = self._copies.read()
-            # Rows are often sorted by length: parts of every other row have about as many tokens.
+            # Rows are often sorted by length, so each part gets every other row: then both have
+            # about as many tokens.
             parts = [
                 self._shard_gradients(
                     {name: tensor[index :: self._shards] for name, tensor in batch.items()},
@@ -116,22 +131,38 @@ class CpuBackend:
         key: tf.Tensor,
         copies: Sequence[tf.Tensor] = (),
     ) -> tuple[list[tf.Tensor | tf.IndexedSlices], _Numbers]:
+        """Return gradients and numbers of one part of a batch.
+
+        Gradients of tables stay sparse if the optimizer takes rows.
+        """
         with computing_by(self._forward or PLAIN), self._copies.in_use(copies):
             gradients, numbers = self._compute(batch, weights, scale, key)
         tables = self._in_place if self._forward is not None else None
+
+        def stays_sparse(index: int, gradient: Any) -> bool:
+            is_sparse = isinstance(gradient, tf.IndexedSlices)
+            return is_sparse and tables is not None and tables.takes_rows(index)
+
         kept = [
-            gradient
-            if isinstance(gradient, tf.IndexedSlices) and tables and tables.takes_rows(index)
-            else tf.convert_to_tensor(gradient)
+            gradient if stays_sparse(index, gradient) else tf.convert_to_tensor(gradient)
             for index, gradient in enumerate(gradients)
         ]
         return kept, numbers
 
 
 class ComputeCopies:
-    """bfloat16 copies of large weights, by number, shared by all shards of a batch.
+    """bfloat16 copies of large weights, which all parts of a batch read.
 
-    Keras would convert the variables wherever they are read. Gradients of a copy have its dtype.
+    Without them, Keras would convert a variable wherever it is read. Gradients of a copy have its
+    dtype, so parts of a batch return them in bfloat16.
+
+    Args:
+        variables: trainable variables of the model.
+        dtype: compute dtype of the model; if it is that of the variables, there are no copies.
+
+    Attributes:
+        variables: copies by the index of the variable. Not saved: `refresh` makes them from the
+            weights, and the optimizer updates both.
     """
 
     def __init__(self, variables: Sequence[Any], dtype: str):
@@ -150,17 +181,18 @@ class ComputeCopies:
         }
 
     def refresh(self, *, but: Callable[[int], bool] = lambda number: False) -> None:
-        """Converts the current weights, except those whose number is `but`."""
+        """Convert the current weights, except those whose index `but` returns True for."""
         for number, original in self._originals.items():
             if not but(number):
                 self.variables[number].assign(tf.cast(original.value, self._dtype))
 
     def read(self) -> list[tf.Tensor]:
+        """Return the values of the copies."""
         return [copy.read_value() for copy in self.variables.values()]
 
     @contextlib.contextmanager
     def in_use(self, copies: Sequence[tf.Tensor]) -> Iterator[None]:
-        """Replaces reads of variables in this context by their copies."""
+        """Replace reads of variables in this context by values of their copies, from `read`."""
         if not copies:
             yield
             return
@@ -171,7 +203,7 @@ class ComputeCopies:
 
 
 def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
-    """The gradient that is the sum of parts; two large ones stay apart."""
+    """Return the gradient that is the sum of parts; two large parts stay apart."""
     if isinstance(parts[0], tf.IndexedSlices):
         return _rows_once(parts)
     if len(parts) == 2 and is_large(parts[0]) and parts[0].dtype in (tf.bfloat16, tf.float32):
@@ -180,7 +212,7 @@ def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
 
 
 def summed(gradient: Gradient) -> tf.Tensor:
-    """A gradient as one tensor; parts in bfloat16 are converted and added in one pass."""
+    """Return a gradient as one tensor; parts in bfloat16 are converted and added in one pass."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.convert_to_tensor(gradient)
     if not isinstance(gradient, tuple):
@@ -191,16 +223,17 @@ def summed(gradient: Gradient) -> tf.Tensor:
 
 
 def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
-    """Global norm, float32 []; parts are added up only for it."""
+    """Return the global norm, float32 []; parts are only added up block by block."""
     return tf.sqrt(tf.add_n([_squared_norm(gradient) for gradient in gradients]))
 
 
 @contextlib.contextmanager
 def without_graph_rewrites() -> Iterator[None]:
-    """Runs functions as they were traced, on processors, inside the block.
+    """Run functions as they were traced, on CPUs, inside the block.
 
-    Grappler searches the thousands of operations of a training step for a second or two, for
-    nothing: steps on long rows take as long without it, those on short rows are a fifth faster.
+    TensorFlow's Grappler searches the thousands of operations of a training step for a second or
+    two without a benefit: steps on long rows take as long without it, those on short rows are a
+    fifth faster.
     """
     options = tf.config.optimizer
     before = bool(options.get_experimental_options().get(_OFF, False))
@@ -216,7 +249,7 @@ def without_graph_rewrites() -> Iterator[None]:
 
 def _squared_norm(gradient: Gradient) -> tf.Tensor:
     if isinstance(gradient, tuple):
-        result = tf.constant([1]), tf.float32
+        result = (tf.constant([1]), tf.float32)
         entry = squared_norm_entry(kind_of(gradient[0]))
         return results_of(entry, gradient, [result], row_axes=0, sums=1)[0][0]
     values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -224,6 +257,7 @@ def _squared_norm(gradient: Gradient) -> tf.Tensor:
 
 
 def _rows_once(parts: Sequence[tf.IndexedSlices]) -> tf.IndexedSlices:
+    """Return slices with the sum of all rows of an index, so that each index occurs once."""
     values = tf.concat([tf.cast(part.values, tf.float32) for part in parts], axis=0)
     indices, places = tf.unique(tf.concat([part.indices for part in parts], axis=0))
     rows = tf.math.unsorted_segment_sum(values, places, tf.size(indices))

@@ -1,4 +1,4 @@
-"""A batch's rows divided in two, instead of every operation's work among all cores."""
+"""Divide the cores among parts of a batch, instead of the work of every operation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import tensorflow as tf
 
 from bert_tf.base.processor import usable_cores
 
-_PARTS = 2
-_ROWS_PER_PART = 2
+_PARTS = 2  # of a batch
+_ROWS_PER_PART = 2  # at least
 
 
 def row_shards(rows: int) -> int:
-    """Number of parts of a batch, or micro-batch, computed side by side; 1 for no division.
+    """Return the number of parts of a batch, or micro-batch; 1 if it is not divided.
 
-    Small operations take less time than their division among cores. The number does not depend on
-    the processor, since each part draws dropout of its own. The loss has to be a sum over rows.
+    The number does not depend on the number of cores, because each part draws its own dropout
+    masks: runs are the same on all processors.
+
+    Args:
+        rows: rows of the batch; its loss must be a sum over rows.
     """
     if tf.config.list_physical_devices("GPU"):
         return 1
@@ -22,17 +25,22 @@ def row_shards(rows: int) -> int:
 
 
 def divide_cores_among_parts() -> None:
-    """Configures TensorFlow to run an operation of each part at once, on its share of the cores.
+    """Configure TensorFlow to run one operation of each part at once, on its share of the cores.
 
-    For this process, and before it has run anything: afterwards nothing changes.
+    Call it before TensorFlow has run anything; afterwards it has no effect.
     """
     settle_threads(_cores_of_an_operation(), operations_at_once=_PARTS)
 
 
 def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bool:
-    """Sets threads per operation; False, without effect, if TensorFlow has run anything already.
+    """Set the number of threads per operation.
 
-    `operations_at_once` is left to TensorFlow if None.
+    Args:
+        threads: threads of an operation.
+        operations_at_once: operations that run side by side; None leaves it to TensorFlow.
+
+    Returns:
+        False, without effect, if TensorFlow has run anything already.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -44,6 +52,7 @@ def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bo
 
 
 def operations_at_once() -> int:
+    """Return how many operations must run side by side to keep all cores busy."""
     share = tf.config.threading.get_intra_op_parallelism_threads()
     return _PARTS if share == _cores_of_an_operation() else 1
 

@@ -1,8 +1,11 @@
-"""The encoder's forward pass on processors: `BertEncoder.call` with kernels between the products.
+"""The encoder's forward pass on CPUs: `BertEncoder.call` with kernels between the products.
 
-Outputs and gradients are those of the plain layers, whose variables it reads. Kernels fuse
-element-wise operations, padding is left out (`unpadded`), blocks are traced once, and where only
-first tokens are read, the last block makes no keys and values (`first_token_context`).
+Outputs and gradients are those of the plain layers, whose variables it reads, up to rounding. It is
+faster for four reasons:
+- Kernels fuse the element-wise operations between matrix products.
+- Padding is left out: only attention sees padded rows (`unpadded`).
+- Blocks are traced once, because tracing is most of the time before the first step (`Forward`).
+- If only first tokens are read, the last block computes no keys and values (`first_token_context`).
 """
 
 from __future__ import annotations
@@ -41,22 +44,24 @@ from bert_tf.layers.self_attention import SelfAttention, bias_of_queries, gather
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
-# oneDNN prepares products anew for every number of tokens, which takes as long as some of them. So
-# there are 32 numbers between a power of two and the next, and multiples of this below 512.
+# oneDNN prepares products anew for every number of tokens, which takes as long as some products. So
+# numbers are rounded up: below 512 to multiples of 8, and the multiple doubles at 512 and each
+# further power of two. Between one power of two and the next there are 32 different numbers then.
 _LEAST_MULTIPLE = 8
 _POWERS = tuple(2**power for power in range(9, 31))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unpadded:
-    """Places of tokens in one row without padding, which costs as much as text, and back.
+    """Places of tokens in one long row without padding, and back.
 
-    Only attention needs rows (Zeng et al. 2022, "Boosting Distributed Training Performance of the
-    Unpadded BERT Model").
+    Padding costs as much as text everywhere except in attention, which needs rows (Zeng et al.
+    2022, "Boosting Distributed Training Performance of the Unpadded BERT Model").
 
     Attributes:
-        numbers: int32 [batch, length], of each token in the long row; -1 for padding left out.
-        places: int32 [tokens], of each token in the padded rows one after the other.
+        numbers: int32 [batch, length], number of each token in the long row; -1 for padding left
+            out.
+        places: int32 [tokens], place of each token in the padded rows, laid end to end.
     """
 
     numbers: tf.Tensor
@@ -64,7 +69,7 @@ class Unpadded:
 
     @property
     def firsts(self) -> tf.Tensor:
-        """Numbers of the rows' first tokens, int32 [1, batch]."""
+        """Numbers of the first tokens of rows, int32 [1, batch]."""
         return self.numbers[:, 0][None]
 
     @property
@@ -73,19 +78,23 @@ class Unpadded:
         return (self.places % tf.shape(self.numbers)[1])[None]
 
     def take(self, values: Any) -> tf.Tensor:
-        """[batch, length] to [1, tokens]."""
+        """Convert [batch, length] to [1, tokens]."""
         return tf.gather(tf.reshape(values, [-1]), self.places)[None]
 
     def padded(self, hidden: tf.Tensor) -> tf.Tensor:
-        """[1, tokens, hidden] to [batch, length, hidden], 0 on padding that was left out."""
+        """Convert [1, tokens, hidden] to [batch, length, hidden], 0 on padding left out."""
         return padded_rows(hidden, self.numbers)
 
 
 def unpadded(mask: Any) -> Unpadded:
-    """Numbers the tokens of padded rows, in their order; `mask` is [batch, length], true on tokens.
+    """Assign numbers to the tokens of padded rows, in their order.
 
-    Among them are the first place of every row, even of one of padding only, and padding up to a
-    round number: a multiple of 8, from 1,024 on of 32, and so on, where rows have so many places.
+    The long row also has the first place of every row, even of one that is all padding, and some
+    padding, so that its length is a round number: a multiple of 8, from 512 tokens on of 16, and so
+    on, if rows have so many places.
+
+    Args:
+        mask: int or bool [batch, length], true on tokens.
     """
     is_token = tf.cast(mask, tf.bool)
     is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)
@@ -106,9 +115,12 @@ class Shared:
     """Inputs of all blocks of a pass.
 
     Attributes:
-        key: of dropout, int32[2].
-        numbers: int32 [batch, length] where hidden states are without padding, see `Unpadded`.
-        offset: int64 [], added to the layers' streams of dropout.
+        bias: float32, added to attention scores, broadcasting to [batch, heads, queries, keys];
+            None for none.
+        key: dropout key, int32 [2]; None without dropout.
+        numbers: int32 [batch, length] if hidden states have no padding, see `Unpadded`; None if
+            they have.
+        offset: int64 [], added to the dropout streams of the layers.
     """
 
     bias: Any | None = None
@@ -117,15 +129,24 @@ class Shared:
     offset: Any = 0
 
 
+# Computes a block; see the arguments of `block_output`.
 Block = Callable[[TransformerBlock, Any, Shared, "Any | None"], Any]
 
 
 def block_output(
     block: TransformerBlock, hidden: Any, shared: Shared, positions: Any | None = None
 ) -> Any:
-    """Computes `TransformerBlock.call` on [batch, length, hidden], or unpadded [1, tokens, hidden].
+    """Compute `TransformerBlock.call`.
 
-    Unpadded `positions` are the numbers of the rows' first tokens, int32 [1, batch].
+    Args:
+        block: the block.
+        hidden: [batch, length, hidden], or without padding [1, tokens, hidden].
+        shared: inputs of all blocks.
+        positions: int32 [batch, n], positions to compute, or without padding the numbers of the
+            first tokens, [1, batch]; None for all.
+
+    Returns:
+        Like `hidden`, or only the positions.
     """
     attended = attention_output(block.attention, hidden, shared, positions)
     if positions is not None:
@@ -140,24 +161,33 @@ def block_output(
 def attention_output(
     attention: SelfAttention, hidden: Any, shared: Shared, positions: Any | None = None
 ) -> tuple[Any, Any]:
-    """`SelfAttention.call` without the last bias, the second result; see `block_output`."""
+    """Compute `SelfAttention.call`; arguments are those of `block_output`.
+
+    Returns:
+        The products, and the bias that is still to be added, [hidden].
+    """
     if shared.numbers is not None and positions is not None:
         return _product(
             attention.output_projection, _context_of_first(attention, hidden, shared, positions)
         )
-    layer, num_heads, bias = attention.query_key_value, attention.num_heads, shared.bias
+    layer = attention.query_key_value
+    num_heads = attention.num_heads
+    bias = shared.bias
     if positions is None:
         query, key, value = biased_heads(
             *_product(layer, hidden), shared.numbers, parts=3, num_heads=num_heads
         )
     else:
+        # Queries of the positions only, keys and values of all tokens. The gradient of one split
+        # into two is one concatenation.
         width = hidden.shape[-1]
-        # One split, whose gradient is one concatenation.
-        kernels, biases = (tf.split(each, [width, 2 * width], axis=-1) for each in layer.tensors())
-        queries = _matrix_product(gather_positions(hidden, positions), kernels[0])
-        (query,) = biased_heads(queries, biases[0], parts=1, num_heads=num_heads)
-        others = _matrix_product(hidden, kernels[1])
-        key, value = biased_heads(others, biases[1], parts=2, num_heads=num_heads)
+        kernel, all_biases = layer.tensors()
+        query_kernel, other_kernels = tf.split(kernel, [width, 2 * width], axis=-1)
+        query_bias, other_biases = tf.split(all_biases, [width, 2 * width], axis=-1)
+        queries = _matrix_product(gather_positions(hidden, positions), query_kernel)
+        (query,) = biased_heads(queries, query_bias, parts=1, num_heads=num_heads)
+        others = _matrix_product(hidden, other_kernels)
+        key, value = biased_heads(others, other_biases, parts=2, num_heads=num_heads)
         bias = bias_of_queries(bias, positions)
     products = tf.matmul(query, key, transpose_b=True)
     probabilities = _dropped_softmax(attention, products, bias, shared, query.shape[-1])
@@ -167,6 +197,7 @@ def attention_output(
 
 
 def project(layer: Projection, inputs: Any) -> Any:
+    """Compute `Projection.call`, with GELU fused."""
     products, bias = _product(layer, inputs)
     flat = tf.reshape(products, [-1, products.shape[-1]])
     if layer.activation_name in _GELUS:
@@ -183,12 +214,18 @@ def norm_of_sum(
     dropout: StatelessDropout,
     shared: Shared,
 ) -> Any:
-    """`LayerNorm.of_sum` of a change and the bias still to be added to it."""
-    outputs, bias = change
-    gamma, beta = (tf.reshape(weights, [-1]) for weights in (layer.gamma, layer.beta))
-    keep = _kept(dropout, outputs, shared)
+    """Compute `LayerNorm.of_sum`; `change` is a pair of products and the bias still to be added."""
+    products, bias = change
+    gamma = tf.reshape(layer.gamma, [-1])
+    beta = tf.reshape(layer.beta, [-1])
+    keep = _kept(dropout, products, shared)
     return normalized_sum(
-        *(hidden, outputs, bias, keep, gamma, beta),
+        hidden,
+        products,
+        bias,
+        keep,
+        gamma,
+        beta,
         keep_scale=keep_scale(dropout.rate),
         epsilon=layer.epsilon,
     )
@@ -203,18 +240,24 @@ def first_token_context(
     *,
     num_heads: int,
 ) -> tf.Tensor:
-    """Attends from each row's first token, without the keys and values of all tokens.
+    """Attend from the first token of each row, without keys and values of all tokens.
 
-    A query q has with a token's key, W x + b, the product (transpose(W) q) x + q b. The second term
-    is one number for all keys of a row, which softmax does not see. Values are projected after
-    their mean, too: that of W x + b, weighted by p, is W times the mean of x, plus b times the sum
-    of p. With one query per row, a token costs 2 x heads x width multiplications, instead of
-    2 x width^2 for its key and value and 2 x width for attention.
+    A query q has with the key of a token, W x + b, the product (transpose(W) q) x + q b. The second
+    term is the same for all keys of a row, so softmax does not change by it. Values are projected
+    after their mean, too: the mean of W x + b with weights p is W times the mean of x, plus b times
+    the sum of p. With one query per row, a token costs 2 x heads x width multiplications, instead
+    of 2 x width^2 for its key and value and 2 x width for attention.
 
-    `firsts` are float [batch, hidden], `rows` [batch, length, hidden], `kernel` and `bias`
-    [hidden, 3 * hidden] and [3 * hidden]; the bias of keys is not used. `probabilities` maps
-    products, [batch, heads, 1, length], to the weights of values. Returns [batch, hidden], to be
-    projected.
+    Args:
+        firsts: float [batch, hidden], hidden states of the first tokens.
+        rows: float [batch, length, hidden], padded hidden states.
+        kernel, bias: [hidden, 3 * hidden] and [3 * hidden], for queries, keys and values; the bias
+            of keys is not used.
+        probabilities: maps products, [batch, heads, 1, length], to the weights of values.
+        num_heads: number of heads.
+
+    Returns:
+        [batch, hidden], still to be projected.
     """
     width = rows.shape[-1]
     size = width // num_heads
@@ -232,8 +275,9 @@ def first_token_context(
 
 
 def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output) -> dict[str, Any]:
-    """Computes `BertEncoder.call`, inside a TensorFlow function; blocks by `call_block`."""
-    rows, positions = _without_padding(inputs), None
+    """Compute `BertEncoder.call`, inside a TensorFlow function; blocks by `call_block`."""
+    positions = None
+    rows = _without_padding(inputs)
     if rows is not None:
         inputs_of_tokens = _taken(inputs, rows)
         positions = rows.firsts if inputs.pooled_only else None
@@ -257,14 +301,17 @@ def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output
 
 
 class Forward(Implementation):
-    """The fast path of one training step.
+    """The fast path of one training step, for graphs that run on CPUs and that XLA does not
+    compile.
 
-    For graphs that run on processors, in float32 or in bfloat16 with variables in float32, and that
-    XLA does not compile.
+    Computes in float32, or in bfloat16 with variables in float32.
 
-    `traces_once` traces one block for all, since tracing is most of the time before the first step.
-    Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
-    rewrites the graphs; `graphs` are by the first block of an encoder.
+    Args:
+        traces_once: whether one block is traced for all. Outputs and gradients are bit by bit those
+            of blocks traced one by one, unless TensorFlow rewrites the graphs.
+
+    Attributes:
+        graphs: function of a block, by the first block of its encoder.
     """
 
     def __init__(self, *, traces_once: bool = False):
@@ -291,9 +338,12 @@ class Forward(Implementation):
         shared: Shared,
         positions: Any | None = None,
     ) -> Any:
-        """`block_output` by the graph of the first block, of the same config, dtypes and shapes."""
-        # A call's gradients are computed whole, so frozen blocks are called directly. So is one
-        # that computes only some positions, unlike the others.
+        """Compute `block_output` by the graph of the first block.
+
+        Both blocks must have the same config, dtypes and shapes.
+        """
+        # A call computes the gradients of all its inputs, so frozen blocks are called directly. So
+        # is a block that computes only some positions, unlike the others.
         if not block.trainable or positions is not None:
             return block_output(block, hidden, shared, positions)
         if first not in self.graphs:
@@ -314,20 +364,23 @@ def _with_weights(
     numbers: Any | None,
     offset: Any,
 ) -> Any:
-    if bias is not None:  # or a call would sum up its gradient, which nobody needs
+    """Compute a block with other weights than its own, and dropout streams moved by `offset`."""
+    if bias is not None:
+        # Otherwise, a call would sum up its gradient, which is not needed.
         bias = tf.stop_gradient(bias)
     with keras.StatelessScope() as scope:
         for variable, value in zip(block.variables, weights, strict=True):
-            # Not by `state_mapping`, which converts to the variable's own dtype.
+            # The argument `state_mapping` would convert to the variable's own dtype.
             scope.add_update((variable, value))
         shared = Shared(bias=bias, key=key, numbers=numbers, offset=offset)
         outputs = block_output(block, hidden, shared)
-    # What is known of the shape is known after every block: one graph fits them all.
+    # All blocks have inputs of the same static shape then, so that one graph fits them all.
     outputs.set_shape(hidden.shape)
     return outputs
 
 
 def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: Shared) -> Any:
+    """Compute `BertEmbeddings.call`, with dropout masks from a kernel."""
     embeddings = layer(
         inputs.input_word_ids,
         input_type_ids=inputs.input_type_ids,
@@ -339,6 +392,7 @@ def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: Shared) -> A
 
 
 def _without_padding(inputs: EncoderInputs) -> Unpadded | None:
+    """Return the places of tokens; None if something reads padded rows."""
     is_read = inputs.read_positions is not None or inputs.pooled_positions is not None
     if not inputs.is_padded or is_read or inputs.output_hidden_states:
         return None
@@ -346,7 +400,9 @@ def _without_padding(inputs: EncoderInputs) -> Unpadded | None:
 
 
 def _taken(inputs: EncoderInputs, rows: Unpadded) -> EncoderInputs:
-    positions, segments = inputs.position_ids, inputs.input_type_ids
+    """Return the inputs of the tokens alone, as one row."""
+    positions = inputs.position_ids
+    segments = inputs.input_type_ids
     return dataclasses.replace(
         inputs,
         input_word_ids=rows.take(inputs.input_word_ids),
@@ -358,6 +414,7 @@ def _taken(inputs: EncoderInputs, rows: Unpadded) -> EncoderInputs:
 def _context_of_first(
     attention: SelfAttention, hidden: Any, shared: Shared, firsts: Any
 ) -> tf.Tensor:
+    """Return the context of the first tokens, [1, batch, hidden]."""
     kernel, bias = attention.query_key_value.tensors()
     size = hidden.shape[-1] // attention.num_heads
     context = first_token_context(
@@ -375,15 +432,18 @@ def _dropped_softmax(
     attention: SelfAttention, products: Any, bias: Any | None, shared: Shared, head_size: int
 ) -> Any:
     dropout = attention.probability_dropout
+    keep = _kept(dropout, products, shared)
     return dropped_softmax(
-        *(products, bias, _kept(dropout, products, shared)),
+        products,
+        bias,
+        keep,
         scale=head_size**-0.5,
         keep_scale=keep_scale(dropout.rate),
     )
 
 
 def _kept(dropout: StatelessDropout, inputs: Any, shared: Shared) -> tf.Tensor | None:
-    """`StatelessDropout.kept`, drawn by a kernel in a sixth of the time."""
+    """Compute `StatelessDropout.kept` by a kernel, in a sixth of the time; None without dropout."""
     if shared.key is None or dropout.rate == 0:
         return None
     key, counter = generator_state(shared.key, dropout.stream + shared.offset)
@@ -391,7 +451,7 @@ def _kept(dropout: StatelessDropout, inputs: Any, shared: Shared) -> tf.Tensor |
 
 
 def _product(layer: Projection, inputs: Any) -> tuple[Any, Any]:
-    """Products [..., size], and the bias that is still to be added, [size]."""
+    """Return products [..., size], and the bias that is still to be added, [size]."""
     kernel, bias = layer.tensors()
     return _matrix_product(inputs, kernel), bias
 
@@ -403,5 +463,5 @@ def _matrix_product(inputs: Any, kernel: Any) -> Any:
 
 
 def _for_each_head(values: tf.Tensor, kernels: tf.Tensor) -> tf.Tensor:
-    """[batch, heads, n] and [heads, n, m] to [batch, heads, m]."""
+    """Multiply [batch, heads, n] by [heads, n, m] for each head: [batch, heads, m]."""
     return tf.transpose(tf.transpose(values, [1, 0, 2]) @ kernels, [1, 0, 2])

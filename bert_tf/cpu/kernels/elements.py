@@ -1,4 +1,9 @@
-"""Bias and GELU with their gradient, and draws of dropout, in one pass each."""
+"""Bias and GELU with their gradient, and draws of dropout, in one pass each.
+
+GELU (Hendrycks and Gimpel 2016): x times the distribution function of the normal distribution,
+exact by erf, or approximated by tanh. The forward pass also stores the slope, so that the backward
+pass is one multiplication.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,8 @@ _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
 _SQRT_HALF = np.float32(math.sqrt(0.5))
-_DENSITY = np.float32(1.0 / math.sqrt(2.0 * math.pi))
+_DENSITY = np.float32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at 0
+# Constants of the tanh approximation, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 _TANH_SCALE = np.float32(math.sqrt(2.0 / math.pi))
 _TANH_CUBE = np.float32(0.044715)
 _THREE_CUBES = np.float32(3 * 0.044715)
@@ -31,9 +37,12 @@ _THREE_CUBES = np.float32(3 * 0.044715)
 
 @numba.njit(**KERNEL)
 def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray) -> None:
-    """Computes the exact GELU of inputs plus bias, and its slope there.
+    """Compute the exact GELU of inputs plus bias, and its slope there.
 
-    Inputs are float32, or bfloat16 as uint16, [rows, width]; the rest is like them, bias [width].
+    Args:
+        inputs: float32, or bfloat16 as uint16, [rows, width].
+        bias: like `inputs`, [width].
+        outputs, slopes: like `inputs`, written to.
     """
     for row in range(inputs.shape[0]):
         for column in range(inputs.shape[1]):
@@ -48,6 +57,7 @@ def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.n
 def tanh_gelu(
     inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray
 ) -> None:
+    """Compute the tanh approximation of GELU; arguments are those of `gelu`."""
     for row in range(inputs.shape[0]):
         for column in range(inputs.shape[1]):
             value = wide(inputs[row, column]) + wide(bias[column])
@@ -63,6 +73,14 @@ def tanh_gelu(
 def gelu_gradient(
     upstream: np.ndarray, slopes: np.ndarray, inputs_gradient: np.ndarray, bias_gradient: np.ndarray
 ) -> None:
+    """Compute the gradients of inputs and bias.
+
+    Args:
+        upstream: gradient of the outputs, float32, or bfloat16 as uint16, [rows, width].
+        slopes: like `upstream`, from `gelu` or `tanh_gelu`.
+        inputs_gradient: like `upstream`, written to.
+        bias_gradient: float32 [width], written to.
+    """
     bias_gradient[:] = _ZERO
     for row in range(upstream.shape[0]):
         for column in range(upstream.shape[1]):
@@ -73,6 +91,7 @@ def gelu_gradient(
 
 @numba.njit(**FUNCTION)
 def _arrays(data: Any, dims: Any, start: int, stop: int, kind: Any) -> Any:
+    """Return inputs, bias, outputs and slopes of an entry."""
     inputs = rows_of(data, dims, 0, start, stop, kind)
     outputs = rows_of(data, dims, 2, start, stop, kind)
     return inputs, vector(data, dims, 1, kind), outputs, rows_of(data, dims, 3, start, stop, kind)
@@ -80,7 +99,12 @@ def _arrays(data: Any, dims: Any, start: int, stop: int, kind: Any) -> Any:
 
 @functools.cache
 def gelu_entry(kind: Any, is_exact: bool) -> Any:
-    """Of inputs, bias; outputs, slopes; `kind` is NumPy's type, uint16 for bfloat16."""
+    """Return the entry of `gelu` or `tanh_gelu`. Inputs: inputs, bias. Outputs: outputs, slopes.
+
+    Args:
+        kind: NumPy's type of all of them, uint16 for bfloat16.
+        is_exact: whether it is `gelu`.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -97,7 +121,11 @@ def gelu_entry(kind: Any, is_exact: bool) -> Any:
 
 @functools.cache
 def gelu_gradient_entry(kind: Any) -> Any:
-    """Of upstream, slopes; the gradient of the inputs, of the bias (a sum)."""
+    """Return the entry of `gelu_gradient`.
+
+    Inputs: upstream, slopes. Outputs: the gradient of the inputs, and of the bias as a sum over
+    rows.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -110,27 +138,28 @@ def gelu_gradient_entry(kind: Any) -> Any:
     return entry
 
 
-_PARITY = np.uint32(0x1BD11BDA)
-# Pairs of words that are drawn at a time, which stay in a processor's first cache.
-_BLOCK = 1024
-_BYTES = 8  # of a pair
+_PARITY = np.uint32(0x1BD11BDA)  # of Threefry's key schedule
+_BLOCK = 1024  # pairs of words that are drawn at a time, which stay in the first cache of a core
+_BYTES = 8  # of a pair, each of which is a draw
 
 
 @numba.njit(nogil=True, cache=True)
 def keep_elements(
     key: np.ndarray, counter: np.ndarray, level: int, first: int, outputs: np.ndarray
 ) -> None:
-    """Writes which of the 8-bit draws are below a level.
+    """Decide which elements dropout keeps: those whose 8-bit draw is below a level.
 
-    Draw by draw as XLA's generator for a key and a counter: of Threefry-2x32 with 20 rounds
-    (Salmon et al. 2011) the first word, then the second, for the counter and the ones after it.
+    Draws are those of XLA's generator for a key and a counter, one by one: Threefry-2x32 with 20
+    rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") for the counter and
+    those after it; of each, the first word and then the second. So a draw depends only on its
+    number, and pieces of a tensor can be drawn independently.
 
     Args:
         key: uint32 [2].
-        counter: uint32 [2], the lower half first, which an eighth of the draws can be added to
-            without a carry.
-        level: from 0 to 255.
-        first: number of the draw of the first output, a multiple of 8.
+        counter: uint32 [2], the lower half first; adding an eighth of the number of draws to it
+            must not carry.
+        level: 0 to 255.
+        first: number of the first draw, a multiple of 8.
         outputs: bool [size], written to.
     """
     limit = np.uint8(level)
@@ -145,7 +174,10 @@ def keep_elements(
 
 @numba.njit(nogil=True, cache=True)
 def _draw(key: np.ndarray, counter: np.ndarray, start: int, pairs: np.ndarray) -> None:
-    zeroth, other, last = key[0], key[1], np.uint32(_PARITY ^ key[0] ^ key[1])
+    """Draw pairs of 32-bit words, from counter + start on; see `keep_elements`."""
+    zeroth = key[0]
+    other = key[1]
+    last = np.uint32(_PARITY ^ key[0] ^ key[1])
     low = np.uint32(np.uint32(counter[0] + np.uint32(start)) + zeroth)
     high = np.uint32(counter[1] + other)
     for place in range(np.uint32(pairs.size)):
@@ -165,6 +197,7 @@ def _draw(key: np.ndarray, counter: np.ndarray, start: int, pairs: np.ndarray) -
 
 @numba.njit(inline="always")
 def _four_rounds(x: Any, y: Any, a: int, b: int, c: int, d: int) -> Any:
+    """Compute four rounds of Threefry, rotating by these distances."""
     x, y = _round(x, y, a)
     x, y = _round(x, y, b)
     x, y = _round(x, y, c)
@@ -174,19 +207,24 @@ def _four_rounds(x: Any, y: Any, a: int, b: int, c: int, d: int) -> Any:
 @numba.njit(inline="always")
 def _round(x: Any, y: Any, distance: int) -> Any:
     total = np.uint32(x + y)
-    left, right = np.uint32(distance), np.uint32(32 - distance)
+    left = np.uint32(distance)
+    right = np.uint32(32 - distance)
     turned = np.uint32(np.uint32(y << left) | np.uint32(y >> right))
     return total, np.uint32(total ^ turned)
 
 
 @numba.njit(inline="always")
 def _with_key(x: Any, y: Any, key: Any, other: Any, number: int) -> Any:
+    """Add a part of the key schedule, after four rounds."""
     return np.uint32(x + key), np.uint32(np.uint32(y + other) + np.uint32(number))
 
 
 @functools.cache
 def keep_elements_entry() -> Any:
-    """Of key and counter as uint64 [1], level as int32 [1]; outputs."""
+    """Return the entry of `keep_elements`.
+
+    Inputs: key and counter as uint64 [1], level as int32 [1]. Output: bool.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:

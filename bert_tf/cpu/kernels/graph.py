@@ -1,5 +1,8 @@
-"""Kernels in TensorFlow graphs on processors, with first derivatives; each computes a chain of
-operations of `bert_tf.layers` in bfloat16 or float32.
+"""Kernels in TensorFlow graphs on CPUs, with first derivatives.
+
+Each function computes a chain of operations of `bert_tf.layers` in bfloat16 or float32. Tensors
+that a gradient only needs the shape of are not captured by it: otherwise they would stay in memory
+until the backward pass.
 """
 
 from __future__ import annotations
@@ -23,12 +26,20 @@ def biased_heads(
     parts: int,
     num_heads: int,
 ) -> list[tf.Tensor]:
-    """Divides a projection into heads, and adds its bias.
+    """Divide a projection into heads, and add its bias.
 
-    `projected` is bfloat16 or float32 [batch, length, width], or [1, tokens, width] of a row
-    without padding; queries first, then keys and values. `numbers`, int32 [batch, length], are of
-    each token in the row without padding, -1 for padding that it lacks; None for padded rows.
-    Returns `parts` of [batch, num_heads, length, width / parts / num_heads].
+    Args:
+        projected: bfloat16 or float32 [batch, length, width], or [1, tokens, width] of a row
+            without padding; queries first, then keys and values.
+        bias: like `projected`, [width].
+        numbers: int32 [batch, length], number of each token in the row without padding, -1 for
+            padding left out; None for padded rows.
+        parts: number of queries, keys and values, 1 to 3.
+        num_heads: heads of each part.
+
+    Returns:
+        The parts, [batch, num_heads, length, width / parts / num_heads] each, 0 on padding left
+        out.
     """
     kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
@@ -38,7 +49,7 @@ def biased_heads(
     @tf.custom_gradient
     def divide(projected: tf.Tensor, bias: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
         batch, length = tf.unstack(tf.shape(padded)[:2])
-        result = tf.stack([batch, num_heads, length, size]), projected.dtype
+        result = (tf.stack([batch, num_heads, length, size]), projected.dtype)
         outputs = results_of(
             heads_entry(kind, parts),
             [projected, bias, numbers],
@@ -46,7 +57,7 @@ def biased_heads(
             row_axes=3,
             divided=3,
         )
-        # Here, or the backward pass would keep the projection for the sake of its shape.
+        # Outside of `gradient`, which would keep the projection in memory only for its shape.
         gradients = like(projected) + sums_like(bias)
         for output in outputs:
             output.set_shape([padded.shape[0], num_heads, padded.shape[1], size])
@@ -69,9 +80,15 @@ def biased_heads(
 def joined_heads(
     context: tf.Tensor, numbers: tf.Tensor | None = None, *, tokens: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """Inverse of one part of `biased_heads`, bfloat16 or float32 [batch, heads, length, size].
+    """Join the heads of each token: the inverse of one part of `biased_heads`.
 
-    Returns [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
+    Args:
+        context: bfloat16 or float32 [batch, heads, length, size].
+        numbers: see `biased_heads`.
+        tokens: int32 [], number of tokens of the row without padding; None for padded rows.
+
+    Returns:
+        [1, tokens, heads x size], or of padded rows [batch, length, heads x size].
     """
     kind = kind_of(context)
     batch, heads, length, size = context.shape
@@ -86,7 +103,8 @@ def joined_heads(
             heads_gradient_entry(kind, 1), [context, numbers], results, row_axes=3, sums=1
         )
         joined.set_shape([batch, length, width] if tokens is None else [1, None, width])
-        gradients = like(context)  # here, or the backward pass would keep the context
+        # Outside of `gradient`, which would keep the context in memory only for its shape.
+        gradients = like(context)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             no_bias = tf.zeros([width], upstream.dtype)
@@ -101,14 +119,28 @@ def joined_heads(
 
 
 def padded_rows(hidden: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Pads bfloat16 or float32 [1, tokens, width] with 0 to [batch, length, width]."""
+    """Pad a row without padding with 0.
+
+    Args:
+        hidden: bfloat16 or float32 [1, tokens, width].
+        numbers: see `biased_heads`.
+
+    Returns:
+        [batch, length, width].
+    """
     no_bias = tf.zeros([hidden.shape[-1]], hidden.dtype)
     (rows,) = biased_heads(hidden, no_bias, numbers, parts=1, num_heads=1)
     return tf.squeeze(rows, axis=1)
 
 
 def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level: int) -> tf.Tensor:
-    """Whether draws of dropout are below a level of 256; `key` and `counter` are uint64 [1]."""
+    """Return which draws of dropout are below a level; see `keep_elements`.
+
+    Args:
+        key, counter: uint64 [1].
+        shape: int32 [rank], shape of the result.
+        level: 0 to 255.
+    """
     arguments = [key, counter, tf.constant([level])]
     return results_of(
         keep_elements_entry(), arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
@@ -116,7 +148,13 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
-    """GELU of inputs plus bias, bfloat16 or float32 [rows, width] and [width]."""
+    """Return GELU of inputs plus bias.
+
+    Args:
+        inputs: bfloat16 or float32 [rows, width].
+        bias: like `inputs`, [width].
+        is_exact: whether it is exact, or the tanh approximation.
+    """
     bias = tf.convert_to_tensor(bias)
     kind = kind_of(inputs, bias)
 
@@ -127,7 +165,9 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             of_inputs, of_bias = results_of(
-                *(gelu_gradient_entry(kind), [upstream, slopes], like(upstream) + sums_like(bias)),
+                gelu_gradient_entry(kind),
+                [upstream, slopes],
+                like(upstream) + sums_like(bias),
                 row_axes=1,
                 sums=1,
             )
@@ -149,10 +189,15 @@ def normalized_sum(
     keep_scale: float,
     epsilon: float,
 ) -> tf.Tensor:
-    """LayerNorm of `hidden` plus dropout of `change` plus `bias`.
+    """Return LayerNorm of `hidden` plus dropout of (`change` plus `bias`).
 
-    The first two are bfloat16 or float32 [..., width], `bias` [width] of their dtype, `keep` bool
-    of their shape, None for no dropout, `gamma` and `beta` float32 [width].
+    Args:
+        hidden, change: bfloat16 or float32 [..., width].
+        bias: like them, [width].
+        keep: bool of their shape, elements that dropout keeps; None for no dropout.
+        gamma, beta: float32 [width].
+        keep_scale: factor of elements that dropout keeps.
+        epsilon: added to the variance.
     """
     kind = kind_of(hidden, change, bias)
     numbers = tf.constant([keep_scale, epsilon])
@@ -191,10 +236,15 @@ def dropped_softmax(
     scale: float,
     keep_scale: float,
 ) -> tf.Tensor:
-    """Softmax of scaled scores plus bias over the last axis, then dropout.
+    """Return the softmax of scaled scores plus bias over the last axis, then dropout.
 
-    `scores` are bfloat16 or float32 [batch, heads, queries, keys], `bias` float32, broadcasting,
-    without a gradient, `keep` bool of the scores' shape, None for no dropout.
+    Args:
+        scores: bfloat16 or float32 [batch, heads, queries, keys].
+        bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient; None for
+            0.
+        keep: bool of the scores' shape, elements that dropout keeps; None for no dropout.
+        scale: factor of the scores.
+        keep_scale: factor of elements that dropout keeps.
     """
     kind = kind_of(scores)
     numbers = tf.constant([scale, keep_scale])
@@ -204,7 +254,10 @@ def dropped_softmax(
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         outputs, probabilities = results_of(
-            *(softmax_entry(kind), [scores, added, mask, numbers], like(scores, scores)), row_axes=3
+            softmax_entry(kind),
+            [scores, added, mask, numbers],
+            like(scores, scores),
+            row_axes=3,
         )
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:

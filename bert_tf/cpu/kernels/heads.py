@@ -1,5 +1,8 @@
-"""Division of queries, keys and values into heads, with bias, and its gradient. In one row without
-padding `numbers`, int32 [batch, length], are the places of tokens, -1 for padding left out.
+"""Division of queries, keys and values into heads, with bias, and its gradient.
+
+It also pads rows for attention: in one row without padding, `numbers`, int32 [batch, length], are
+the numbers of tokens, -1 for padding left out. One pass replaces the sum with the bias, the split,
+the transposition, and the gathering of rows.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from bert_tf.cpu.kernels.numbers import narrow, wide
 def take_heads(
     projected: np.ndarray, bias: np.ndarray, numbers: np.ndarray, part: int, outputs: np.ndarray
 ) -> None:
-    """The heads of one part, from 0, with the bias added; 0 on padding left out.
+    """Copy the heads of one part, with the bias added; 0 on padding left out.
 
     Args:
         projected: float32, or bfloat16 as uint16, [tokens, parts, heads, size].
         bias: like `projected`, [parts, heads, size].
         numbers: int32 [batch, length]; empty for padded rows.
+        part: number of the part, from 0.
         outputs: like `projected`, [batch, heads, length, size], written to.
     """
     batch, heads, length, size = outputs.shape
@@ -52,7 +56,14 @@ def take_heads_gradient(
     projected_gradient: np.ndarray,
     bias_gradient: np.ndarray,
 ) -> None:
-    """Writes the part's gradients of `projected` and of the bias, float32 [heads, size]."""
+    """Compute the gradients of one part of `projected` and of the bias.
+
+    Args:
+        upstream: gradient of the outputs, like them.
+        numbers, part: see `take_heads`.
+        projected_gradient: like `projected`, whose part is written to.
+        bias_gradient: float32 [heads, size], written to.
+    """
     batch, heads, length, size = upstream.shape
     bias_gradient[:] = np.float32(0.0)
     is_padded = numbers.size == 0
@@ -72,7 +83,14 @@ def take_heads_gradient(
 
 @functools.cache
 def heads_entry(kind: Any, parts: int) -> Any:
-    """Of projected, bias, numbers; the parts; `kind` is NumPy's type, uint16 for bfloat16."""
+    """Return the entry of `take_heads` for all parts.
+
+    Inputs: projected, bias, numbers. Outputs: the parts.
+
+    Args:
+        kind: NumPy's type of projected, bias and the parts, uint16 for bfloat16.
+        parts: number of queries, keys and values.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -97,7 +115,11 @@ def heads_entry(kind: Any, parts: int) -> Any:
 
 @functools.cache
 def heads_gradient_entry(kind: Any, parts: int) -> Any:
-    """Of the gradients of the parts, numbers; of the projection, of the bias (a sum)."""
+    """Return the entry of `take_heads_gradient` for all parts.
+
+    Inputs: the gradients of the parts, numbers. Outputs: the gradient of projected, and of the bias
+    as a sum over rows.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -120,7 +142,10 @@ def heads_gradient_entry(kind: Any, parts: int) -> Any:
 
 @register_jitable(**FUNCTION)
 def _fit(data: Any, dims: Any, number: int, tokens: int, places: int) -> bool:
-    """Whether a tensor numbers places by tokens that exist, or is empty where all are tokens."""
+    """Return whether numbers of tokens fit the shapes.
+
+    There must be one for each place, all of tokens that exist; or none, if all places are tokens.
+    """
     numbers = vector(data, dims, number, np.int32)
     if numbers.size == 0:
         return tokens == places

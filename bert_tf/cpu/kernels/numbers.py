@@ -1,7 +1,7 @@
 """Numbers in kernels: bfloat16 as uint16, and functions in float32 that processors lack.
 
-Kernels compute in float32. Everything is inlined into their loops, which LLVM then vectorizes:
-hence no branches, and no number that is not 32 bits wide. Numba renews a cached kernel only when
+Kernels compute in float32. Everything here is inlined into their loops, which LLVM then vectorizes.
+So there are no branches, and no number is wider than 32 bits. Numba renews a cached kernel only if
 the file of the kernel itself changes: after an edit here or in `native.py`, delete the
 `__pycache__` folders.
 """
@@ -18,10 +18,11 @@ from numba.extending import intrinsic, overload
 
 from bert_tf.cpu.kernels import FUNCTION
 
+# Bounds of exponents: beyond them, results are infinite or subnormal.
 _MAX_EXPONENT = np.float32(88.0)
 _MIN_EXPONENT = np.float32(-87.0)
 _LOG2_E = np.float32(1.44269504)
-# Two parts of the logarithm of 2, the first with few bits: whole numbers times it are exact.
+# Two parts of the logarithm of 2. The first has few bits, so that integers times it are exact.
 _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
 _ZERO = np.float32(0.0)
@@ -45,26 +46,26 @@ def _bits_of_float(_: Any, value: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def ordered(value: Any) -> Any:
-    """A float32 as an int32 in the same order, since only maxima of integers are vectorized."""
+    """Convert float32 to int32 in the same order, since only maxima of integers are vectorized."""
     bits = np.int32(_bits_of_float(value))
     return _with_order_turned(bits)
 
 
 @numba.njit(**FUNCTION)
 def unordered(number: Any) -> Any:
-    """Inverse of `ordered`."""
+    """Invert `ordered`."""
     return _float_of_bits(np.uint32(_with_order_turned(number)))
 
 
 @numba.njit(**FUNCTION)
 def _with_order_turned(bits: Any) -> Any:
-    # Numba makes numbers of 64 bits of operations on 32.
+    # Numba widens the results of 32-bit operations to 64 bits, so each is converted back.
     sign = np.int32(bits >> np.int32(31))
     return np.int32(bits ^ np.int32(sign & np.int32(0x7FFFFFFF)))
 
 
 def wide(number):
-    """The float32 of a number from an array: of bfloat16 in uint16, or of float32."""
+    """Return the float32 of a number from an array of bfloat16 as uint16, or of float32."""
     raise NotImplementedError("only kernels call this")
 
 
@@ -76,7 +77,7 @@ def _wide(number):
 
 
 def narrow(value, like):
-    """A float32 as a number of `like`'s array, rounded to nearest, ties to even."""
+    """Return a float32 as a number of the array of `like`, rounded to nearest, ties to even."""
     raise NotImplementedError("only kernels call this")
 
 
@@ -95,16 +96,16 @@ def _narrow(value, like):
 
 @numba.njit(**FUNCTION)
 def _between(value: Any, least: Any, greatest: Any) -> Any:
-    # In this order of arguments, which lets NaN pass.
+    # Comparisons with NaN are false, so NaN passes in this order.
     value = least if value < least else value
     return greatest if value > greatest else value
 
 
 @numba.njit(**FUNCTION)
 def exponential(value: Any) -> Any:
-    """e to the power of a float32 up to 88, within two units in the last place; 0 below -87.
+    """Return e to the power of a float32 up to 88, within two units in the last place.
 
-    Cephes' `expf` (Moshier): a power of two times a polynomial.
+    0 below -87. The algorithm is Cephes' `expf` (Moshier): a power of two times a polynomial.
     """
     exponent = _between(value, _MIN_EXPONENT, _MAX_EXPONENT)
     power = np.floor(exponent * _LOG2_E + _HALF)
@@ -117,13 +118,16 @@ def exponential(value: Any) -> Any:
     series = series * rest + np.float32(5.0000001201e-1)
     scale = _float_of_bits(np.uint32((np.int32(power) + np.int32(127)) << np.int32(23)))
     result = (series * rest * rest + rest + _ONE) * scale
-    # Not the least number: what follows from that is subnormal, and slow in some threads.
+    # The smallest number would make later results subnormal, which is slow in some threads.
     return _ZERO if value < _MIN_EXPONENT else result
 
 
 @numba.njit(**FUNCTION)
 def error_function(value: Any) -> Any:
-    """erf of a float32, within a few units in the last place, with the coefficients of Eigen's."""
+    """Return erf of a float32, within a few units in the last place.
+
+    A quotient of polynomials, with the coefficients of Eigen's implementation.
+    """
     limit = np.float32(3.832506856900711)
     value = _between(value, -limit, limit)
     square = value * value
@@ -144,5 +148,5 @@ def error_function(value: Any) -> Any:
 
 @numba.njit(**FUNCTION)
 def hyperbolic_tangent(value: Any) -> Any:
-    """tanh of a float32, within 1e-7."""
+    """Return tanh of a float32, within 1e-7."""
     return _ONE - np.float32(2.0) / (exponential(value + value) + _ONE)

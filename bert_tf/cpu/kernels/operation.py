@@ -1,7 +1,8 @@
-"""Kernels' entries as operations of TensorFlow graphs on processors.
+"""Entries of kernels as operations of TensorFlow graphs on CPUs.
 
-TensorFlow's C interface (tensorflow/c/ops.h, kernels.h) takes an operation whose kernel is a C
-function of Numba: a call costs 3 microseconds, and threads do not wait as they do for Python.
+TensorFlow's C interface (tensorflow/c/ops.h, kernels.h) accepts an operation whose kernel is a C
+function, which Numba compiles. A call costs 3 microseconds, and threads do not wait for each other,
+as they would in Python.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import tensorflow as tf
 from bert_tf.cpu.kernels import native
 from bert_tf.cpu.kernels.workers import board_address
 
-Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"  # shape and dtype
+# Shape, int32 [rank], and dtype of a result.
+Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"
 _NAME = "BertTfKernel"
-# Numbers of a piece, which threads compute side by side. Not by the number of cores: sums are those
-# of pieces, so that every machine adds up in one order.
+# Elements of a piece; threads compute pieces side by side. It does not depend on the number of
+# cores: sums over rows are added up by pieces, so that all machines add in the same order.
 PIECE_SIZE = 2**18
 
 
@@ -34,15 +36,17 @@ def results_of(
     divided: int = 0,
     sums: int = 0,
 ) -> list[tf.Tensor]:
-    """Makes an operation of an entry that writes its results to tensors of their own.
+    """Make an operation of an entry that writes its results to new tensors.
 
     Args:
-        entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
+        entry: Numba's C function, see `native`.
+        arguments: tensors of up to 8 axes.
+        results: shapes and dtypes.
         row_axes: number of the last axes of the divided tensor that are one row.
-        divided: the number of that tensor among arguments and results.
+        divided: number of the divided tensor among arguments and results.
         sums: number of the last results that are sums over rows, in float32.
     """
-    # When all arguments are there: before, the memory of a whole step would be taken at its start.
+    # Without this, the memory for all results of a step could be allocated at its start.
     with tf.control_dependencies(arguments):
         buffers = [tf.raw_ops.Empty(shape=shape, dtype=dtype) for shape, dtype in results]
     outputs = _operation(entry, arguments, buffers, sums, divided, row_axes)
@@ -59,10 +63,15 @@ def in_place(
     row_axes: int,
     divided: int = 0,
 ) -> None:
-    """Makes an operation of an entry that writes to the memory of variables; see `results_of`.
+    """Make an operation of an entry that writes to the memory of variables.
 
-    Tensors that share a variable's memory, read from it or assigned to it before, change with it.
-    For functions of TensorFlow, where reads that come later wait.
+    Tensors that share the memory of a variable, read from it or assigned to it before, change with
+    it. For functions of TensorFlow, in which later reads wait.
+
+    Args:
+        entry, arguments, row_axes: see `results_of`.
+        variables: variables of up to 8 axes.
+        divided: number of the divided tensor among arguments and variables.
     """
     values = [variable.read_value() for variable in variables]
     changed = _operation(entry, arguments, values, 0, divided, row_axes)
@@ -71,7 +80,11 @@ def in_place(
 
 
 def kind_of(*tensors: tf.Tensor) -> Any:
-    """NumPy's type of tensors in kernels; raises ValueError for several dtypes."""
+    """Return NumPy's type of tensors in kernels: uint16 for bfloat16, or float32.
+
+    Raises:
+        ValueError: the tensors have different dtypes; a kernel would read one as another.
+    """
     dtypes = {tensor.dtype.name for tensor in tensors}
     if len(dtypes) > 1:
         raise ValueError(f"kernels take tensors of one dtype, got {sorted(dtypes)}")
@@ -79,17 +92,19 @@ def kind_of(*tensors: tf.Tensor) -> Any:
 
 
 def like(*tensors: tf.Tensor) -> list[Result]:
+    """Return results with the shapes and dtypes of tensors."""
     return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
 
 
 def sums_like(*tensors: tf.Tensor) -> list[Result]:
-    """Results of the shapes of tensors in float32, the dtype of sums."""
+    """Return results with the shapes of tensors, in float32, the dtype of sums."""
     return [(tf.shape(tensor), tf.float32) for tensor in tensors]
 
 
 def _operation(
     entry: Any, arguments: Sequence[tf.Tensor], results: Sequence[tf.Tensor], *division: int
 ) -> list[tf.Tensor]:
+    """Make the operation; its outputs are the tensors of results."""
     from tensorflow.python.framework import op_def_library
 
     for tensor in (*arguments, *results):
@@ -107,13 +122,14 @@ def _operation(
 
 @functools.cache
 def _description(entry: Any, *numbers: int) -> np.ndarray:
-    """The numbers whose address an operation has; never freed."""
+    """Return the numbers whose address the operation gets; they are never freed."""
     return np.array([entry.address, *numbers], np.int64)
 
 
 def framework_library(folder: Path, link_flags: list[str]) -> Path:
-    """TensorFlow's library of operations, by the name under which it is loaded already: of a copy
-    under another name the process would have a second registry.
+    """Return TensorFlow's library of operations, under the name by which it is loaded already.
+
+    A copy under another name would give the process a second registry of operations.
     """
     paths = sorted(folder.glob("libtensorflow_framework.*"))
     return next((path for path in paths if f"-l:{path.name}" in link_flags), paths[0])
@@ -121,12 +137,13 @@ def framework_library(folder: Path, link_flags: list[str]) -> Path:
 
 @functools.cache
 def register() -> int:
-    """Registers the operation, once per process; the address of the function for a piece of it."""
+    """Register the operation, once per process; return the address of the function for a piece."""
     library = ctypes.CDLL(
         str(framework_library(Path(tf.sysconfig.get_lib()), tf.sysconfig.get_link_flags()))
     )
     construct, compute, piece = native.operation_functions(library)
-    address, text = ctypes.c_void_p, ctypes.c_char_p
+    address = ctypes.c_void_p
+    text = ctypes.c_char_p
 
     def call(name: str, result: Any, *arguments: tuple[Any, Any]) -> Any:
         function = getattr(library, name)
@@ -155,8 +172,11 @@ def register() -> int:
     kernel = call(
         "TF_NewKernelBuilder",
         address,
-        *((text, name), (text, b"CPU")),
-        *((address, function) for function in (construct, compute, None)),
+        (text, name),
+        (text, b"CPU"),
+        (address, construct),
+        (address, compute),
+        (address, None),  # nothing to delete
     )
     call("TF_RegisterKernelBuilder", None, (text, name), (address, kernel), (address, status))
     check()

@@ -1,4 +1,8 @@
-"""The attention's softmax with its bias and dropout, and its gradient, in one call each."""
+"""The attention's softmax with its bias and dropout, and its gradient, in one call each.
+
+The forward pass stores probabilities before dropout, from which the gradient follows: scale x p x
+(g - sum(g x p)), where g is the upstream gradient after dropout.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,8 @@ from bert_tf.cpu.kernels.numbers import exponential, narrow, ordered, unordered,
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
-_LEAST_ORDERED = np.int32(-(2**31))
-# Numbers that are worked on at a time, which stay in a processor's first cache.
-_BLOCK = 4096
+_LEAST_ORDERED = np.int32(-(2**31))  # below all results of `ordered`
+_BLOCK = 4096  # scores that are worked on at a time, which stay in the first cache of a core
 
 
 @numba.njit(**SUMMING_KERNEL)
@@ -30,17 +33,23 @@ def softmax(
     outputs: np.ndarray,
     probabilities: np.ndarray,
 ) -> None:
-    """Computes the softmax over keys of scaled scores plus bias, then dropout.
+    """Compute the softmax over keys of scaled scores plus bias, then dropout.
 
     Args:
         scores: float32, or bfloat16 as uint16, [batch, heads, queries, keys].
-        bias: float32, broadcasting to the scores' shape; [0, 0, 0, 0] for none.
-        keep: bool like `scores`, probabilities that stay; [0, 0, 0, 0] for all of them.
+        bias: float32, broadcasting to the shape of the scores; [0, 0, 0, 0] for none.
+        keep: bool like `scores`, probabilities that dropout keeps; [0, 0, 0, 0] for all of them.
+        scale: factor of the scores.
+        keep_scale: factor of probabilities that dropout keeps.
         outputs, probabilities: like `scores`, written to: after and before dropout.
     """
     batch, heads, queries, keys = scores.shape
-    is_biased, drops = bias.size > 0, keep.size > 0
-    of_row, of_head, of_query = bias.shape[0] > 1, bias.shape[1] > 1, bias.shape[2] > 1
+    is_biased = bias.size > 0
+    drops = keep.size > 0
+    # Factors of indices: an axis of length 1 broadcasts.
+    of_row = bias.shape[0] > 1
+    of_head = bias.shape[1] > 1
+    of_query = bias.shape[2] > 1
     at_a_time = max(1, _BLOCK // keys)
     values = np.empty((at_a_time, keys), np.float32)
     flat = values.reshape(-1)
@@ -58,13 +67,14 @@ def softmax(
                     else:
                         for key in range(keys):
                             values[place, key] = scale * wide(scores[row, head, query, key])
+                    # Subtracting the maximum keeps exponentials from overflowing.
                     greatest = _LEAST_ORDERED
                     for key in range(keys):
                         greatest = np.int32(max(greatest, ordered(values[place, key])))
                     highest = unordered(greatest)
                     for key in range(keys):
                         values[place, key] -= highest
-                # Over all of them at once: rows are often shorter than some of the vectors.
+                # All rows at once, because rows are often shorter than a few vectors.
                 for place in range(number * keys):
                     flat[place] = exponential(flat[place])
                 for place in range(number):
@@ -98,7 +108,13 @@ def softmax_gradient(
     keep_scale: np.float32,
     scores_gradient: np.ndarray,
 ) -> None:
-    """Writes the gradient of the scores; arguments as of `softmax`."""
+    """Compute the gradient of the scores.
+
+    Args:
+        upstream: gradient of the outputs, like `scores` of `softmax`.
+        probabilities, keep, scale, keep_scale: see `softmax`.
+        scores_gradient: like `upstream`, written to.
+    """
     batch, heads, queries, keys = upstream.shape
     drops = keep.size > 0
     given = np.empty(keys, np.float32)
@@ -124,7 +140,13 @@ def softmax_gradient(
 
 @functools.cache
 def softmax_entry(kind: Any) -> Any:
-    """Of scores, bias, keep, and scale with keep_scale; outputs, probabilities."""
+    """Return the entry of `softmax`.
+
+    Inputs: scores, bias, keep, and scale with keep_scale. Outputs: outputs, probabilities.
+
+    Args:
+        kind: NumPy's type of scores and results, uint16 for bfloat16.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -148,7 +170,11 @@ def softmax_entry(kind: Any) -> Any:
 
 @functools.cache
 def softmax_gradient_entry(kind: Any) -> Any:
-    """Of upstream, probabilities, keep, and scale with keep_scale; of the scores."""
+    """Return the entry of `softmax_gradient`.
+
+    Inputs: upstream, probabilities, keep, and scale with keep_scale. Output: the gradient of the
+    scores.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
@@ -168,6 +194,7 @@ def softmax_gradient_entry(kind: Any) -> Any:
 
 @register_jitable(**FUNCTION)
 def _of_queries(data: Any, dims: Any, number: int, kind: Any) -> Any:
+    """Return a tensor as [batch, heads, queries, keys]."""
     last = RANK * (number + 1)
     shape = (dims[last - 4], dims[last - 3], dims[last - 2], dims[last - 1])
     return vector(data, dims, number, kind).reshape(shape)
@@ -175,7 +202,7 @@ def _of_queries(data: Any, dims: Any, number: int, kind: Any) -> Any:
 
 @register_jitable(**FUNCTION)
 def _fits(dims: Any, number: int, other: int) -> bool:
-    """Whether a tensor is empty, or of another's shape but for axes of 1 before the last."""
+    """Return whether a tensor is empty, or broadcasts to another over axes before the last."""
     fits = dims[RANK * number + RANK - 1] == dims[RANK * other + RANK - 1]
     for axis in range(RANK - 1):
         size = dims[RANK * number + axis]

@@ -1,4 +1,10 @@
-"""Bias, dropout, residual sum and LayerNorm, and their gradient, in one call each."""
+"""Bias, dropout, residual sum and LayerNorm, and their gradient, in one call each.
+
+Nothing but the inputs is kept for the gradient, which normalizes each row again: that is faster
+than writing and reading normalized rows. With y = (x - mean) / deviation, and g the upstream
+gradient times gamma, the gradient of x is (g - mean(g) - y mean(g y)) / deviation (Ba et al. 2016,
+"Layer Normalization").
+"""
 
 from __future__ import annotations
 
@@ -28,13 +34,15 @@ def sum_norm(
     epsilon: np.float32,
     outputs: np.ndarray,
 ) -> None:
-    """Normalizes `hidden` plus dropout of `change` plus `bias`.
+    """Normalize `hidden` plus dropout of (`change` plus `bias`).
 
     Args:
         hidden, change: float32, or bfloat16 as uint16, [rows, width].
         bias: like them, [width].
-        keep: bool [rows, width], elements that dropout leaves; [0, 0] for all of them.
+        keep: bool [rows, width], elements that dropout keeps; [0, 0] for all of them.
         gamma, beta: float32 [width].
+        keep_scale: factor of elements that dropout keeps.
+        epsilon: added to the variance.
         outputs: like `hidden`, written to.
     """
     rows, width = hidden.shape
@@ -63,7 +71,14 @@ def sum_norm_gradient(
     gamma_gradient: np.ndarray,
     beta_gradient: np.ndarray,
 ) -> None:
-    """Writes the gradients of `sum_norm`'s arguments; of bias, gamma and beta float32 [width]."""
+    """Compute the gradients of `sum_norm`, which normalizes rows again.
+
+    Args:
+        upstream: gradient of the outputs, like `hidden`.
+        hidden, change, bias, keep, gamma, keep_scale, epsilon: see `sum_norm`.
+        hidden_gradient, change_gradient: like `hidden`, written to.
+        bias_gradient, gamma_gradient, beta_gradient: float32 [width], written to.
+    """
     rows, width = hidden.shape
     drops = keep.size > 0
     bias_gradient[:] = _ZERO
@@ -75,13 +90,15 @@ def sum_norm_gradient(
     part = _ONE / np.float32(width)
     for row in range(rows):
         inverse = _normalize_row(row, hidden, change, shift, keep, keep_scale, epsilon, normalized)
-        # Short loops over few arrays: LLVM vectorizes none whose arrays may overlap in many ways.
+        # Several short loops over few arrays, because LLVM vectorizes no loop over many arrays that
+        # may overlap.
         for column in range(width):
             given[column] = wide(upstream[row, column])
             beta_gradient[column] += given[column]
         for column in range(width):
             gamma_gradient[column] += given[column] * normalized[column]
-        weights, slopes = _ZERO, _ZERO
+        weights = _ZERO
+        slopes = _ZERO
         for column in range(width):
             given[column] *= gamma[column]
             weights += given[column]
@@ -111,7 +128,11 @@ def _normalize_row(
     epsilon: np.float32,
     normalized: np.ndarray,
 ) -> np.float32:
-    """Writes a row's sums with mean 0 and variance 1; the inverse of their standard deviation."""
+    """Write the sums of a row with mean 0 and variance 1 to `normalized`.
+
+    Returns:
+        The inverse of their standard deviation.
+    """
     width = hidden.shape[1]
     part = _ONE / np.float32(width)
     total = _ZERO
@@ -140,6 +161,7 @@ def _normalize_row(
 
 @numba.njit(**KERNEL)
 def _widened(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers of an array as float32."""
     values = np.empty(numbers.size, np.float32)
     for index in range(numbers.size):
         values[index] = wide(numbers[index])
@@ -148,16 +170,25 @@ def _widened(numbers: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def sum_norm_entry(kind: Any) -> Any:
-    """Of hidden, change, bias, keep, gamma, beta, and keep_scale with epsilon; outputs."""
+    """Return the entry of `sum_norm`.
+
+    Inputs: hidden, change, bias, keep, gamma, beta, and keep_scale with epsilon. Output: outputs.
+
+    Args:
+        kind: NumPy's type of hidden, change, bias and outputs, uint16 for bfloat16.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         hidden = rows_of(data, dims, 0, start, stop, kind)
-        change, bias = rows_of(data, dims, 1, start, stop, kind), vector(data, dims, 2, kind)
+        change = rows_of(data, dims, 1, start, stop, kind)
+        bias = vector(data, dims, 2, kind)
         keep = rows_of(data, dims, 3, start, stop, np.bool_)
-        gamma, beta = vector(data, dims, 4, np.float32), vector(data, dims, 5, np.float32)
+        gamma = vector(data, dims, 4, np.float32)
+        beta = vector(data, dims, 5, np.float32)
         numbers = vector(data, dims, 6, np.float32)
-        size, width = size_of(dims, 0), hidden.shape[1]
+        size = size_of(dims, 0)
+        width = hidden.shape[1]
         if size_of(dims, 1) != size or (size_of(dims, 3) != size and size_of(dims, 3) > 0):
             return MISFIT
         if bias.size != width or gamma.size != width or beta.size != width:
@@ -171,7 +202,11 @@ def sum_norm_entry(kind: Any) -> Any:
 
 @functools.cache
 def sum_norm_gradient_entry(kind: Any) -> Any:
-    """Of upstream and `sum_norm_entry`'s arguments but beta; of hidden, change, and three sums."""
+    """Return the entry of `sum_norm_gradient`.
+
+    Inputs: upstream, hidden, change, bias, keep, gamma, and keep_scale with epsilon. Outputs: the
+    gradients of hidden and change, and as sums over rows those of bias, gamma and beta.
+    """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:

@@ -78,9 +78,9 @@ def test_workers_change_no_bit(monkeypatch, cores):
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
         board = workers._BOARDS[-1]
-        if board[workers._BY_WORKERS] > 0:
+        if board[workers.BoardField.BY_WORKERS] > 0:
             break
-    assert board[workers._BY_WORKERS] > 0
+    assert board[workers.BoardField.BY_WORKERS] > 0
 
 
 def test_calls_at_the_same_time_share_the_workers(monkeypatch, cores):
