@@ -1,6 +1,6 @@
 """Run by test_loop_replicas.py in its own process, since devices are configured once a process.
 
-    python replicas.py mirrored RUNS TASK...      two logical processors
+    python replicas.py mirrored RUNS TASK...      two logical processors, or REPLICAS of them
     python replicas.py multi-worker RUNS TASK...  one of two workers, named by TF_CONFIG
 
 Trains tasks one after the other, each with run directory RUNS/TASK: `adamw` and `lamb` are the
@@ -10,6 +10,7 @@ a JSON object: `chief`, and by task what `trained_numbers` gives.
 """
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -74,16 +75,17 @@ def trained_numbers(task, strategy, run_directory):
 
 
 def main(name, runs, *tasks):
+    replicas = int(os.environ.get("REPLICAS", "2"))
     if name == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
+            [tf.config.LogicalDeviceConfiguration()] * replicas,
         )
     from bert_tf.base.console import Console
     from bert_tf.training.distribution import is_chief, make_strategy
 
     strategy = make_strategy(name, None, Console())
-    assert strategy.num_replicas_in_sync == 2
+    assert strategy.num_replicas_in_sync == replicas
     numbers = {task: trained_numbers(task, strategy, Path(runs, task)) for task in tasks}
     sys.stdout.write("\n" + json.dumps({"chief": is_chief(strategy), **numbers}))
 

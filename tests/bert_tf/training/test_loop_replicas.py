@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,19 @@ def test_steps_as_on_gpus_have_the_losses_of_one_device(tmp_path, packed_alone):
     """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
     printed(start("mirrored", tmp_path, "packed-gpus"))
     assert_same_losses(tmp_path / "packed-gpus", packed_alone)
+
+
+def test_a_run_of_one_device_resumes_on_four(tmp_path, packed_alone):
+    """The records read, the losses and the updates are those of a run on one device."""
+    data, run = tmp_path / "data", tmp_path / "packed"
+    data.mkdir()
+    make_packed_loop(data, run_directory=run, checkpoint_every=STEPS // 2).run()
+    newest = max((run / "checkpoints").iterdir())
+    assert newest.name == f"step-{STEPS:08}"
+    shutil.rmtree(newest)
+    printed(start("mirrored", tmp_path, "packed", REPLICAS="4"))
+    assert newest.is_dir()
+    assert_same_losses(run, packed_alone)
 
 
 def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(tmp_path, packed_alone):
