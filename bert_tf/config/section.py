@@ -63,6 +63,7 @@ def option(
     reads: Reads | None = None,
     writes: Writes | None = None,
     affects_output: bool = True,
+    former_default: Any = None,
 ) -> Any:
     """Declares one field of a section; bounds of a number are `Bounds` in the field's type.
 
@@ -79,6 +80,8 @@ def option(
             `files` and `tables` may be globs.
         writes: kind of the output; None where its name or the inputs decide.
         affects_output: False for keys of speed and safety, which do not change the output.
+        former_default: of a key that the job chooses unless it is given: its default in releases
+            that did not choose, which their outputs were made with.
     """
     if choices is not None and default is dataclasses.MISSING:
         default = next(iter(choices))
@@ -87,6 +90,15 @@ def option(
 
 
 optional = functools.partial(option, default=None)
+
+
+def chosen_option(doc: str, *, by: str, former_default: Any, advanced: bool = False) -> Any:
+    """Declare a key that is None until the job chooses its value; `by` says from what."""
+    return option(
+        f"{doc} (default: chosen by {by})", None, advanced=advanced, former_default=former_default
+    )
+
+
 advanced = functools.partial(option, advanced=True)
 repeatable = functools.partial(option, default=())
 
@@ -121,6 +133,15 @@ class Section:
 
 def fields_of(section: type[Section] | Section) -> dict[str, dataclasses.Field]:
     return {field.name: field for field in dataclasses.fields(section)}
+
+
+def former_defaults(section: type[Section] | Section) -> dict[str, Any]:
+    """Return the keys whose values the job chooses unless given, with their former defaults."""
+    return {
+        name: field.metadata["former_default"]
+        for name, field in fields_of(section).items()
+        if field.metadata["former_default"] is not None
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -18,6 +18,8 @@ _PERFECT = (1.0, 100.0)
 # older than the best model if that model only has a lower loss with an already perfect metric.
 IMPROVED = "improved_at"
 _EVALUATIONS_SINCE_BEST = "evaluations_since_best"
+_LOWEST_LOSS = "lowest_loss"  # with its step
+_EXCEEDING_LOSS = "exceeding_loss"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -176,29 +178,46 @@ def _is_lower_better(metric: str) -> bool:
 
 
 class EarlyStop:
-    """Counts evaluations since the last improvement, in the notes that checkpoints keep.
-
-    A lower loss with an already perfect metric is not an improvement.
+    """Ends a run that has stopped improving, by the notes that checkpoints keep.
 
     Args:
-        evaluations: number of evaluations without improvement that end a run; 0 never stops.
+        evaluations: since the last improvement that end the run; 0 never does. A lower loss with a
+            metric that is perfect already is no improvement.
+        loss_factor: ends the run at an evaluation that is no improvement and whose loss exceeds
+            the lowest so far by this factor; 0 never does.
     """
 
-    def __init__(self, evaluations: int):
+    def __init__(self, evaluations: int, *, loss_factor: float = 0.0):
         self._limit = evaluations
+        self._loss_factor = loss_factor
 
-    def count(self, step: int, notes: dict[str, Any]) -> None:
-        """Count an evaluation after `step` steps; `notes["best"]` must be up to date."""
+    def count(self, step: int, notes: dict[str, Any], metrics: Mapping[str, float]) -> None:
+        """Note an evaluation, after the best model so far is in the notes."""
+        has_improved = _improved_at(notes) == step
         if self._limit:
-            is_better = _improved_at(notes) == step
-            before = notes.get(_EVALUATIONS_SINCE_BEST, 0)
-            notes[_EVALUATIONS_SINCE_BEST] = 0 if is_better else before + 1
+            notes[_EVALUATIONS_SINCE_BEST] = (
+                0 if has_improved else notes.get(_EVALUATIONS_SINCE_BEST, 0) + 1
+            )
+        loss = metrics.get("loss", math.nan)
+        if not self._loss_factor or math.isnan(loss):
+            return
+        lowest = notes.get(_LOWEST_LOSS)
+        if lowest is None or loss <= lowest["loss"]:
+            notes[_LOWEST_LOSS] = {"step": step, "loss": loss}
+        elif not has_improved and loss > self._loss_factor * lowest["loss"]:
+            notes[_EXCEEDING_LOSS] = loss
 
     def reason(self, notes: dict[str, Any]) -> str | None:
-        """Return why the run ends now; None if it continues."""
-        if not self._limit or notes.get(_EVALUATIONS_SINCE_BEST, 0) < self._limit:
-            return None
-        return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"
+        """Return why the run ends here; None if it goes on."""
+        if self._limit and notes.get(_EVALUATIONS_SINCE_BEST, 0) >= self._limit:
+            return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"
+        if self._loss_factor and _EXCEEDING_LOSS in notes:
+            lowest = notes[_LOWEST_LOSS]
+            return (
+                f"the evaluation loss, {notes[_EXCEEDING_LOSS]:.4f}, is over {self._loss_factor:g} times "
+                f"its lowest, {lowest['loss']:.4f} at step {lowest['step']}"
+            )
+        return None
 
 
 def _improved_at(notes: dict[str, Any]) -> int:

@@ -121,7 +121,9 @@ class TrainingLoop:
         self._console = console
         self._evaluate = evaluate
         self._scale_loss = arithmetic.precision.scale_loss
-        self._early_stop = EarlyStop(settings.early_stop_evals)
+        self._early_stop = EarlyStop(
+            settings.early_stop_evals, loss_factor=settings.early_stop_loss
+        )
         self._averages = None
         if settings.ema_decay:
             self._averages = WeightAverages(
@@ -307,7 +309,7 @@ class TrainingLoop:
             metrics = self._evaluate(self._step, self._state.notes)
         self._state.evaluated_step = self._step
         if metrics:
-            self._early_stop.count(self._step, self._state.notes)
+            self._early_stop.count(self._step, self._state.notes, metrics)
             self._log.write_evaluation(self._step, self._step_timer, metrics)
 
     def _save(self) -> None:

@@ -80,6 +80,8 @@ class LoopSettings:
         cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
         ema_decay: decay of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without improvement that end the run; 0 never does.
+        early_stop_loss: multiple of the lowest evaluation loss so far that ends the run when an
+            evaluation exceeds it; 0 never does.
         gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: seed of dropout.
         log_every: steps between train lines of metrics.jsonl.
@@ -103,6 +105,7 @@ class LoopSettings:
     cooldown_fraction: float = 0.0
     ema_decay: float = 0.0
     early_stop_evals: int = 0
+    early_stop_loss: float = 0.0
     gradient_clip_norm: float = 1.0
     seed: int = 1
     log_every: int = 10

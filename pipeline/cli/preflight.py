@@ -14,7 +14,7 @@ from bert_tf.base.errors import BertPipelineError, ConfigError
 from bert_tf.base.wording import nearest
 from bert_tf.config.bert_file import model_folder, read_task
 from bert_tf.config.registries import AUTO
-from bert_tf.config.section import Reads, Section, fields_of, flag_text
+from bert_tf.config.section import Reads, Section, fields_of, flag_text, former_defaults
 from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.sections.scoring import ColumnsSection, TextVectorsSection
@@ -31,6 +31,7 @@ from pipeline.beam.globs import (
     why_no_file,
 )
 from pipeline.beam.own_files import own_files
+from pipeline.outputs.choices import with_kept_choices
 from pipeline.outputs.job import JobSpec
 from pipeline.outputs.manifest import (
     INPUTS,
@@ -265,6 +266,8 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     if not Path(output).exists() or (manifest := read_manifest(output)) is None:
         return None
     check_made_by(output, manifest, command)
+    if former_defaults(config):
+        config = with_kept_choices(config)
     read = {field.name: "" for field in dataclasses.fields(config) if field.metadata["reads"]}
     spec = JobSpec(config=config, inputs=read)
     saved, now = manifest.get("config", {}), spec.kept_config

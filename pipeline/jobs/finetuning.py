@@ -33,6 +33,7 @@ from pipeline.jobs.task_reports import (
     warn_of_unfinished_run,
     write_evaluation,
 )
+from pipeline.outputs.choices import open_keys, with_kept_choices
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
@@ -53,29 +54,39 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             **{key: path and str(model_folder(path)) for key, path in config.more_inputs.items()},
         }
     )
+    left = open_keys(config)
     extendable_key = "seeds" if config.is_series else "epochs"
+    config = config if options.overwrite else with_kept_choices(config)
     spec = JobSpec(
         config=config,
         inputs=inputs,
         can_resume=True,
         extendable_key=extendable_key,
         reads_inputs_first=True,
+        open_keys=left,
     )
     if config.is_series:
         return run_job(spec, options, lambda record: _finetune_series(config, options, record))
     if not is_chief_process(config.strategy):
         check = RejectsCheck(options.max_rejects, None, options.console)
         return train_along(spec, options, lambda: finetune(config, options.console, check))
-    return run_job(spec, options, lambda record: _finetune(config, options, record))
+    return run_job(spec, options, lambda record: _finetune(spec, config, options, record))
 
 
-def _finetune(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
+def _finetune(
+    spec: JobSpec, config: FinetuneConfig, options: RunOptions, record: JobRecord
+) -> None:
     log_if_nothing_resumes(config.output, options)
     warn_of_unfinished_run(config.init, options.console)
     rejects_file = rejects_path(config.output)
     check = RejectsCheck(options.max_rejects, rejects_file, options.console)
     with record.stage("finetune"):
-        result = finetune(config, options.console, check)
+        result = finetune(
+            config,
+            options.console,
+            check,
+            note_choices=lambda chosen: record.note_choices(spec, chosen),
+        )
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
     if result.unlabeled is not None:
         sources.append(result.unlabeled)

@@ -20,12 +20,15 @@ from pipeline.jobs.task_reports import (
     warn_of_unfinished_run,
     write_results,
 )
+from pipeline.outputs.choices import open_keys, with_kept_choices
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
     """Fine-tunes a model per fold, or resumes with the folds left; returns the manifest."""
+    left = open_keys(config)
+    config = config if options.overwrite else with_kept_choices(config)
     output = Path(config.output)
     folder = output / ".folds"
 
@@ -39,7 +42,7 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
         _write(record, config, found)
 
     inputs = check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))})
-    spec = JobSpec(config=config, inputs=inputs, can_resume=True, temporary=folder)
+    spec = JobSpec(config=config, inputs=inputs, can_resume=True, temporary=folder, open_keys=left)
     return run_job(spec, options, body)
 
 

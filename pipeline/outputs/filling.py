@@ -70,8 +70,8 @@ def filling_folder(
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     make_folders(folder)
-    write_text_atomically(folder / INPUTS, sealed({"inputs": inputs}))
-    _write_marker(place.marker, config)
+    write_text_atomically(folder / INPUTS, sealed({"inputs": inputs, **spec.choices}))
+    write_marker(place.marker, config)
     try:
         yield
     except BaseException:
@@ -99,7 +99,7 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
     manifest = manifest_path(path)
     vouched = manifest.read_bytes() if manifest.is_file() else None
-    _write_marker(marker, config)
+    write_marker(marker, config)
     manifest.unlink(missing_ok=True)
     before = _state(place)
     try:
@@ -153,7 +153,8 @@ def _check_removable(content: list[Path]) -> None:
             )
 
 
-def _write_marker(marker: Path, config: Section) -> None:
+def write_marker(marker: Path, config: Section) -> None:
+    """Write the config that an unfinished output is made with."""
     write_text_atomically(marker, yaml_text({config.section_name: config.as_dict()}))
 
 

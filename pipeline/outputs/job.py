@@ -19,10 +19,11 @@ from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.files import RemotePath, remove, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
-from bert_tf.config.section import Section, fields_of
+from bert_tf.config.section import Section, fields_of, former_defaults
 from bert_tf.data.tables.rejects import write_rejects
 from bert_tf.training.memory import releasing_graphs
-from pipeline.outputs.filling import filling_file, filling_folder, remove_marks
+from pipeline.outputs.choices import CHOSEN
+from pipeline.outputs.filling import filling_file, filling_folder, remove_marks, write_marker
 from pipeline.outputs.job_log import JobLog
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import (
@@ -73,6 +74,8 @@ class JobSpec:
     # Folder of intermediate data, in an output folder or beside a file; removed at the end.
     temporary: Path | None = None
     may_be_remote: bool = False  # whether the work only writes by paths of `path_of`
+    # Keys that the user has left to the job, before the config had the choices of an earlier run.
+    open_keys: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -99,6 +102,11 @@ class JobSpec:
         """Config values that decide the output."""
         return self._kept(self.config.as_dict())
 
+    @property
+    def choices(self) -> dict[str, list[str]]:
+        """What notes say about keys that the job may choose; {} if its section has none."""
+        return {CHOSEN: list(self.open_keys)} if former_defaults(self.config) else {}
+
     def holding(self, console: Console) -> AbstractContextManager[Callable[[], None]]:
         return holding_output(self.place, self.command, console)
 
@@ -112,8 +120,15 @@ class JobSpec:
         """Says how the values of keys differ from those of a saved config."""
         before, now = self.saved(config), self.kept_config
         hints = {self.extendable_key: ", and it cannot be shortened"}
+        left = former_defaults(self.config)
+
+        def named(key: str, value: Any) -> str:
+            return "chosen by the job" if value is None and key in left else repr(value)
+
         return [
-            f"{key}: {before.get(key)!r} then, {now[key]!r} now{hints.get(key, '')}" for key in keys
+            f"{key}: {named(key, before.get(key))} then, {named(key, now[key])} now"
+            f"{'' if now[key] is None else hints.get(key, '')}"
+            for key in keys
         ]
 
     def is_extended(self, config: Mapping[str, Any]) -> bool:
@@ -121,7 +136,8 @@ class JobSpec:
         if self.extendable_key is None:
             return False
         before = self.saved(config).get(self.extendable_key)
-        return isinstance(before, int | float) and self.kept_config[self.extendable_key] > before
+        now = self.kept_config[self.extendable_key]
+        return isinstance(before, int | float) and isinstance(now, int | float) and now > before
 
     def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Values of a saved config, perhaps an earlier release's, that decide the output."""
@@ -172,6 +188,12 @@ class JobRecord:
         """Logs warnings and stores them in the manifest."""
         self.console.warn(*warnings)
         self.extra.setdefault("notes", []).extend(warnings)
+
+    def note_choices(self, spec: JobSpec, config: Section) -> None:
+        """Store the values that the job chose, in the manifest and for a run that is resumed."""
+        chosen = dataclasses.replace(spec, config=config)
+        self.identity["config"] = chosen.kept_config
+        write_marker(spec.place.marker, config)
 
     def suggest(self, command: str, *positional: str, **flags: str) -> None:
         """Sets the suggested next command."""
@@ -242,6 +264,7 @@ def run_job(
             "command": spec.command,
             "config": spec.kept_config,
             "inputs": input_fingerprints(spec.inputs, spec.checked_inputs),
+            **spec.choices,
         }
         finished = None if options.overwrite else _finished(spec, identity)
         if finished is not None and not spec.is_extended(finished.get("config", {})):

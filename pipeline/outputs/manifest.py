@@ -16,7 +16,7 @@ from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sum
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
-from bert_tf.config.section import Section, field_type
+from bert_tf.config.section import Section, field_type, former_defaults
 from pipeline.beam.own_files import SIDES
 from pipeline.beam.stored_path import path_of
 from pipeline.beam.workers import installed_versions
@@ -246,7 +246,7 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
 
 def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
     """A saved config with the keys that an earlier release did not have, as their defaults."""
-    complete = {**section().as_dict(), **config}
+    complete = {**section().as_dict(), **former_defaults(section), **config}
     for field in dataclasses.fields(section):
         kind, is_list, *_ = field_type(section, field.name)
         items = complete[field.name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import math
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.resolve import resolve
-from bert_tf.config.section import build_section
+from bert_tf.config.section import build_section, former_defaults
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression, table_format_by_name
 from bert_tf.data.tables.rejects import describe_rejects
@@ -25,6 +24,7 @@ from bert_tf.data.tables.sketches import TableSketch, check_first_line, sketch_c
 from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
 from bert_tf.data.tables.text_files import file_encoding
 from bert_tf.tasks.registry import TASKS, likely_columns
+from bert_tf.tasks.running.recipe import ChosenRecipe, choose_recipe
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
 
 if TYPE_CHECKING:
@@ -33,15 +33,8 @@ if TYPE_CHECKING:
 
 _ROWS = 4096  # that tell what the columns hold
 _WIDEST_EXAMPLE = 50
-# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
-_RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
 _COVERED = 0.99  # of the rows are read to their end
 _LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
-_FEW_ROWS = 4000  # smaller sets are trained in smaller batches
-_LONG = 256  # tokens from which the smaller batch saves memory
-_SMALL_BATCH, _BATCH = 16, 32
-_ENOUGH_STEPS = 300
-_EPOCHS, _MOST_EPOCHS = 3, 20
 _MEASURED_SECONDS = 2.0
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
 _EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
@@ -127,28 +120,6 @@ def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, s
     return {key: reasons[name] for key, name in names.items() if name in reasons}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Recipe:
-    max_seq_length: int
-    batch_size: int
-    learning_rate: float
-    epochs: int
-    sequences: int
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The values of the config, by key."""
-        names = ("max_seq_length", "batch_size", "learning_rate", "epochs")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def steps(self) -> int:
-        return self.steps_of(batch_size=self.batch_size, epochs=self.epochs)
-
-    def steps_of(self, *, batch_size: int, epochs: float) -> int:
-        return max(1, round(math.ceil(self.sequences / batch_size) * epochs))
-
-
 def choose_length(
     lengths: np.ndarray, *, in_windows: bool, default: int, longest_of_model: int
 ) -> int:
@@ -161,27 +132,6 @@ def choose_length(
     needed = int(np.quantile(lengths, _COVERED, method="higher"))
     rounded = -(-needed // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(_LEAST_LENGTH, rounded), longest_of_model)
-
-
-def choose_recipe(
-    model: BertConfig, *, max_seq_length: int, rows: float, sequences_per_row: float
-) -> Recipe:
-    """Chooses batch size, learning rate and epochs.
-
-    Few rows get small batches and more epochs (Mosbach et al. 2021), for about 300 steps.
-    """
-    is_small = rows < _FEW_ROWS or max_seq_length > _LONG
-    batch_size = _SMALL_BATCH if is_small else _BATCH
-    sequences = max(1, round(rows * sequences_per_row))
-    steps_per_epoch = math.ceil(sequences / batch_size)
-    epochs = min(max(_EPOCHS, math.ceil(_ENOUGH_STEPS / steps_per_epoch)), _MOST_EPOCHS)
-    return Recipe(
-        max_seq_length=max_seq_length,
-        batch_size=batch_size,
-        learning_rate=next(rate for width, rate in _RATES if model.hidden_size <= width),
-        epochs=epochs,
-        sequences=sequences,
-    )
 
 
 def propose(
@@ -223,11 +173,11 @@ def propose(
     survey = surveyor.look(widest, console)
     console.info(*_seen(source, survey))
     held_out = 0.0 if widest.eval is not None else widest.eval_fraction
-    recipe = _recipe(model.config, survey, draft.options.default_sequence_length, held_out)
-    config = draft.config(**recipe.settings)
-    chosen = {key: value for key, value in recipe.settings.items() if key not in draft.given}
+    settings, recipe = _settings(model.config, survey, widest, held_out)
+    config = draft.config(**settings)
+    chosen = {key: value for key, value in settings.items() if key not in draft.given}
     measured = surveyor.measure(config, _MEASURED_SECONDS)
-    steps = recipe.steps_of(batch_size=config.batch_size, epochs=config.epochs)
+    steps = recipe.steps
     work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
     facts: dict[str, Any] = {
         "config": str(target),
@@ -240,7 +190,10 @@ def propose(
         "seconds_per_step": measured.seconds,
         "seconds": measured.start_seconds + work * measured.seconds,
     }
-    reasons = {**draft.reasons, **_reasons(recipe, survey, model.config)}
+    reasons = {
+        **draft.reasons,
+        **_reasons(recipe, survey, model.config, config.sequence_length),
+    }
     reasons = {key: reason for key, reason in reasons.items() if key not in draft.given}
     return _write(source, facts, measured, reasons, _shape(model.config), console)
 
@@ -267,19 +220,35 @@ def _write(
     return {**facts, "next": command}
 
 
-def _recipe(model: BertConfig, survey: RowSurvey, default_length: int, held_out: float) -> Recipe:
+def _settings(
+    model: BertConfig, survey: RowSurvey, config: FinetuneConfig, held_out: float
+) -> tuple[dict[str, Any], ChosenRecipe]:
+    """Return the values of the config that follow from the rows, by key, and the recipe in them.
+
+    Args:
+        config: with the values of the user; those of the recipe are kept.
+        held_out: fraction of the rows that is not trained on.
+    """
     length = choose_length(
         survey.lengths,
         in_windows=survey.in_windows,
-        default=default_length,
+        default=config.default_sequence_length,
         longest_of_model=model.max_position_embeddings,
     )
-    return choose_recipe(
+    values = {key: getattr(config, key) for key in former_defaults(config)}
+    recipe = choose_recipe(
         model,
         max_seq_length=length,
         rows=survey.rows * (1 - held_out),
         sequences_per_row=survey.sequences_per_row,
+        given={key: value for key, value in values.items() if value is not None},
+        least_batch_size=config.gradient_accumulation_steps,
+        stops_by_metric=config.early_stop_evals > 0,
     )
+    settings = {"max_seq_length": length, **recipe.settings}
+    if not config.evaluates or not recipe.early_stop_loss:
+        del settings["early_stop_loss"]
+    return settings, recipe
 
 
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
@@ -304,8 +273,10 @@ def _shape(model: BertConfig) -> str:
     return f"{quantity(model.num_hidden_layers, 'layer')}, {model.hidden_size} wide"
 
 
-def _reasons(recipe: Recipe, survey: RowSurvey, model: BertConfig) -> dict[str, str]:
-    fitting = float((survey.lengths <= recipe.max_seq_length).mean())
+def _reasons(
+    recipe: ChosenRecipe, survey: RowSurvey, model: BertConfig, max_seq_length: int
+) -> dict[str, str]:
+    fitting = float((survey.lengths <= max_seq_length).mean())
     fit = "all" if fitting == 1.0 else f"{fitting:.1%} of the"
     return {
         "init": _shape(model),
@@ -313,4 +284,5 @@ def _reasons(recipe: Recipe, survey: RowSurvey, model: BertConfig) -> dict[str, 
         "batch_size": "32 for many short rows, else 16",
         "learning_rate": f"for models {model.hidden_size} wide",
         "epochs": f"{quantity(recipe.steps, 'step')}",
+        "early_stop_loss": "stops when the loss on held-out rows has doubled",
     }

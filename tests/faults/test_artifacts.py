@@ -62,6 +62,12 @@ def test_an_older_run_goes_on_from_its_checkpoint(work, capsys):
     assert steps.count(4) == 2  # of training and evaluation, as before
 
 
+@pytest.mark.slow  # loads TensorFlow
+def test_a_default_that_is_chosen_now_is_that_of_the_older_run(work, capsys):
+    assert run("finetune", "--config", "finetune.yaml") == 0
+    assert "is finished already and its config is the same" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_older_models_records_and_vectors_are_inputs(work):
     assert run(*["export", "--run", "labels", "--output", "model", "--format", "huggingface"]) == 0

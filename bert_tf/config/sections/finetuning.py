@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.registries import REGISTRIES
@@ -14,12 +14,14 @@ from bert_tf.config.section import (
     Bounds,
     Fraction,
     FractionBelowOne,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveFraction,
     PositiveInt,
     Section,
     advanced,
     build_section,
+    chosen_option,
     option,
     optional,
 )
@@ -35,6 +37,7 @@ PUBLISHED = "published"
 # What is read of texts that are longer than a sequence.
 HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
 LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
+_ROWS = "the number of rows"
 _SAME_IN_A_SERIES = (
     *("task", "train", "eval", "eval_fraction", "init", "output", "best_metric"),
     *("seed", "seeds", "grid", "strategy"),
@@ -53,6 +56,14 @@ class Teaching:
     unlabeled: str | None
     weight: float
     temperature: float
+
+
+class Recipe(NamedTuple):
+    """How long and how fast to train."""
+
+    epochs: float
+    batch_size: int
+    learning_rate: float
 
 
 def parse_grid(text: str) -> list[dict[str, str]]:
@@ -137,15 +148,25 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     )
     max_train_rows: NonNegativeInt = advanced("number of first rows to train on (0: all)", 0)
     max_seq_length: NonNegativeInt = _length_option("set by the task")
-    epochs: Annotated[float, Bounds(maximum=1_000_000.0, above=0.0)] = option(
-        "passes over the training rows", 3.0
+    epochs: Annotated[float, Bounds(maximum=1_000_000.0, above=0.0)] | None = chosen_option(
+        "passes over the training rows", by=_ROWS, former_default=3.0
     )
-    batch_size: BatchSize = option("rows per step, across all replicas", 32)
+    batch_size: BatchSize | None = chosen_option(
+        "rows per step, across all replicas", by=_ROWS, former_default=32
+    )
     eval_batch_size: BatchSize = option(
         "maximum rows per evaluation batch", 64, affects_output=False
     )
     best_metric: str | None = _best_metric_option("a metric of the task,", "set by the task")
-    learning_rate: PositiveFraction = option("peak learning rate", 5e-5)
+    learning_rate: PositiveFraction | None = chosen_option(
+        "peak learning rate", by=f"{_ROWS} and the width of the model", former_default=5e-5
+    )
+    early_stop_loss: NonNegativeFloat | None = chosen_option(
+        "stop when the evaluation loss exceeds its lowest so far by this factor (0: never)",
+        by=f"{_ROWS}; 0 with epochs or early_stop_evals",
+        former_default=0.0,
+        advanced=True,
+    )
     seeds: Annotated[int, Bounds(1, 1000)] = option(
         "number of runs with consecutive seeds, starting at `seed`; the best model is kept", 1
     )
@@ -169,6 +190,16 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
                 "early_stop_evals: needs rows to evaluate on; give --eval or an --eval-fraction "
                 "above 0, or set it to 0"
             )
+        if self.early_stop_loss is not None and 0 < self.early_stop_loss <= 1:
+            yield (
+                f"early_stop_loss: is {self.early_stop_loss:g}, but a loss exceeds its lowest by a "
+                "factor above 1; give 2, or 0 for no early stop"
+            )
+        elif self.early_stop_loss and not self.evaluates:
+            yield (
+                "early_stop_loss: needs rows to evaluate on; give --eval or an --eval-fraction "
+                "above 0, or set it to 0"
+            )
         known = (*self.metrics, "loss")
         if self.best_metric not in (None, *known):
             yield (
@@ -182,7 +213,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
             )
         if self.is_series:
             yield from self._faults_of_series()
-        elif self.gradient_accumulation_steps > self.batch_size:
+        elif self.batch_size and self.gradient_accumulation_steps > self.batch_size:
             yield (
                 f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
                 f"the {self.batch_size} rows of a batch; use at most {self.batch_size}"
@@ -219,6 +250,13 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
             yield f"grid: {error}"
         except ConfigError as error:
             yield from (f"grid: {fault}" for fault in error.faults)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The keys of how long and how fast to train, all of them given or chosen."""
+        if self.epochs is None or self.batch_size is None or self.learning_rate is None:
+            raise ValueError("epochs, batch_size or learning_rate are not chosen yet")
+        return Recipe(self.epochs, self.batch_size, self.learning_rate)
 
     @property
     def compares_rows(self) -> bool:

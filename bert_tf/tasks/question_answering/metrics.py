@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.prediction_rows import TaskResults, prediction_rows
 from bert_tf.tasks.base.report_sections import (
     Section,
@@ -202,15 +203,32 @@ def question_results(
     )
 
 
+# A threshold that is tuned on fewer questions of a kind follows single rows: with one of a kind it
+# may leave half of the questions unanswered, and its F1 on these rows says nothing of others.
+_LEAST_TO_TUNE = 10
+
+
 def can_tune(source: Questions) -> bool:
-    has_answer = [bool(listed) for listed in source.answers]
-    return any(has_answer) and not all(has_answer)
+    """Return whether there are enough questions with and without an answer to tune a threshold."""
+    return min(_questions_by_kind(source)) >= _LEAST_TO_TUNE
 
 
 def how_tuned(source: Questions) -> str:
+    """Say how the null threshold is found on evaluation questions, and if it is not, why."""
     if can_tune(source):
         return "tuned for F1 on the evaluation rows after every epoch"
-    return "0, since tuning needs evaluation questions both with and without an answer"
+    answered, unanswered = _questions_by_kind(source)
+    return (
+        f"0, not tuned: the evaluation rows have {quantity(answered, 'question')} with an answer "
+        f"and {unanswered:,} without, and tuning needs at least {_LEAST_TO_TUNE} of each (give "
+        "more by --eval, or set null_score_diff_threshold)"
+    )
+
+
+def _questions_by_kind(source: Questions) -> tuple[int, int]:
+    """Count questions with an answer, and those without."""
+    answered = sum(bool(listed) for listed in source.answers)
+    return answered, len(source.answers) - answered
 
 
 def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:

@@ -42,8 +42,8 @@ class QuestionAnsweringConfig(FinetuneConfig):
     n_best_size: Annotated[int, Bounds(1, 1000)] = advanced("candidate spans per question", 20)
     null_score_diff_threshold: float | None = advanced(
         "predict no answer if the null score exceeds the best span score by more than this "
-        "(default: tuned for F1 if the evaluation rows have questions with and without an "
-        "answer, else 0)",
+        "(default: tuned for F1 if the evaluation rows have at least 10 questions with and 10 "
+        "without an answer, else 0)",
         None,
     )
     sentence_margin: NonNegativeFloat = advanced(

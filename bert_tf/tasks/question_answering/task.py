@@ -218,8 +218,10 @@ class QuestionAnsweringTask(Task):
         )
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        if not (self.tune_null_threshold and can_tune(data.source)):
+        if not self.tune_null_threshold:
             return self
+        if not can_tune(data.source):
+            return dataclasses.replace(self, tune_null_threshold=False)
         threshold = tuned_threshold(data.source, self.predict(data, reduced))
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
+from bert_tf.config.section import former_defaults
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Batching, Lengths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -24,6 +25,7 @@ from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
+from bert_tf.tasks.running.recipe import with_recipe
 from bert_tf.training.arithmetic import (
     Arithmetic,
     BatchRows,
@@ -62,12 +64,20 @@ class FinetuningResult(FinetuningRows):
     results: TaskResults | None
 
 
+def ignore_choices(config: FinetuneConfig) -> None:
+    """Do nothing with the values that were chosen."""
+
+
 def finetune(
-    config: FinetuneConfig, console: Console, check: RowsCheck = accept_any_rows
+    config: FinetuneConfig,
+    console: Console,
+    check: RowsCheck = accept_any_rows,
+    note_choices: Callable[[FinetuneConfig], None] = ignore_choices,
 ) -> FinetuningResult:
     """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
 
-    An interrupted run resumes from its newest checkpoint. `check` may reject rows.
+    An interrupted run resumes from its newest checkpoint. `check` may reject rows. `note_choices`
+    gets the config before the first step, with a value for each key that follows from the rows.
 
     Raises InputError if rows cannot be used or training diverged, UsageError if a file or column is
     missing or rows are longer than the model allows, StoppedEarly on request, after a checkpoint.
@@ -88,6 +98,10 @@ def finetune(
         loss = DistillationLoss(student, config.teaching)
         # The distance to the teacher is part of the training loss.
         read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
+    config = with_recipe(
+        config, init.config, rows, max_seq_length=task.max_seq_length, console=console
+    )
+    note_choices(config)
     subset = VocabularySubset(init, [data.rows.ids for data in rows.by_name.values()])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
@@ -98,15 +112,11 @@ def finetune(
     inputs = make_inputs(config, task, rows.train, parts=parts, precision=precision, pad_id=pad_id)
     console.warn(*too_few_steps(config, inputs, len(rows.train.rows)))
     keep_arithmetic(config, arithmetic)
-    batching = Batching(
-        max_seq_length=task.max_seq_length,
-        pad_id=pad_id,
-        batch_tokens=EVALUATION_TOKENS,
-        max_rows=config.eval_batch_size,
-        has_few_shapes=arithmetic.compiles_all,
-    )
     evaluator = None
     if rows.evaluation is not None:
+        batching = _evaluation_batches(
+            config, task, pad_id=pad_id, has_few_shapes=arithmetic.compiles_all
+        )
         evaluator = Evaluator(task, model, rows.evaluation, batching, console)
     evaluate = EpochEvaluation(
         config, model, task, init=init, evaluator=evaluator, writes=writes, restore=subset.whole
@@ -194,12 +204,24 @@ def make_inputs(
     """Makes training batches; `parts` devices or cores share a micro-batch."""
     return FinetuningInputs(
         data,
-        batch_size=config.batch_size,
+        batch_size=config.recipe.batch_size,
         row_multiple=config.gradient_accumulation_steps * parts,
         length_multiple=length_multiple(precision),
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
         seed=config.seed,
+    )
+
+
+def _evaluation_batches(
+    config: FinetuneConfig, task: Task, *, pad_id: int, has_few_shapes: bool
+) -> Batching:
+    return Batching(
+        max_seq_length=task.max_seq_length,
+        pad_id=pad_id,
+        batch_tokens=EVALUATION_TOKENS,
+        max_rows=config.eval_batch_size,
+        has_few_shapes=has_few_shapes,
     )
 
 
@@ -215,7 +237,7 @@ def _loop_settings(
     phase = PhaseSettings(
         steps=total_steps,
         accumulation_steps=config.gradient_accumulation_steps,
-        peak_learning_rate=config.learning_rate,
+        peak_learning_rate=config.recipe.learning_rate,
         warmup_steps=round(config.warmup_proportion * total_steps),
         work=ModelFlops.of_encoder(
             model.config,
@@ -229,19 +251,24 @@ def _loop_settings(
         peak_flops=peak_flops,
         eval_every=inputs.steps_per_epoch,
         shown_metrics=config.shown_metrics,
+        early_stop_loss=config.early_stop_loss or 0.0,
     )
 
 
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
-    """Returns how to compute a batch in parts; none if the loss needs it whole."""
+    """Returns how to compute a batch in parts; none if the loss needs it whole.
+
+    Before the rows are read, a batch that is not given has as many rows as the largest chosen one.
+    """
     if config.compares_rows:
         return []
     accumulated = config.gradient_accumulation_steps
-    return [BatchRows(batch=config.batch_size, micro_batches=accumulated, is_filled_up=True)]
+    batch_size = config.batch_size or max(former_defaults(config)["batch_size"], accumulated)
+    return [BatchRows(batch=batch_size, micro_batches=accumulated, is_filled_up=True)]
 
 
 def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
-    return max(1, round(config.epochs * inputs.steps_per_epoch))
+    return max(1, round(config.recipe.epochs * inputs.steps_per_epoch))
 
 
 def length_multiple(precision: PrecisionPolicy) -> Lengths:
@@ -262,10 +289,11 @@ def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -
     """
     steps = _total_steps(config, inputs)
     if steps < _FEW:
-        needed = math.ceil(_ENOUGH / math.ceil(rows / config.batch_size))
+        epochs, batch_size, _ = config.recipe
+        needed = math.ceil(_ENOUGH / math.ceil(rows / batch_size))
         yield (
-            f"{quantity(rows, 'training row')} in batches of {config.batch_size} make "
-            f"{quantity(steps, 'step')} in {config.epochs:g} epochs, too few to learn from; give "
+            f"{quantity(rows, 'training row')} in batches of {batch_size} make "
+            f"{quantity(steps, 'step')} in {epochs:g} epochs, too few to learn from; give "
             f"--epochs {needed} for {_ENOUGH} steps, or a smaller --batch-size"
         )
 

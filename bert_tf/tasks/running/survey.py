@@ -140,7 +140,7 @@ class Surveyor:
         begin: float,
     ) -> MeasuredSteps:
         batches = distributed_iterator(self._strategy, lambda: inputs.batches(0))
-        rate = np.array([config.learning_rate], np.float32)
+        rate = np.array([config.recipe.learning_rate], np.float32)
 
         def one_step(number: int) -> float:
             counted = step.run(

@@ -147,7 +147,7 @@ class SimilarityConfig(FinetuneConfig):
 
     def _faults_of_batches(self) -> Iterator[str]:
         why = f"{self.loss} compares each row with all others of its batch"
-        if self.batch_size < 2:
+        if self.batch_size is not None and self.batch_size < 2:
             yield f"batch_size: {why}; use at least 2"
         if self.gradient_accumulation_steps > 1:
             yield (

@@ -74,7 +74,7 @@ def test_a_perfect_metric_whose_loss_falls_is_no_improvement(
         evaluation = ({"step": step}, {metric: value, "loss": 1 / step})
         written, best = kept_steps(monkeypatch, tmp_path, metric, [evaluation], notes=notes)
         assert (written, best["step"]) == ([step], step), "it is kept nevertheless"
-        stop.count(step, notes)
+        stop.count(step, notes, evaluation[1])
         if ends is None and stop.reason(notes):
             ends = step
             assert stop.reason(notes) == "no better evaluation in 2 since step 1"

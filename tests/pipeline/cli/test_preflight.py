@@ -271,7 +271,9 @@ def test_an_evaluation_may_lie_in_the_run_of_its_model(folder):
 
 def test_what_is_finished_is_not_done_again(folder):
     config = finetuning(epochs=2)
-    finish(config, "finetune", inputs={"train": "train.csv", "init": "bert"}, log_every=3)
+    of_old_release = {"batch_size": 32, "learning_rate": 5e-5, "early_stop_loss": 0.0}
+    inputs = {"train": "train.csv", "init": "bert"}
+    finish(config, "finetune", inputs=inputs, log_every=3, **of_old_release)
     manifest = check_request("finetune", [config], overwrite=False)
     assert manifest["config"]["epochs"] == 2
     assert check_request("finetune", [config], overwrite=True) is None

@@ -3,15 +3,18 @@
 import io
 import json
 
+import numpy as np
 import pytest
 from behavior.small_models import write_encoder
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.resolve import Variants
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.registry import TASKS
-from pipeline.proposal.finetuning import draft_config, propose
+from pipeline.proposal.finetuning import choose_length, draft_config, propose
 
 WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -162,3 +165,18 @@ def test_columns_that_fit_as_well_are_named(tmp_path):
     )
     assert draft.values["label_column"] == "tone"
     assert "  label_column 'tone' is a guess; also possible: 'subject'" in shown.getvalue()
+
+
+@given(st.lists(st.integers(2, 600), min_size=1))
+def test_a_length_covers_99_percent_of_the_rows_up_to_the_model_s(lengths):
+    lengths = np.array(lengths)
+    chosen = choose_length(lengths, in_windows=False, default=128, longest_of_model=512)
+    assert 32 <= chosen <= 512
+    assert chosen == 512 or np.mean(lengths <= chosen) >= 0.99
+    assert chosen - 16 < max(lengths.max(), 32)
+
+
+def test_windows_have_the_length_of_the_task():
+    lengths = np.array([20, 500])
+    assert choose_length(lengths, in_windows=True, default=384, longest_of_model=512) == 384
+    assert choose_length(lengths, in_windows=True, default=384, longest_of_model=256) == 256

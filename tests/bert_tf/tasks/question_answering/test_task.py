@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.tasks.question_answering.metrics import how_tuned
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.evaluation import evaluate
@@ -89,8 +91,36 @@ def fit(small_config, tokenizer, tmp_path, quiet_console):
     return make
 
 
+def repeated(document, *, answered, unanswered):
+    """The document with each question as often as its kind says, by ids of their own."""
+    for paragraph in document["data"][0]["paragraphs"]:
+        paragraph["qas"] = [
+            {**question, "id": f"{question['id']} {number}"}
+            for question in paragraph["qas"]
+            for number in range(answered if question["answers"] else unanswered)
+        ]
+    return document
+
+
+@pytest.mark.parametrize(("answered", "unanswered"), [(3, 9), (1, 30)])
+def test_a_null_threshold_is_not_tuned_on_a_few_questions(fit, answered, unanswered):
+    document = repeated(squad_document(unanswerable=True), answered=answered, unanswered=unanswered)
+    task, results = fit(document)
+    assert task.null_score_diff_threshold == results.metrics["null_threshold"] == 0.0
+    assert task.tune_null_threshold is False
+    assert not any("tuned" in fact for fact in task.card().facts)
+    asked = sum(bool(row["answers"]) for row in results.predictions)
+    source = SimpleNamespace(answers=[row["answers"] for row in results.predictions])
+    assert how_tuned(source).startswith(
+        f"0, not tuned: the evaluation rows have {asked} questions with an answer and {unanswered} "
+        "without, and tuning needs at least 10 of each"
+    )
+
+
 def test_the_null_threshold_is_tuned_for_f1(fit):
-    task, results = fit(squad_document(unanswerable=True))
+    document = repeated(squad_document(unanswerable=True), answered=3, unanswered=10)
+    task, results = fit(document)
+    assert "tuned for F1 on evaluation rows" in str(task.card().facts)
     metrics = results.metrics
     assert metrics["f1"] == pytest.approx(metrics["best_f1"])
     assert metrics["f1"] > metrics["f1_untuned"]

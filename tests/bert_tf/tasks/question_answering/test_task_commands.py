@@ -12,34 +12,39 @@ FILLER = "it was a very , very fine film . " * 3
 ANSWERS = {"france": "Paris", "peru": "Lima", "china": "Shanghai"}
 
 
-def squad():
-    """A question with an answer and one without for each context."""
+def squad(times=4):
+    """A question with an answer and one without for each context, some times by other ids."""
     paragraphs = []
     for country, city in ANSWERS.items():
         context = f"{FILLER}{city} is the capital of {country} . {FILLER}"
         where = {"text": city, "answer_start": context.index(city)}
         asked = {f"what is the capital of {country} ?": [where], f"what is {country} red ?": []}
-        qas = [{"id": each, "question": each, "answers": listed} for each, listed in asked.items()]
+        qas = [
+            {"id": f"{each} {number}", "question": each, "answers": listed}
+            for each, listed in asked.items()
+            for number in range(times)
+        ]
         paragraphs.append({"context": context, "qas": qas})
     return {"data": [{"title": "t", "paragraphs": paragraphs}]}
 
 
 def test_from_questions_to_scored_rows(run_command, tmp_path, small_model):
-    (tmp_path / "train.json").write_text(json.dumps(squad()))
+    (tmp_path / "train.json").write_text(json.dumps(squad(times=1)))
+    (tmp_path / "eval.json").write_text(json.dumps(squad()))
     run_command(
-        "finetune qa --train train.json --eval train.json --output run "
+        "finetune qa --train train.json --eval eval.json --output run "
         f"--init {small_model} --epochs 40 --max-seq-length 32 --doc-stride 8 "
         "--max-query-length 12 --batch-size 8 --learning-rate 3e-3 "
         "--set finetune.precision=float32 --set finetune.checkpoint_minutes=0"
     )
-    run_command("evaluate --model run --data train.json --output measured")
+    run_command("evaluate --model run --data eval.json --output measured")
     run_command("export --run run --output model")
-    run_command("evaluate --model model --data train.json --output measured-export")
+    run_command("evaluate --model model --data eval.json --output measured-export")
     check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
     extra = "--extra-column predicted_nbest --extra-column predicted_null_odds --precision float32"
-    run_command("score --model model --input train.json --output plain.csv")
-    run_command(f"score --model model --input train.json --output scored.csv {extra}")
-    run_command(f"score --model model --input train.json --output scored.jsonl {extra}")
+    run_command("score --model model --input eval.json --output plain.csv")
+    run_command(f"score --model model --input eval.json --output scored.csv {extra}")
+    run_command(f"score --model model --input eval.json --output scored.jsonl {extra}")
 
     best = json.loads((tmp_path / "run" / "manifest.json").read_text())["metrics"]["best"]
     assert best["f1"] == best["best_f1"] == 100.0

@@ -1,0 +1,163 @@
+"""How long and how fast to fine-tune, by the number of rows and the model.
+
+A pretrained encoder needs some 300 updates before a new head beats the most frequent label, however
+few the rows are (Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"; Zhang et al. 2021,
+"Revisiting Few-sample BERT Fine-tuning"). So few rows get small batches and many epochs. `init`
+writes the recipe into a config; `finetune` follows it for keys that are not given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity, shown_setting
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.section import former_defaults
+from bert_tf.config.sections import FinetuneConfig
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.running.finetuning_rows import FinetuningRows
+
+FEW_ROWS = 4000
+"""Training rows from which `finetune` keeps its fixed defaults, whose 3 epochs of batches of 32
+make 375 steps of so many rows: as many as few rows get."""
+ENOUGH_STEPS = 300
+# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
+_RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
+_LONG = 256  # tokens from which the smaller batch saves memory
+_SMALL_BATCH, _BATCH = 16, 32
+_EPOCHS, _MOST_EPOCHS = 3, 20
+# A loss on held-out rows that doubles is that of a model that has begun to learn its rows by heart.
+_DOUBLED = 2.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChosenRecipe:
+    """A recipe for some rows.
+
+    Attributes:
+        early_stop_loss: see the key of `finetune`.
+        sequences: of one epoch.
+    """
+
+    batch_size: int
+    learning_rate: float
+    epochs: float
+    early_stop_loss: float
+    sequences: int
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return math.ceil(self.sequences / self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        return max(1, round(self.steps_per_epoch * self.epochs))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of the config, by key."""
+        names = ("batch_size", "learning_rate", "epochs", "early_stop_loss")
+        return {name: getattr(self, name) for name in names}
+
+
+def choose_recipe(
+    model: BertConfig,
+    *,
+    max_seq_length: int,
+    rows: float,
+    sequences_per_row: float,
+    given: Mapping[str, Any],
+    least_batch_size: int = 1,
+    stops_by_metric: bool = False,
+) -> ChosenRecipe:
+    """Choose batch size, learning rate, epochs and early stop for training rows.
+
+    Few rows get small batches, and as many epochs as make about 300 steps, but at most 20.
+
+    Args:
+        rows: number of training rows, without those held out.
+        given: keys of the recipe that keep their value.
+        least_batch_size: rows that a batch has to have, one for each of its micro-batches.
+        stops_by_metric: whether `early_stop_evals` ends the run, so that the loss need not.
+    """
+    is_small = rows < FEW_ROWS or max_seq_length > _LONG
+    batch_size = given.get("batch_size", _SMALL_BATCH if is_small else _BATCH)
+    batch_size = max(batch_size, least_batch_size)
+    sequences = max(1, round(rows * sequences_per_row))
+    epochs = math.ceil(ENOUGH_STEPS / math.ceil(sequences / batch_size))
+    is_open_ended = rows < FEW_ROWS and "epochs" not in given and not stops_by_metric
+    chosen = {
+        "learning_rate": next(rate for width, rate in _RATES if model.hidden_size <= width),
+        "epochs": min(max(_EPOCHS, epochs), _MOST_EPOCHS),
+        "early_stop_loss": _DOUBLED if is_open_ended else 0.0,
+    }
+    kept = {key: given[key] for key in chosen.keys() & given.keys()}
+    return ChosenRecipe(batch_size=batch_size, sequences=sequences, **{**chosen, **kept})
+
+
+def with_recipe(
+    config: FinetuneConfig,
+    model: BertConfig,
+    rows: FinetuningRows,
+    *,
+    max_seq_length: int,
+    console: Console,
+) -> FinetuneConfig:
+    """Return a config in which all keys that may be chosen have a value, and print it with why.
+
+    Rows without labels count, too. Without rows to evaluate on nothing stops early.
+    """
+    former = former_defaults(config)
+    values = {key: getattr(config, key) for key in former}
+    given = {key: value for key, value in values.items() if value is not None}
+    if len(given) == len(former):
+        return config
+    num_rows = len(rows.train.source) + len(rows.unlabeled or ())
+    kept = {
+        **({} if num_rows < FEW_ROWS else former),
+        **({} if rows.evaluation is not None else {"early_stop_loss": 0.0}),
+        **given,
+    }
+    recipe = choose_recipe(
+        model,
+        max_seq_length=max_seq_length,
+        rows=num_rows,
+        sequences_per_row=len(rows.train.rows) / num_rows,
+        given=kept,
+        least_batch_size=config.gradient_accumulation_steps,
+        stops_by_metric=config.early_stop_evals > 0,
+    )
+    if not {"epochs", "batch_size", "learning_rate"} <= given.keys():
+        console.info(_line(recipe, num_rows, given))
+    return dataclasses.replace(config, **recipe.settings)
+
+
+def _line(recipe: ChosenRecipe, rows: int, given: Mapping[str, Any]) -> str:
+    """Say what was chosen for so many rows, what was given, and why."""
+
+    def noted(key: str, text: str) -> str:
+        return f"{text} (given)" if key in given else text
+
+    steps = recipe.steps
+    if rows >= FEW_ROWS:
+        reason = f"the defaults from {FEW_ROWS:,} rows on"
+    elif "epochs" in given:
+        reason = f"{quantity(steps, 'step')}"
+    elif recipe.epochs > _EPOCHS and steps >= ENOUGH_STEPS:
+        reason = f"about {quantity(steps, 'step')}, as small files need"
+    elif recipe.epochs > _EPOCHS:
+        reason = f"{quantity(steps, 'step')}, the most epochs for so few rows"
+    else:
+        reason = f"{quantity(steps, 'step')}, in the batches of files below {FEW_ROWS:,} rows"
+    epochs = f"{recipe.epochs:g} {'epoch' if recipe.epochs == 1 else 'epochs'}"
+    parts = (
+        noted("epochs", f"{epochs} of {quantity(recipe.steps_per_epoch, 'step')}"),
+        noted("batch_size", f"batch {recipe.batch_size}"),
+        noted("learning_rate", f"learning rate {shown_setting(recipe.learning_rate)}"),
+    )
+    return f"{quantity(rows, 'training row')}: {', '.join(parts)}: {reason}"
