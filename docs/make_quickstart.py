@@ -16,8 +16,11 @@ from typing import Any
 README = Path(__file__).parents[1] / "README.md"
 NOTEBOOK = README.parent / "examples" / "quickstart.ipynb"
 _BLOCK = re.compile(r"(?<=<!-- docs/make_quickstart.py -->\n```\n).*?(?=```\n)", re.DOTALL)
-# The table of labels, what is measured after each epoch, and what is made.
-_SHOWN = re.compile(r"  label +training|  \w+ +\d+ +\d+$|step \d+, eval|  complaints/best ")
+# The table of labels, the chosen recipe, what is measured after some epochs, and what is made.
+_SHOWN = re.compile(
+    r"  label +training|  \w+ +\d+ +\d+$|\d+ training rows|step (15|30|60|300), eval"
+    r"|  complaints/best "
+)
 
 
 def written() -> str:

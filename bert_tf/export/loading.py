@@ -69,7 +69,11 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 
 
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
-    """Build a directory's model with its weights; raise UsageError if task or head is missing."""
+    """Build a directory's model with its weights; raise UsageError if task or head is missing.
+
+    What the task does with the head's outputs is moved into its weights where that is possible (see
+    `ServedTask.folded_into`), so that all libraries predict alike.
+    """
     task = None
     if directory.task is None:
         model = _pretrained_model(directory)
@@ -77,6 +81,8 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
         task = served_task_from_settings(directory.task, str(directory.path))
         model = task.build_model(directory.config, policy="float32")
     load_all_weights(model, directory)
+    if task is not None and (folded := task.folded_into(model)) is not task:
+        task, directory = folded, dataclasses.replace(directory, task=folded.settings())
     return TrainedModel(
         directory=directory,
         task=task,

@@ -214,8 +214,9 @@ class EarlyStop:
         if self._loss_factor and _EXCEEDING_LOSS in notes:
             lowest = notes[_LOWEST_LOSS]
             return (
-                f"the evaluation loss, {notes[_EXCEEDING_LOSS]:.4f}, is over {self._loss_factor:g} times "
-                f"its lowest, {lowest['loss']:.4f} at step {lowest['step']}"
+                f"the evaluation loss, {notes[_EXCEEDING_LOSS]:.4f}, is over "
+                f"{self._loss_factor:g} times its lowest, {lowest['loss']:.4f} at step "
+                f"{lowest['step']}"
             )
         return None
 

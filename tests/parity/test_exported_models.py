@@ -30,7 +30,12 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvw
 TABLE = {"columns": {"text": "text", "text_pair": None, "label": "label"}, "max_seq_length": 24}
 LABELS = ["O", "B-city", "I-city"]
 SETTINGS = {
-    "classification": {**TABLE, "labels": ["no", "yes, or so", "Łódź"]},
+    "classification": {
+        **TABLE,
+        "labels": ["no", "yes, or so", "Łódź"],
+        "calibration": "temperature",
+        "temperature": 2.5,
+    },
     "multilabel": {**TABLE, "labels": LABELS, "label_separator": "|", "thresholds": "0.5"},
     "regression": {
         **TABLE,

@@ -160,6 +160,14 @@ class ServedTask(abc.ABC):
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
         """Makes a Keras model with this task's head, of a dtype policy (`mixed_bfloat16`, …)."""
 
+    def folded_into(self, model: Any) -> Self:
+        """Move factors of the predictions into the weights of a built model, in place.
+
+        Other libraries load exported weights and know nothing of the task's factors. Returns the
+        task for the changed model, with equal predictions.
+        """
+        return self
+
     @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
         """Makes the module to export, from texts to predictions, of a built float32 model."""

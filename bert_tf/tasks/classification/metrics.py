@@ -40,9 +40,11 @@ class ClassificationHost(TableHost):
 
     labels: tuple[str, ...]
     temperature: float = 1.0
+    is_temperature_in_head: bool = False
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        probabilities = np.exp(log_softmax(logits / self.temperature))
+        divisor = 1.0 if self.is_temperature_in_head else self.temperature
+        probabilities = np.exp(log_softmax(logits / divisor))
         return {
             "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
             "predicted_score": probabilities.max(axis=1),

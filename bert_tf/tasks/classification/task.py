@@ -61,7 +61,8 @@ class ClassificationTask(LabelTask):
     weight_column: str | None = None
     label_smoothing: float = 0.0  # fraction of a target to spread over all labels
     calibration: str = UNCALIBRATED  # whether to fit a temperature on the evaluation rows
-    temperature: float = 1.0  # divisor of logits
+    temperature: float = 1.0  # divisor of the trained model's logits
+    is_temperature_in_head: bool = False  # whether the head's weights are divided by it already
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -157,8 +158,17 @@ class ClassificationTask(LabelTask):
         temperature = fit_temperature(reduced["logits"], data.targets["label"])
         return dataclasses.replace(self, temperature=temperature)
 
+    def folded_into(self, model: Any) -> Self:
+        """Divide kernel and bias of the classifier by the temperature."""
+        if self.calibration == UNCALIBRATED or self.is_temperature_in_head:
+            return self
+        for variable in (model.classifier.kernel, model.classifier.bias):
+            variable.assign(variable / self.temperature)
+        return dataclasses.replace(self, is_temperature_in_head=True)
+
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        probabilities = tf.nn.softmax(logits / self.temperature, axis=-1)
+        divisor = 1.0 if self.is_temperature_in_head else self.temperature
+        probabilities = tf.nn.softmax(logits / divisor, axis=-1)
         return {
             "predicted_label": tf.gather(self.labels, tf.argmax(probabilities, axis=-1)),
             "predicted_score": tf.reduce_max(probabilities, axis=-1),
@@ -182,7 +192,12 @@ class ClassificationTask(LabelTask):
 
     def card_facts(self) -> Iterator[str]:
         yield labels_on_card(self.labels)
-        if self.calibration != UNCALIBRATED:
+        if self.is_temperature_in_head:
+            yield (
+                "probabilities are calibrated in every library: the weights of the head are "
+                f"divided by {self.temperature:g}, a temperature fitted on evaluation rows"
+            )
+        elif self.calibration != UNCALIBRATED:
             yield (
                 f"probabilities are calibrated: logits are divided by {self.temperature:g} before "
                 "the softmax, in this tool's exported graph; other libraries do not divide them"

@@ -63,6 +63,7 @@ def test_a_few_rows_are_learned_by_heart(small_config, tmp_path, quiet_console):
         "label_smoothing": 0.0,
         "calibration": "none",
         "temperature": 1.0,
+        "is_temperature_in_head": False,
         "columns": {"text": "text", "text_pair": None, "label": "label"},
         "max_seq_length": 64,
     }
