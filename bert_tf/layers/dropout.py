@@ -1,4 +1,9 @@
-"""Dropout whose mask is a pure function of a key, so that a resumed run draws the same masks."""
+"""Dropout whose mask is a pure function of a key, so that a resumed run draws the same masks.
+
+A key (seed, step), the number of the place in the model (its stream) and the number of the element
+determine a draw. So masks do not depend on the order of computation, on devices, or on the
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +21,17 @@ from bert_tf.layers.activation import at_least_float32, custom_gradient
 if TYPE_CHECKING:
     import tensorflow as tf
 
-LEVELS = 256
+LEVELS = 256  # values of a draw
+# Counters of a stream, more than any tensor needs.
 _COUNTERS_PER_STREAM = 2**40
-# Drawn at least where shapes differ: a tenth of a second to compile each size, a twentieth of a
-# millisecond to draw this many.
+# Least number of words to draw if the shape is not static. Compiling a size takes a tenth of a
+# second, drawing this many words a twentieth of a millisecond.
 _LEAST_WORDS = 2**14
-_THREEFRY = 2  # its number in TensorFlow's operations
+_THREEFRY = 2  # number of the generator in TensorFlow's operations
 
 
 def keep_level(rate: float) -> int:
-    """Number of the 256 values of an 8-bit draw that keep an element.
+    """Return how many of the 256 values of an 8-bit draw keep an element.
 
     The rate becomes a multiple of 1/256 (0.1 becomes 26/256 = 0.1016), but never 0 or 1.
     """
@@ -33,11 +39,12 @@ def keep_level(rate: float) -> int:
 
 
 def keep_scale(rate: float) -> float:
+    """Return the factor of elements that are kept: the inverse of the real keep probability."""
     return LEVELS / keep_level(rate)
 
 
 def require_dropout() -> None:
-    """Raises UsageError on Keras backends other than TensorFlow, which draws the masks."""
+    """Raise UsageError on Keras backends other than TensorFlow, which draws the masks."""
     if keras.config.backend() != "tensorflow":
         raise UsageError(
             f"dropout needs Keras' TensorFlow backend, got {keras.config.backend()!r}; call the "
@@ -46,28 +53,34 @@ def require_dropout() -> None:
 
 
 def generator_state(dropout_key: tf.Tensor, stream: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Key and first counter of the masks of a place in the model, uint64 [1] each.
+    """Return key and first counter of the masks of a place in the model, uint64 [1] each.
 
-    `dropout_key` is int32[2]; `stream`, an int or int64 [], is the number of the place.
+    Args:
+        dropout_key: int32 [2].
+        stream: number of the place, int or int64 [].
     """
     import tensorflow as tf
 
     key = tf.reshape(tf.bitcast(tf.cast(dropout_key, tf.int32), tf.uint64), [1])
-    # A place draws from a run of counters of its own, which is longer than it needs.
+    # Each place has a range of counters of its own.
     counter = tf.reshape(tf.cast(stream, tf.int64) * _COUNTERS_PER_STREAM, [1])
     return key, tf.bitcast(counter, tf.uint64)
 
 
 def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Tensor) -> tf.Tensor:
-    """Draws a bool mask, of the tensor `shape`, of elements to keep.
+    """Draw a mask of elements to keep.
 
     Each 32-bit number of the counter-based Threefry generator (Salmon et al. 2011) gives four 8-bit
-    draws, the same on every device, in a graph that XLA compiles and in one that it does not.
+    draws. They are the same on every device, compiled by XLA or not.
 
     Args:
-        dropout_key: int32[2]; the same key gives the same masks.
+        dropout_key: int32 [2]; equal keys give equal masks.
         stream: number of the place in the model; other places draw independently.
-        rate: fraction of elements to drop, over 0 and below 1; see `keep_level`.
+        rate: fraction of elements to drop, above 0 and below 1; see `keep_level`.
+        shape: int32 [rank].
+
+    Returns:
+        bool of that shape.
     """
     import tensorflow as tf
 
@@ -80,13 +93,14 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
         size = math.prod(static_shape.tolist())
         words = tf.constant([-(-size // 4)])
     draws = tf.reshape(tf.bitcast(_random_words()(key, counter, words), tf.uint8), [-1])
-    # Not compared where XLA draws: it would draw a word again for each of its four numbers.
+    # The comparison is outside of the compiled function, in which XLA would draw a word again for
+    # each of its four numbers.
     return tf.reshape(draws[:size], shape) < tf.constant(keep_level(rate), tf.uint8)
 
 
 @functools.cache
 def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Maps key and counter, uint64[1] each, and a number of words, int32[1], to uint32 [words]."""
+    """Return a function from key and counter, uint64 [1], and int32 [1] to uint32 [number]."""
     import tensorflow as tf
 
     @tf.function(autograph=False, jit_compile=True)
@@ -99,20 +113,24 @@ def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
 
 
 def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
-    """Smallest power of two >= number, int32 [], so that XLA compiles few shapes."""
+    """Return the smallest power of two >= number, int32 [], so that XLA compiles few shapes."""
     import tensorflow as tf
 
     logarithm = tf.math.log(tf.cast(tf.maximum(number, 1), tf.float64)) / math.log(2.0)
-    # Numbers after a power of two lie further from it than this, errors of the logarithm nearer.
+    # Larger than rounding errors of the logarithm of a power of two, and smaller than the distance
+    # to the logarithm of the next number.
     exponent = tf.cast(tf.math.ceil(logarithm - 1e-10), tf.int32)
     return tf.bitwise.left_shift(1, exponent)
 
 
 def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
-    """Inputs where `keep`, bool of their shape, is true, scaled by `keep_scale`; else 0.
+    """Return inputs times `keep_scale` where `keep` is True, else 0.
 
-    Inputs are float32 or wider, since bfloat16 would round the scale and move the expected output
-    by a third of a per cent. A `keep` of None changes nothing.
+    Args:
+        inputs: float32 or wider, because bfloat16 would round the scale and change the expected
+            output by a third of a percent.
+        keep: bool of their shape; None changes nothing.
+        rate: fraction of elements to drop, for the scale.
     """
     if keep is None:
         return inputs
@@ -120,7 +138,7 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
     def factors() -> Any:
         return ops.cast(keep, inputs.dtype) * keep_scale(rate)
 
-    # A gradient of its own, so that not the factors are kept for it, but the mask they are made of.
+    # A custom gradient, so that the mask is kept for it, which is smaller than the factors.
     @custom_gradient
     def scale(inputs: Any) -> Any:
         def gradient(upstream: Any) -> Any:
@@ -149,15 +167,20 @@ class StatelessDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, dropout_key: tf.Tensor | None = None) -> Any:
-        """Maps a float tensor to the same shape; `dropout_key` is int32[2].
+        """Apply dropout to a float tensor of any shape.
 
-        Raises UsageError if a key is given on another backend than TensorFlow.
+        Args:
+            inputs: float tensor.
+            dropout_key: int32 [2]; None returns the inputs.
+
+        Raises:
+            UsageError: a key is given on another backend than TensorFlow.
         """
         wide = dropped(at_least_float32(inputs), self.kept(inputs, dropout_key), self.rate)
         return ops.cast(wide, inputs.dtype)
 
     def kept(self, inputs: Any, dropout_key: tf.Tensor | None) -> tf.Tensor | None:
-        """Mask of elements of `inputs` to keep, for `dropped`; None for all. Raises as `call`."""
+        """Return the mask of elements of `inputs` to keep, for `dropped`; None for all."""
         if dropout_key is None or self.rate == 0:
             return None
         require_dropout()

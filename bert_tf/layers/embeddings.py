@@ -17,7 +17,11 @@ class BertEmbeddings(keras.layers.Layer):
     """Word, position and segment embeddings, LayerNorm, dropout (Devlin et al. 2019, figure 2).
 
     The tables stay in the variables' dtype, so that mixed precision does not convert the whole
-    vocabulary for a few looked-up rows; the result is in the compute dtype.
+    vocabulary for a few rows; the result is in the compute dtype.
+
+    Args:
+        config: sizes and dropout rate.
+        dropout_stream: see `StatelessDropout`.
     """
 
     def __init__(self, config: BertConfig, *, dropout_stream: int, **kwargs: Any):
@@ -58,10 +62,17 @@ class BertEmbeddings(keras.layers.Layer):
         position_ids: Any | None = None,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Embed tokens to [batch, length, hidden].
+        """Embed tokens.
 
-        `input_word_ids`, `input_type_ids` (None for all 0) and `position_ids` (None for 0, 1, 2 …;
-        texts packed into one row restart at 0) are int [batch, length]; `dropout_key` is int32[2].
+        Args:
+            input_word_ids: int [batch, length].
+            input_type_ids: int [batch, length]; None for all 0.
+            position_ids: int [batch, length]; None for 0, 1, 2 …; texts packed into one row restart
+                at 0.
+            dropout_key: int32 [2]; None for no dropout.
+
+        Returns:
+            [batch, length, hidden] in the compute dtype.
         """
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
         return self.of_words(words, input_type_ids, position_ids, dropout_key)

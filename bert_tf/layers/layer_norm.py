@@ -17,8 +17,12 @@ from bert_tf.layers.dropout import StatelessDropout, dropped
 class LayerNorm(keras.layers.Layer):
     """Normalizes the last axis to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
 
-    Statistics are float32 (float64 under that policy), and the mean is subtracted first: Keras'
-    layer adds up two large terms, which loses a digit where a token has outlying features.
+    Statistics are float32 (float64 under that policy). The mean is subtracted before squaring:
+    Keras' layer subtracts two large terms instead, which loses a digit if a token has outlying
+    features.
+
+    Args:
+        epsilon: added to the variance.
     """
 
     def __init__(self, *, epsilon: float, **kwargs: Any):
@@ -34,19 +38,23 @@ class LayerNorm(keras.layers.Layer):
         return self._normalized(inputs)
 
     def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
-        """Normalizes `hidden` plus `change` after dropout, rounding only the result.
+        """Normalize `hidden` plus `change` after dropout, rounding only the result.
 
-        Both are of one shape, in the compute dtype; `key` is int32[2], None for no dropout.
+        Args:
+            hidden, change: float of one shape, in the compute dtype.
+            dropout: dropout of `change`.
+            key: int32 [2]; None for no dropout.
         """
         keep = dropout.kept(change, key)
         change = dropped(at_least_float32(change), keep, dropout.rate)
         return self._normalized(at_least_float32(hidden) + change)
 
     def _normalized(self, inputs: Any) -> Any:
-        # Tensors: functions with a gradient of their own take no variables on TensorFlow.
-        weights = [ops.reshape(weights, (-1,)) for weights in (self.gamma, self.beta)]
+        # Weights become tensors, because custom gradients accept no variables on TensorFlow.
+        gamma = ops.reshape(self.gamma, (-1,))
+        beta = ops.reshape(self.beta, (-1,))
         normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
-        return normalize(inputs, *weights)
+        return normalize(inputs, gamma, beta)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}
@@ -54,7 +62,11 @@ class LayerNorm(keras.layers.Layer):
 
 @functools.cache
 def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[Any, Any, Any], Any]:
-    """Maps inputs, gamma and beta to the outputs, with the gradient in its closed form."""
+    """Return a function of inputs, gamma and beta, with the gradient in closed form.
+
+    With y = (x - mean) / deviation, and g the upstream gradient times gamma, the gradient of x is
+    (g - mean(g) - y mean(g y)) / deviation.
+    """
 
     @custom_gradient
     def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:

@@ -14,9 +14,9 @@ from bert_tf.layers.projection import Projection
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class MaskedLMHead(keras.layers.Layer):
-    """Dense, activation, LayerNorm, product with the word embeddings, one bias per token.
+    """Dense layer, activation, LayerNorm, product with the word embeddings, one bias per token.
 
-    As get_masked_lm_output of google-research/bert's run_pretraining.py, for masked tokens only.
+    Like get_masked_lm_output of google-research/bert's run_pretraining.py, for masked tokens only.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any):
@@ -45,10 +45,14 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, hidden: Any, word_embeddings: Any) -> Any:
-        """Scores the vocabulary: float32 logits [batch, predictions, vocab].
+        """Score the vocabulary.
 
-        `hidden`, [batch, predictions, hidden], is of the masked tokens; `word_embeddings`
-        [vocab, hidden] is the encoder's table.
+        Args:
+            hidden: float [batch, predictions, hidden], states of the masked tokens.
+            word_embeddings: float [vocab, hidden], the table of the encoder.
+
+        Returns:
+            Logits, float32 [batch, predictions, vocab].
         """
         return self.logits(self.transform(hidden), word_embeddings)
 
@@ -71,7 +75,7 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def _transposed_product(rows: Any, table: Any) -> Any:
-    """[rows, width] by [entries, width] to [rows, entries], without Keras' transposed copy."""
+    """Multiply [rows, width] by [entries, width] to [rows, entries], without a transposed copy."""
     if keras.config.backend() != "tensorflow":
         return ops.matmul(rows, ops.transpose(table))
     import tensorflow as tf

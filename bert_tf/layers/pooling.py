@@ -1,4 +1,4 @@
-"""Token vectors to text vectors."""
+"""From vectors of tokens to vectors of texts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-_SMALLEST_NORM = 1e-12
-_FEWEST_TOKENS = 1e-9  # of a row of padding alone, whose mean is 0
+_SMALLEST_NORM = 1e-12  # of PyTorch's `normalize`
+_FEWEST_TOKENS = 1e-9  # avoids 0/0 for rows that are all padding
 
 
 def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
-    """Combines layers, float32 [batch, length, hidden], by `concat` or `mean`.
+    """Combine the outputs of several layers (feature-based BERT, Devlin et al. 2019, section 5.3).
 
-    Concatenation: feature-based BERT (Devlin et al. 2019, section 5.3).
+    Args:
+        hidden_states: float32 [batch, length, hidden] each.
+        combination: `concat` along the last axis, or `mean`.
     """
     if combination == "concat":
         return ops.concatenate(list(hidden_states), axis=-1)
@@ -23,9 +25,12 @@ def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
 
 
 def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
-    """Text vectors, [batch, hidden], by `mean`, `cls` or `max`; finite for a row of padding only.
+    """Return vectors of texts, [batch, hidden], finite also for rows that are all padding.
 
-    `states` are float32 [batch, length, hidden], `mask` int32 [batch, length], 1 for tokens.
+    Args:
+        states: float32 [batch, length, hidden].
+        mask: int32 [batch, length], 1 for tokens and 0 for padding.
+        pooling: `mean` or `max` over tokens, or `cls` for the first token.
     """
     if pooling == "cls":
         return states[:, 0]
@@ -38,6 +43,6 @@ def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
 
 
 def unit_vectors(vectors: Any) -> Any:
-    """Divides by the Euclidean norm, at least 1e-12 as in PyTorch, with finite gradients."""
+    """Divide by the Euclidean norm, at least 1e-12 like in PyTorch, with finite gradients."""
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, _SMALLEST_NORM**2))

@@ -14,13 +14,14 @@ from bert_tf.layers.implementation import implementation
 class Projection(keras.layers.Layer):
     """`activation(inputs @ kernel + bias)` over the last axis, as one two-dimensional product.
 
-    Processors run that faster than a batch of small products.
+    CPUs run that faster than a batch of small products.
 
     Args:
-        initializer_range: standard deviation of the kernel's normal distribution before it is
-            truncated at two; None for `1 / sqrt(input width)` after that (LeCun et al. 1998), with
-            which outputs vary as inputs do.
-        activation_name: see `bert_tf.layers.activation`; None for a linear projection.
+        size: width of the outputs.
+        initializer_range: standard deviation of the kernel's normal distribution, before it is
+            truncated at two; None for `1 / sqrt(input width)` after truncation (LeCun et al. 1998),
+            with which outputs vary as much as inputs.
+        activation_name: see `activation`; None for a linear projection.
     """
 
     def __init__(
@@ -48,24 +49,26 @@ class Projection(keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 
     def call(self, inputs: Any) -> Any:
-        """Maps [..., input width] to [..., size] in the compute dtype."""
+        """Project [..., input width] to [..., size] in the compute dtype."""
         return self._projected(inputs, *self.tensors())
 
     def in_two(self, inputs: Any, other_inputs: Any, width: int) -> tuple[Any, Any]:
-        """Projects `inputs` to the first `width` outputs, and `other_inputs` to the rest.
+        """Project `inputs` to the first `width` outputs, and `other_inputs` to the rest.
 
-        Both are [..., input width] in the compute dtype; the results [..., width] and
-        [..., size - width].
+        Both are [..., input width] in the compute dtype; results are [..., width] and [..., size -
+        width].
         """
         kernel, bias = self.tensors()
-        # One split, whose gradient is one concatenation: that of two slices is a sum of matrices.
-        kernels, biases = ops.split(kernel, [width], axis=1), ops.split(bias, [width], axis=0)
-        first = self._projected(inputs, kernels[0], biases[0])
-        return first, self._projected(other_inputs, kernels[1], biases[1])
+        # The gradient of a split is a concatenation; that of two slices would be a sum of matrices.
+        first_kernel, other_kernel = ops.split(kernel, [width], axis=1)
+        first_bias, other_bias = ops.split(bias, [width], axis=0)
+        first = self._projected(inputs, first_kernel, first_bias)
+        return first, self._projected(other_inputs, other_kernel, other_bias)
 
     def tensors(self) -> tuple[Any, Any]:
-        """Kernel and bias in the compute dtype, outside of `call`, too."""
-        kernel, bias = ops.convert_to_tensor(self.kernel), ops.convert_to_tensor(self.bias)
+        """Return kernel and bias in the compute dtype, also outside of `call`."""
+        kernel = ops.convert_to_tensor(self.kernel)
+        bias = ops.convert_to_tensor(self.bias)
         return ops.cast(kernel, self.compute_dtype), ops.cast(bias, self.compute_dtype)
 
     def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:

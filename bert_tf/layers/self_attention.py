@@ -10,16 +10,21 @@ from keras import ops
 from bert_tf.layers.dropout import StatelessDropout, dropped
 from bert_tf.layers.projection import Projection
 
-MASKED_SCORE = -1e9
+MASKED_SCORE = -1e9  # added to scores of masked keys, whose probability is then 0
 
 
 def attention_bias(attention_mask: Any) -> Any:
-    """Values added to the scores so that masked keys get no attention.
+    """Return what is added to the scores, so that masked keys get no attention.
 
-    `attention_mask` is int or bool, true where a key may be seen: [batch, length] for all queries
-    of a row, or [batch, query, key], for instance block-diagonal for several texts in one row.
-    Returns float32 [batch, 1, 1, length] or [batch, 1, length, length]. A query that sees no key at
-    all attends to every key alike, so padding never makes NaN.
+    A query without any visible key attends to all keys alike, so padding never makes NaN.
+
+    Args:
+        attention_mask: int or bool, true for keys that may be attended to: [batch, length] for all
+            queries of a row, or [batch, query, key], for instance block-diagonal for several texts
+            in a row.
+
+    Returns:
+        float32 [batch, 1, 1, length] or [batch, 1, length, length].
     """
     mask = ops.cast(attention_mask, "float32")
     mask = mask[:, None, :, :] if len(mask.shape) == 3 else mask[:, None, None, :]
@@ -27,12 +32,24 @@ def attention_bias(attention_mask: Any) -> Any:
 
 
 def same_sequence_mask(sequence_ids: Any) -> Any:
-    """Whether query and key have equal ids, int [batch, length]: bool [batch, length, length]."""
+    """Return whether query and key have equal ids: bool [batch, length, length].
+
+    Args:
+        sequence_ids: int [batch, length].
+    """
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
 def gather_positions(hidden: Any, positions: Any) -> Any:
-    """Picks tokens of every row at int [batch, number]: float [batch, number, width]."""
+    """Select tokens of every row.
+
+    Args:
+        hidden: float [batch, length, width].
+        positions: int [batch, number].
+
+    Returns:
+        float [batch, number, width].
+    """
     batch, length, width = ops.shape(hidden)
     row_starts = ops.arange(batch, dtype="int32")[:, None] * length
     flat_positions = ops.reshape(ops.cast(positions, "int32") + row_starts, (-1,))
@@ -41,7 +58,7 @@ def gather_positions(hidden: Any, positions: Any) -> Any:
 
 
 def bias_of_queries(attention_bias: Any | None, positions: Any) -> Any | None:
-    """The attention bias, if any, of the queries at `positions`, int [batch, number]."""
+    """Return the attention bias, or None, of the queries at int [batch, number]."""
     if attention_bias is None or attention_bias.shape[2] == 1:
         return attention_bias
     return gather_positions(attention_bias[:, 0], positions)[:, None]
@@ -59,7 +76,13 @@ class SelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).
 
     The `query_key_value` kernel is [hidden, 3 * hidden], queries first. The softmax is computed in
-    float32 under every policy. `dropout_stream` is as of `StatelessDropout`.
+    float32 under every policy.
+
+    Args:
+        num_heads: number of heads.
+        dropout_rate: dropout rate of the probabilities.
+        dropout_stream: see `StatelessDropout`.
+        initializer_range: standard deviation of initial kernels.
     """
 
     def __init__(
@@ -105,12 +128,16 @@ class SelfAttention(keras.layers.Layer):
         dropout_key: Any | None = None,
         positions: Any | None = None,
     ) -> Any:
-        """Attends to all tokens of a row, from [batch, length, hidden] to the same shape.
+        """Attend to all tokens of a row.
 
         Args:
-            attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
-            dropout_key: int32[2]; None for no dropout.
-            positions: int [batch, number], the queries, for [batch, number, hidden]; None for all.
+            hidden: float [batch, length, hidden].
+            attention_bias: float32, broadcasting to [batch, heads, query, key]; None for none.
+            dropout_key: int32 [2]; None for no dropout.
+            positions: int [batch, number], tokens that attend; None for all.
+
+        Returns:
+            float [batch, length or number, hidden].
         """
         query, key, value = self._query_key_value(hidden, positions)
         if positions is not None:
@@ -125,12 +152,12 @@ class SelfAttention(keras.layers.Layer):
         return self.output_projection(ops.reshape(context, (batch, length, hidden.shape[-1])))
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
-        """Attention weights without dropout: float32 [batch, heads, query, key]."""
+        """Return the attention weights without dropout: float32 [batch, heads, query, key]."""
         query, key, _ = self._query_key_value(hidden, None)
         return _probabilities(self._scores(query, key), attention_bias)
 
     def _query_key_value(self, hidden: Any, positions: Any | None) -> list[Any]:
-        """[batch, heads, length, head size] each; queries of the tokens at `positions` only."""
+        """Return [batch, heads, length, head size] each; queries only at `positions`."""
         if positions is None:
             return self._heads(self.query_key_value(hidden), 3)
         of_positions = gather_positions(hidden, positions)
@@ -138,7 +165,7 @@ class SelfAttention(keras.layers.Layer):
         return [*self._heads(query, 1), *self._heads(others, 2)]
 
     def _heads(self, projected: Any, parts: int) -> list[Any]:
-        """[batch, length, parts x hidden] to `parts` of [batch, heads, length, head size]."""
+        """Split [batch, length, parts x hidden] to `parts` of [batch, heads, length, head size]."""
         batch, length, width = ops.shape(projected)
         shape = (batch, length, parts, self.num_heads, width // (parts * self.num_heads))
         return ops.unstack(

@@ -13,15 +13,19 @@ from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention, gather_positions
 
-DROPOUT_STREAMS = 3
+DROPOUT_STREAMS = 3  # of a block: attention probabilities, and both residual sums
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class TransformerBlock(keras.layers.Layer):
-    """Self-attention and feed-forward network, LayerNorm after each residual sum.
+    """Self-attention and feed-forward network, with LayerNorm after each residual sum.
 
-    That order is the original BERT's (Devlin et al. 2019, section 3, after Vaswani et al. 2017).
-    The block uses `DROPOUT_STREAMS` streams from `first_dropout_stream` on.
+    That order is the one of the original BERT (Devlin et al. 2019, section 3, after Vaswani et al.
+    2017).
+
+    Args:
+        config: sizes, activation and dropout rates.
+        first_dropout_stream: first of `DROPOUT_STREAMS` streams that the block uses.
     """
 
     def __init__(self, config: BertConfig, *, first_dropout_stream: int, **kwargs: Any):
@@ -85,7 +89,12 @@ class TransformerBlock(keras.layers.Layer):
         dropout_key: Any | None = None,
         positions: Any | None = None,
     ) -> Any:
-        """Maps [batch, length, hidden] to the same shape; arguments as of `SelfAttention.call`."""
+        """Compute the block for [batch, length, hidden]; arguments are those of
+        `SelfAttention.call`.
+
+        Returns:
+            float [batch, length or number of positions, hidden].
+        """
         hidden = ops.cast(hidden, self.compute_dtype)
         attended = self.attention(
             hidden, attention_bias=attention_bias, dropout_key=dropout_key, positions=positions

@@ -19,13 +19,15 @@ from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
 
 
 class BertModel(keras.Model):
-    """Base of the models: made from a `BertConfig`, built without data; `dtype` is a Keras policy.
+    """Base of the models: made from a `BertConfig`, and built without data.
 
     Attributes:
-        huggingface_class: the class of HuggingFace's library with the same weights; a model whose
-            head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
-        reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
-            first and the masked ones only.
+        config: sizes of the encoder.
+        own_arguments: names of further constructor arguments, which are attributes and saved.
+        huggingface_class: HuggingFace's class with the same weights; a model with a new head must
+            also register with `bert_tf.weights.tensor_names.head_bindings`.
+        reads_all_tokens: whether the head reads the last block's output of all tokens, and not only
+            of the first and the masked ones.
     """
 
     own_arguments: ClassVar[tuple[str, ...]] = ()
@@ -37,6 +39,7 @@ class BertModel(keras.Model):
         self.config = config
 
     def build_weights(self) -> None:
+        """Create the variables, if that has not been done."""
         if not self.built:
             self.build(None)
 
@@ -55,8 +58,11 @@ class BertModel(keras.Model):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertEncoder(BertModel):
-    """Embeddings, transformer blocks and, if `has_pooler`, a dense tanh layer on the first token
-    (Devlin et al. 2019, section 3).
+    """Embeddings, transformer blocks, and a pooler (Devlin et al. 2019, section 3).
+
+    Args:
+        config: sizes, activation and dropout rates.
+        has_pooler: whether there is a pooler, a dense layer with tanh on the first token.
     """
 
     own_arguments = ("has_pooler",)
@@ -97,6 +103,7 @@ class BertEncoder(BertModel):
         self.built = True
 
     def freeze(self, layers: int) -> None:
+        """Exclude the embeddings and the first `layers` blocks from training."""
         self.embeddings.trainable = False
         for block in self.blocks[:layers]:
             block.trainable = False
@@ -114,19 +121,26 @@ class BertEncoder(BertModel):
         read_positions: Any | None = None,
         pooled_only: bool = False,
     ) -> dict[str, Any]:
-        """Encodes a batch of token ids; see `EncoderInputs` for the arguments.
+        """Encode a batch of token ids.
 
-        With `read_positions` or `pooled_only` the last block computes keys and values of all
-        tokens, but the rest, five sixths of it, only for those read. Without a `dropout_key`,
-        int32[2], training draws one.
+        With `read_positions` or `pooled_only`, the last block computes keys and values of all
+        tokens, but the rest, five sixths of it, only for the tokens that are read. Outputs of a row
+        without tokens are finite, but have no meaning.
+
+        Args:
+            training: whether dropout is applied.
+            dropout_key: int32 [2]; None draws one in training.
+            input_word_ids, input_type_ids, attention_mask, position_ids, pooled_positions,
+                output_hidden_states, read_positions, pooled_only: see `EncoderInputs`.
 
         Returns:
-            `sequence_output` [batch, length, hidden], which is 0 on padding where the mask is
-            [batch, length]; or [batch, number, hidden] at `read_positions`; with a pooler
-            `pooled_output` [batch, hidden], or [batch, texts, hidden] at `pooled_positions`; if
-            asked for `hidden_states`, a list of the embeddings' and every block's output, padding
-            as it comes. All are in the compute dtype. Outputs of a row without tokens are finite,
-            and mean nothing.
+            In the compute dtype:
+            sequence_output: [batch, length, hidden], 0 on padding if the mask is [batch, length];
+                or [batch, number, hidden] at `read_positions`.
+            pooled_output: with a pooler, [batch, hidden], or [batch, texts, hidden] at
+                `pooled_positions`.
+            hidden_states: if asked for, a list of the outputs of the embeddings and of every block;
+                those of padding are undefined.
         """
         inputs = EncoderInputs(
             input_word_ids=input_word_ids,
@@ -161,11 +175,15 @@ class BertEncoder(BertModel):
         return self.outputs(inputs, hidden_states)
 
     def outputs(self, inputs: EncoderInputs, hidden_states: list[Any]) -> dict[str, Any]:
-        """Makes the outputs of `call` from the outputs of the embeddings and every block.
+        """Return the outputs of `call`.
 
-        The last block's is [batch, length, hidden], or of the pooled tokens and those read.
+        Args:
+            inputs: the arguments of `call`.
+            hidden_states: outputs of the embeddings and of every block. The last one is [batch,
+                length, hidden], or has only the pooled tokens and those read.
         """
         hidden = hidden_states[-1]
+        # Whether the last block has computed only pooled tokens, and then those that are read.
         is_read = inputs.read_positions is not None or inputs.pooled_only
         if inputs.is_padded and not is_read:
             is_token = ops.cast(inputs.attention_mask, "bool")[:, :, None]
@@ -193,11 +211,14 @@ class BertEncoder(BertModel):
         read_positions: Any | None = None,
         pooled_only: bool = False,
     ) -> dict[str, Any]:
-        """Encodes a batch given by the names that all task models take; see `call`.
+        """Encode a batch given by the input names of all models with a head.
 
-        `inputs` has `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
-        for several texts per row `sequence_ids` [batch, length], equal where tokens see each
-        other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are ignored.
+        Args:
+            inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`. For
+                several texts per row `cls_positions` [batch, texts] and, instead of the mask,
+                `sequence_ids` [batch, length], equal for tokens that attend to each other. Other
+                keys are ignored.
+            training, dropout_key, read_positions, pooled_only: see `call`.
         """
         mask = inputs.get("input_mask")
         if "sequence_ids" in inputs:
@@ -215,11 +236,13 @@ class BertEncoder(BertModel):
         )
 
     def resolve_dropout_key(self, training: bool | None, dropout_key: Any | None) -> Any | None:
-        """The key of the layers, int32[2]: None unless training.
+        """Return the dropout key of the layers, int32 [2]; None unless training.
 
-        Without a `dropout_key` the next state of a Keras seed generator is drawn, as Keras'
-        own dropout does; `keras.utils.set_random_seed` before making the model fixes it. Raises
-        UsageError for training on another backend of Keras than TensorFlow.
+        If `dropout_key` is None, the next state of a Keras seed generator is drawn, like in Keras'
+        own dropout; `keras.utils.set_random_seed` before making the model fixes it.
+
+        Raises:
+            UsageError: training on another backend of Keras than TensorFlow.
         """
         if not training:
             return None
@@ -232,10 +255,15 @@ class BertEncoder(BertModel):
 def attention_maps(
     encoder: BertEncoder, input_word_ids: Any, input_type_ids: Any | None = None
 ) -> np.ndarray:
-    """The attention of texts of one length, as HuggingFace's `output_attentions`.
+    """Return the attention weights of all layers, like HuggingFace's `output_attentions`.
 
-    Ids and types are int32 [batch, length], with [CLS] and [SEP], without padding. Returns float32
-    [layers, batch, heads, query, key]; the keys of a query add up to 1.
+    Args:
+        encoder: a built encoder.
+        input_word_ids: int32 [batch, length], with [CLS] and [SEP], without padding.
+        input_type_ids: int32 [batch, length]; None for all 0.
+
+    Returns:
+        float32 [layers, batch, heads, query, key]; the keys of a query sum to 1.
     """
     states = encoder(input_word_ids, input_type_ids, output_hidden_states=True)["hidden_states"]
     maps = [

@@ -1,4 +1,4 @@
-"""Models of the encoder with a head."""
+"""Models: the encoder with a head."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids", "position_ids")
 
 
 class ProblemType(enum.StrEnum):
+    """Purpose of a classifier, by HuggingFace's names (`problem_type` of `config.json`)."""
+
     REGRESSION = enum.auto()
     SINGLE_LABEL_CLASSIFICATION = enum.auto()
     MULTI_LABEL_CLASSIFICATION = enum.auto()
@@ -47,11 +49,13 @@ class ModelWithHead(BertModel):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
-        """Returns the outputs of `head`.
+        """Return the outputs of `head`.
 
-        `inputs` has `input_word_ids`, `input_mask`, `input_type_ids`, int [batch, length], and
-        optionally `position_ids`, see `BertEncoder.encode_inputs`; other keys are ignored.
-        `dropout_key`, int32[2], decides the dropout masks; None draws one.
+        Args:
+            inputs: `input_word_ids`, `input_mask`, `input_type_ids`, int [batch, length], and
+                optionally those of `BertEncoder.encode_inputs`; other keys are ignored.
+            training: whether dropout is applied.
+            dropout_key: int32 [2]; None draws one in training.
         """
         key = self.encoder.resolve_dropout_key(training, dropout_key)
         encoded = self.encoder.encode_inputs(
@@ -60,15 +64,21 @@ class ModelWithHead(BertModel):
         return self.head(encoded, inputs, key)
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Computes the outputs from those of the encoder."""
+        """Compute the outputs.
+
+        Args:
+            encoded: outputs of the encoder.
+            inputs: see `call`.
+            dropout_key: int32 [2]; None for no dropout.
+        """
         raise NotImplementedError
 
     def _tokens_read(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return {"pooled_only": not self.reads_all_tokens}
 
     def _linear(self, size: int, name: str, initializer_range: float | None = None) -> Projection:
-        # By default not the encoder's range, in which a head of a small model learns little in its
-        # first epochs.
+        # The default differs from the encoder's range, with which the head of a small model learns
+        # little in its first epochs.
         return Projection(
             size, initializer_range=initializer_range, dtype=self.dtype_policy, name=name
         )
@@ -86,9 +96,11 @@ class BertMaskedLM(ModelWithHead):
         self.masked_lm = MaskedLMHead(config, dtype=self.dtype_policy, name="masked_lm")
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Scores the vocabulary at `masked_lm_positions`, int [batch, predictions], also an input.
+        """Score the vocabulary at `masked_lm_positions`, int [batch, predictions], which is an
+        input.
 
-        Returns float32 logits [batch, predictions, vocab].
+        Returns:
+            Logits, float32 [batch, predictions, vocab].
         """
         return implementation().masked_lm_logits(
             self.masked_lm,
@@ -112,14 +124,15 @@ class BertPretrainingModel(BertMaskedLM):
         self.next_sentence = self._linear(2, "next_sentence", config.initializer_range)
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Scores tokens at the masked positions, and the order of the segments.
+        """Score tokens at the masked positions, and the order of the segments.
 
-        Inputs as of `BertMaskedLM`; for packed rows also `sequence_ids` and `cls_positions`, see
-        `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
+        Inputs are those of `BertMaskedLM`; for packed rows also `sequence_ids` and `cls_positions`,
+        see `BertEncoder.encode_inputs`. `input_mask` may be [batch, length, length].
 
         Returns:
-            `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
-            for packed rows [batch, sequences, 2], where 1 means that the second segment is random.
+            mlm_logits: float32 [batch, predictions, vocab].
+            nsp_logits: float32 [batch, 2], for packed rows [batch, sequences, 2], where 1 means
+                that the second segment is random.
         """
         mlm_logits = super().head(encoded, inputs, dropout_key)
         nsp_logits = ops.cast(self.next_sentence(encoded["pooled_output"]), "float32")
@@ -127,7 +140,12 @@ class BertPretrainingModel(BertMaskedLM):
 
 
 class LinearHeadModel(ModelWithHead):
-    """Base of models with dropout, `hidden_dropout_prob`, and a linear layer on the encoder."""
+    """Base of models with dropout and a linear layer on the encoder.
+
+    Args:
+        config: sizes; `hidden_dropout_prob` is the dropout rate.
+        outputs: width of the linear layer.
+    """
 
     def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -140,10 +158,13 @@ class LinearHeadModel(ModelWithHead):
         self.classifier = self._linear(outputs, "classifier")
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Scores texts by their pooled output, or without a pooler every token.
+        """Score texts by their pooled output, or without a pooler every token.
 
-        Returns float32 logits [batch, outputs] or [batch, length, outputs]. Specials, padding and
-        tokens that continue a word are scored too: the caller leaves them out.
+        Special tokens, padding and tokens that continue a word are scored, too; the caller ignores
+        them.
+
+        Returns:
+            Logits, float32 [batch, outputs] or [batch, length, outputs].
         """
         states = encoded["pooled_output" if self.has_pooler else "sequence_output"]
         return ops.cast(self.classifier(self.dropout(states, dropout_key=dropout_key)), "float32")
@@ -153,8 +174,11 @@ class LinearHeadModel(ModelWithHead):
 class BertClassifier(LinearHeadModel):
     """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
 
-    `problem_type` is of HuggingFace's `config.json`, None where one of the labels is chosen;
-    `initial_bias` has [labels] values, () for zeros.
+    Args:
+        config: sizes.
+        num_labels: number of logits.
+        problem_type: one of `ProblemType`; None if one of the labels is chosen.
+        initial_bias: [labels] values; () for zeros.
     """
 
     has_pooler = True
@@ -184,11 +208,14 @@ class BertClassifier(LinearHeadModel):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertRegressor(BertClassifier):
-    """A linear layer of one output on the pooled output, as HuggingFace has it for STS-B.
+    """A linear layer of one output on the pooled output, like HuggingFace's for STS-B.
 
-    Its variables are trained for targets of mean 0 and deviation 1, `target_mean` and
-    `target_scale` being the targets' own; model directories hold the layer that gives the targets
-    themselves (`bert_tf.weights.tensor_names`).
+    Its variables are trained for targets of mean 0 and deviation 1. Model directories contain the
+    layer that gives the targets themselves (`bert_tf.weights.tensor_names`).
+
+    Args:
+        config: sizes.
+        target_mean, target_scale: mean and standard deviation of the targets.
     """
 
     own_arguments = ("target_mean", "target_scale")
@@ -206,7 +233,7 @@ class BertRegressor(BertClassifier):
         self.target_scale = target_scale
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Predicts the targets: float32 [batch, 1]."""
+        """Predict the targets: float32 [batch, 1]."""
         standardized = super().head(encoded, inputs, dropout_key)
         return standardized * self.target_scale + self.target_mean
 
@@ -234,7 +261,7 @@ class BertQuestionAnswerer(ModelWithHead):
         self.span = self._linear(2, "span")
 
     def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
-        """Start and end logits of every token, padding too, float32 [batch, length] each."""
+        """Return start and end logits of every token, also padding, float32 [batch, length]."""
         logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
         return logits[..., 0], logits[..., 1]
 
@@ -251,7 +278,7 @@ class BertMultipleChoice(LinearHeadModel):
         super().__init__(config, outputs=1, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
-        """Scores sequences, int [..., length], of one or two leading axes: float32 [...]."""
+        """Score sequences, int [..., length] with one or two leading axes: float32 [...]."""
         shape, flat = _flat_sequences(inputs)
         return ops.reshape(super().call(flat, training, dropout_key), shape[:-1])
 
@@ -260,7 +287,10 @@ class BertMultipleChoice(LinearHeadModel):
 class BertSentenceEncoder(ModelWithHead):
     """The encoder with pooled token vectors (Sentence-BERT, Reimers and Gurevych 2019, section 3).
 
-    Arguments as of `EmbeddingRecipe`; `max_seq_length` is only kept with the model.
+    Args:
+        config: sizes.
+        pooling, normalize: see `EmbeddingRecipe`.
+        max_seq_length: most tokens of a text; only kept with the model.
     """
 
     own_arguments = ("pooling", "normalize", "max_seq_length")
@@ -282,6 +312,7 @@ class BertSentenceEncoder(ModelWithHead):
 
     @property
     def recipe(self) -> EmbeddingRecipe:
+        """The recipe that makes the same vectors."""
         return EmbeddingRecipe(
             pooling=self.pooling,
             normalize=self.normalize,
@@ -290,7 +321,7 @@ class BertSentenceEncoder(ModelWithHead):
         )
 
     def call(self, inputs: Any, training: bool | None = False, dropout_key: Any = None) -> Any:
-        """Maps int [..., length] to float32 [..., hidden], finite for padding, too."""
+        """Encode int [..., length] to float32 [..., hidden], finite also for padding."""
         shape, flat = _flat_sequences(inputs)
         vectors = super().call(flat, training, dropout_key)
         return ops.reshape(vectors, (*shape[:-1], self.config.hidden_size))
@@ -302,7 +333,7 @@ class BertSentenceEncoder(ModelWithHead):
 
 
 def _flat_sequences(inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The shape of the token ids, and all inputs as [sequences, length]."""
+    """Return the shape of the token ids, and all inputs as [sequences, length]."""
     shape = ops.shape(inputs["input_word_ids"])
     flat = {
         name: ops.reshape(inputs[name], (-1, shape[-1])) for name in _SEQUENCES if name in inputs
