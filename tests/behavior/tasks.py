@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.pages import check_page
+from behavior.recomputed_metrics import RECOMPUTED, check_metrics_of_predictions
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
@@ -40,7 +41,8 @@ def check_task(
     weights of one length; every weight of the model gets a gradient of the loss; there is a
     prediction for each row of the file with the columns that are declared, whatever the batches;
     the module that is exported predicts the same from the texts, and so does what it is compared
-    with; the metrics that may choose the best model are measured.
+    with; the metrics that may choose the best model are measured, and all metrics follow from the
+    predicted rows.
 
     Args:
         task: with what it learned from training rows.
@@ -88,6 +90,8 @@ def check_task(
     for name, value in one.metrics.items():
         assert np.isfinite(value), name
         np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)
+    if declared.name in RECOMPUTED:  # not a task that a test makes
+        check_metrics_of_predictions(task, one)
     _check_served(task, model, data.source, tokenizer, one)
     html = evaluation_page(task, data.source, one, model="m")
     check_page(html)

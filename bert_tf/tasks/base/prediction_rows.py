@@ -67,13 +67,31 @@ def labeled_rows(
     lines: Sequence[int],
     labels: Sequence[Any] | np.ndarray,
     predicted: Mapping[str, Iterable[Any]],
+    *,
+    probabilities: Sequence[Any] | None = None,
 ) -> list[dict[str, Any]]:
-    return [
+    """Return the rows of `predictions.jsonl` of a task with a label for each row.
+
+    Args:
+        probabilities: all of each row, if its metrics need them.
+    """
+    rows = [
         {"line": line, "label": label, **row}
         for line, label, row in zip(
             lines, _plain(labels), prediction_rows(fields, predicted), strict=True
         )
     ]
+    if probabilities is not None:
+        for row, values in zip(rows, probabilities, strict=True):
+            row[PROBABILITIES] = values
+    return rows
+
+
+def exact_values(values: np.ndarray) -> list[Any]:
+    """Return float32 numbers with as many digits as tell them apart, for metrics of their order."""
+    digits = np.frompyfunc(_CELLS["value"], 1, 1)
+    exact: list[Any] = digits(values).tolist()
+    return exact
 
 
 def equal_predictions(

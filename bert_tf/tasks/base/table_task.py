@@ -286,10 +286,18 @@ class TableTask(Task):
         return TaskResults(
             metrics=self.metrics(source, predicted),
             predictions=labeled_rows(
-                self.declaration.predictions, source.lines, self.gold(source), predicted
+                self.declaration.predictions,
+                source.lines,
+                self.gold(source),
+                predicted,
+                probabilities=self.row_probabilities(predicted),
             ),
             report=self.report(source, predicted),
         )
+
+    def row_probabilities(self, predicted: Mapping[str, Any]) -> list[Any] | None:
+        """Return all probabilities of each row, if metrics depend on more than the predictions."""
+        return None
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:
         return TableModule(self, model, tokenizer)

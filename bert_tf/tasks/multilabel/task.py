@@ -27,7 +27,7 @@ from bert_tf.tasks.base.labels import (
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.base.prediction_rows import TaskReport, json_values
+from bert_tf.tasks.base.prediction_rows import TaskReport, exact_values, json_values
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
@@ -49,6 +49,8 @@ from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
 _LEAST_FREQUENCY = 1e-4
+# In rows of predictions.jsonl: with more, the file would be larger than its texts by far.
+_MOST_LABELS_WITH_PROBABILITIES = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -225,6 +227,12 @@ class MultiLabelTask(LabelTask):
             **label_set_metrics(gold, chosen, self._measures(gold, chosen)),
             **ranking_metrics(gold, np.asarray(predicted["probabilities"])),
         }
+
+    def row_probabilities(self, predicted: Mapping[str, Any]) -> list[Any] | None:
+        if len(self.labels) > _MOST_LABELS_WITH_PROBABILITIES:
+            return None
+        rows = exact_values(np.asarray(predicted["probabilities"]))
+        return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         return self._measures(*self._gold_and_predicted(table, predicted)).report()

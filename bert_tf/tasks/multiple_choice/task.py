@@ -24,7 +24,7 @@ from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
-from bert_tf.tasks.base.prediction_rows import TaskResults, labeled_rows
+from bert_tf.tasks.base.prediction_rows import TaskResults, exact_values, labeled_rows
 from bert_tf.tasks.base.report_sections import (
     MatrixSection,
     Section,
@@ -169,7 +169,18 @@ class MultipleChoiceTask(Task):
                 source.counts,
             ),
             predictions=labeled_rows(
-                self.declaration.predictions, source.lines, source.right, predicted
+                self.declaration.predictions,
+                source.lines,
+                source.right,
+                predicted,
+                probabilities=[
+                    row[:count]
+                    for row, count in zip(
+                        exact_values(np.asarray(predicted["probabilities"])),
+                        source.counts.tolist(),
+                        strict=True,
+                    )
+                ],
             ),
         )
 

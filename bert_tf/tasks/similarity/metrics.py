@@ -21,6 +21,7 @@ from bert_tf.tasks.base.labels import pearson, spearman
 from bert_tf.tasks.base.prediction_rows import (
     TaskReport,
     TaskResults,
+    exact_values,
     labeled_rows,
     prediction_rows,
 )
@@ -239,18 +240,28 @@ def matched_results(
     metrics = {"loss": float(found.losses.mean()), **found.metrics}
     pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(lines)]}
     rows = prediction_rows(SIMILARITY.predictions, pairs)
-    for row, rank in zip(rows, found.ranks.tolist(), strict=True):
-        row["rank"] = rank
+    # Anchors and positives of several rows are named by the line of their first.
+    anchors, positives = (_first_lines(lines, text_ids[:, place]) for place in (0, 1))
+    for row, rank, anchor, positive in zip(
+        rows, found.ranks.tolist(), anchors, positives, strict=True
+    ):
+        row |= {"rank": rank, "anchor": anchor, "positive": positive}
     if vectors.shape[1] > 2:
         cosines = similarities_of(vectors[:, :1], vectors[:, 1:])
         metrics["triplet_accuracy"] = float((cosines[:, :1] > cosines[:, 1:]).mean())
-        nearest = cosines[:, 1:].max(axis=1).astype(np.float32)
-        for row, cosine in zip(rows, nearest.tolist(), strict=True):
-            row["negative_similarity"] = float(f"{cosine:.7g}")
+        for row, negatives in zip(rows, exact_values(cosines[:, 1:]), strict=True):
+            row["negative_similarity"] = max(negatives)
+            row["negative_similarities"] = negatives
     return TaskResults(
         metrics=metrics,
         predictions=[{"line": line, **row} for line, row in zip(lines, rows, strict=True)],
     )
+
+
+def _first_lines(lines: Sequence[int], ids: np.ndarray) -> list[int]:
+    """The first line that has the text of each row."""
+    _, firsts, number = np.unique(ids, return_index=True, return_inverse=True)
+    return [lines[row] for row in firsts[number].tolist()]
 
 
 def sections(
