@@ -80,6 +80,7 @@ class TaskData:
     averages_outputs: bool = False
     details: Any = None  # of the task, to turn outputs into predictions
     compares_rows: bool = False
+    notes: tuple[str, ...] = ()  # sentences for the user on the rows of the file
     chance_loss: float | None = None  # of the best prediction that ignores the texts, if known
 
     @property

@@ -219,6 +219,7 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
         console.info(f"without labels: {quantity(len(read.unlabeled), 'row')}")
     for data in read.by_name.values():
         Truncation.of(data).log(console, data.source.source, remedy)
+    console.info(*read.train.notes)  # those of evaluation rows are in its results
     if read.held_out and read.evaluation is not None:
         held_out, rows = len(read.evaluation.source), len(read.train.source)
         console.info(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bert_tf.base.arrays import flat_ranges
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.labels import rarest_labels
 from bert_tf.tasks.tagging.schemes import (
+    OUTSIDE,
     Spans,
     code_tags,
     continuing_tag,
@@ -30,17 +31,40 @@ if TYPE_CHECKING:
     from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 
 
-def without_tokens(words: int, of_all: int) -> str:
-    """Return a sentence on words of a file that the tokenizer drops."""
-    verb = "has" if words == 1 else "have"
+def skipped_words(texts: TaggedTexts, skipped: int) -> tuple[str, ...]:
+    """Return a line on words of a file that the tokenizer drops, if there are any."""
+    if not skipped:
+        return ()
+    verb = "has" if skipped == 1 else "have"
     return (
-        f"{quantity(words, 'word')} of {of_all:,} {verb} no token (blanks, control characters, "
-        "lone accents); they count nowhere and interrupt no entity"
+        f"{texts.source}: {quantity(skipped, 'word')} of {len(texts.tags):,} {verb} no token "
+        "(blanks, control characters, lone accents); they count nowhere and interrupt no entity",
     )
 
 
-def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> tuple[np.ndarray, list[str]]:
-    """Return BERT's words that have a tag in training, int64 [n], and their tags.
+# In WNUT-17, most parts of words outside are those of addresses and a fifth as many as all words:
+# in full, they take that much of the loss from the words that count.
+_WEIGHT_OF_PARTS_OUTSIDE = 0.1
+
+
+class LearnedTags(NamedTuple):
+    """What training teaches of BERT's words.
+
+    Attributes:
+        chosen: int64 [n], the words that have a tag.
+        tags: their tags.
+        weights: float32 [n], how much they count for the loss.
+        skipped: how many words of the file have no token.
+    """
+
+    chosen: np.ndarray
+    tags: list[str]
+    weights: np.ndarray
+    skipped: int = 0
+
+
+def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> LearnedTags:
+    """Return the tags to learn.
 
     The first of BERT's words in a word of the file has its tag, the others a tag that continues
     it, so that the model learns whether what is glued to a word belongs to its entity. The first
@@ -50,7 +74,9 @@ def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> tuple[np.
         words: all of BERT's words of the texts.
     """
     if not texts.has_words:
-        return np.arange(len(words.starts)), _tags_of_entities(texts, words, scheme)
+        count = len(words.starts)
+        tags = _tags_of_entities(texts, words, scheme)
+        return LearnedTags(np.arange(count), tags, np.ones(count, np.float32))
     first, after = word_ranges(texts.words, words, _lengths(texts))
     counts = after - first
     covered = flat_ranges(first, counts)
@@ -61,7 +87,9 @@ def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> tuple[np.
         texts.tags[word] if begins else further[texts.tags[word]]
         for word, begins in zip(owner.tolist(), is_first.tolist(), strict=True)
     ]
-    return covered, tags
+    weights = np.ones(len(tags), np.float32)
+    weights[~is_first & (np.array(tags, object) == OUTSIDE)] = _WEIGHT_OF_PARTS_OUTSIDE
+    return LearnedTags(covered, tags, weights, skipped=int((counts == 0).sum()))
 
 
 def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords:

@@ -24,7 +24,7 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.tagging.gold import gold_words, without_tokens
+from bert_tf.tasks.tagging.gold import gold_words, skipped_words
 from bert_tf.tasks.tagging.host import columns_by_words, span_rows
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, strict_spans
@@ -184,13 +184,13 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     )
 
 
-def _with_skipped(report: TaskReport, source: TaggedTexts, words: int) -> TaskReport:
-    if not words:
+def _with_skipped(report: TaskReport, source: TaggedTexts, skipped: int) -> TaskReport:
+    if not skipped:
         return report
     return dataclasses.replace(
         report,
-        details={**report.details, WITHOUT_TOKENS: words},
-        lines=(*report.lines, f"{source.source}: {without_tokens(words, len(source.tags))}"),
+        details={**report.details, WITHOUT_TOKENS: skipped},
+        lines=(*report.lines, *skipped_words(source, skipped)),
     )
 
 

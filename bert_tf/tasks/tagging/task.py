@@ -28,7 +28,7 @@ from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
-from bert_tf.tasks.tagging.gold import gold_labels, learned_tags
+from bert_tf.tasks.tagging.gold import gold_labels, learned_tags, skipped_words
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.row_forms import TagColumns
@@ -170,14 +170,15 @@ class TaggingTask(Task):
         `run_ner.py`. A word in several windows counts in the one that predicts it.
         """
         encoded = self.host().word_rows(tokenizer, source.texts)
-        words, tags = learned_tags(source, encoded.words, self.scheme)
+        learned = learned_tags(source, encoded.words, self.scheme)
         numbers = {label: number for number, label in enumerate(self.labels)}
-        codes = np.array([numbers.get(tag, -1) for tag in tags], np.int32)
-        words, codes = words[codes >= 0], codes[codes >= 0]
+        codes = np.array([numbers.get(tag, -1) for tag in learned.tags], np.int32)
+        known = codes >= 0
+        words, codes, word_weights = learned.chosen[known], codes[known], learned.weights[known]
         tokens = encoded.rows.offsets[encoded.windows[words]] + encoded.positions[words]
         labels = np.zeros(len(encoded.rows.ids), np.int32)
         weights = np.zeros(len(encoded.rows.ids), np.float32)
-        labels[tokens], weights[tokens] = codes, 1.0
+        labels[tokens], weights[tokens] = codes, word_weights
         return TaskData(
             source=source,
             rows=encoded.rows,
@@ -186,7 +187,8 @@ class TaggingTask(Task):
             token_targets={"tag": labels, "tag_weights": weights},
             owners=encoded.texts,
             details=encoded,
-            chance_loss=_entropy(np.bincount(codes)),
+            notes=skipped_words(source, learned.skipped),
+            chance_loss=_entropy(np.bincount(codes, weights=word_weights)),
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextTagger:

@@ -37,7 +37,8 @@ def test_tokens_with_a_tag_are_those_of_huggingface(pieces, tmp_path):
         [{"tokens": words, "tags": each} for words, each in zip(rows, tags, strict=True)],
     )
     encoded = encoded_words(pieces, texts)
-    learned, found = learned_tags(texts, encoded.words, "bio")
+    learned, found, _, skipped = learned_tags(texts, encoded.words, "bio")
+    assert skipped == 3
     other = BertWordPieceTokenizer(
         {entry: number for number, entry in enumerate(pieces.vocab)}, lowercase=True
     )
@@ -68,7 +69,8 @@ def test_an_entity_has_every_word_that_it_touches(pieces, tmp_path):
     words = encoded_words(pieces, texts).words
 
     def tags(scheme):
-        learned, found = learned_tags(texts, words, scheme)
+        learned, found, weights, _ = learned_tags(texts, words, scheme)
+        assert weights.tolist() == [1.0] * len(found)
         assert learned.tolist() == list(range(len(words.starts)))
         return [found[first:last] for first, last in itertools.pairwise(words.offsets)]
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from behavior.recomputed_metrics import check_metrics_of_predictions
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from bert_tf.tasks.tagging.metrics import TaggingScores
-from bert_tf.tasks.tagging.words import TaggedWords, TextWords
+from bert_tf.tasks.tagging.gold import learned_tags
+from bert_tf.tasks.tagging.host import encode_words, prediction_columns
+from bert_tf.tasks.tagging.metrics import TaggingScores, tagging_results
+from bert_tf.tasks.tagging.options import TAGGING
+from bert_tf.tasks.tagging.schemes import scheme_tags
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.words import TaggedWords, TextWords, joined_words
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "entity_metrics.json"
 CASES = json.loads(GOLDEN.read_text())
@@ -65,3 +73,80 @@ def test_the_report_has_each_label():
     }
     assert report.lines[0].split() == ["label", "precision", "recall", "f1", "support"]
     assert report.lines[3].split() == ["per", "1.0000", "1.0000", "1.0000", "2"]
+
+
+LETTERS = [*"ad in,.'", "北", "\n", "\u200b", "\u0301", "é"]
+WORDS = st.lists(st.text(st.sampled_from(LETTERS), max_size=5), min_size=1, max_size=6)
+
+
+@st.composite
+def labeled_texts(draw, scheme, has_words):
+    """Rows of words with any tags, or of texts with any spans as entities."""
+    rows = draw(st.lists(WORDS, min_size=1, max_size=4))
+    words = TextWords.of_rows(rows)
+    tags = draw_tags(draw, len(words.starts), ["O", *scheme_tags(["x", "y"], scheme)])
+    if not has_words:
+        marks = []
+        for row, words_of_row in enumerate(rows):
+            places = st.integers(0, len(" ".join(words_of_row)))
+            borders = sorted(draw(st.sets(places, max_size=6)))
+            marks += [(row, *span) for span in zip(borders[::2], borders[1::2], strict=False)]
+        owners, starts, ends = np.array(marks, np.int64).reshape(-1, 3).T
+        counts = np.bincount(owners, minlength=len(rows))
+        words = TextWords(offsets=np.cumsum([0, *counts]), starts=starts, ends=ends)
+        tags = draw_tags(draw, len(starts), ["x", "y"])
+    return TaggedTexts(
+        source="a.jsonl",
+        rejects=[],
+        lines=list(range(1, len(rows) + 1)),
+        texts=[" ".join(row) for row in rows],
+        has_words=has_words,
+        offsets=words.offsets,
+        starts=words.starts,
+        ends=words.ends,
+        tags=tags,
+        mark_lines=[1] * len(tags),
+    )
+
+
+def draw_tags(draw, count, tags):
+    return draw(st.lists(st.sampled_from(tags), min_size=count, max_size=count))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_words", [True, False])
+@pytest.mark.parametrize("scheme", ["bio", "bilou", "iobes", "plain"])
+@given(st.data())
+def test_metrics_follow_from_the_rows_of_any_predictions(pieces, scheme, has_words, data):
+    """Also where words have no token, entities end in words and predicted tags are malformed."""
+    source = data.draw(labeled_texts(scheme, has_words))
+    encoded = encode_words(pieces, source.texts, max_seq_length=64, stride=32)
+    tags = ["O", *scheme_tags(["x", "y"], scheme)]
+    found = TaggedWords.gold(encoded.words, draw_tags(data.draw, len(encoded.words.starts), tags))
+    columns = prediction_columns(source.texts, joined_words(source.texts, found, scheme), scheme)
+    results = tagging_results(source, columns, scheme)
+    task = SimpleNamespace(declaration=TAGGING, scheme=scheme)
+    check_metrics_of_predictions(task, results)
+    text_of = {row["line"]: row["text"] for row in results.predictions}
+    for row in results.predictions:
+        for entity in row["predicted_entities"]:
+            assert entity["text"] == text_of[row["line"]][entity["start"] : entity["end"]]
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bilou", "iobes", "plain"])
+@given(st.data())
+def test_words_that_are_predicted_as_trained_are_right(pieces, scheme, data):
+    """The best possible predictions are those that training teaches."""
+    source = data.draw(labeled_texts(scheme, has_words=True))
+    encoded = encode_words(pieces, source.texts, max_seq_length=64, stride=32)
+    learned = learned_tags(source, encoded.words, scheme)
+    assert learned.chosen.tolist() == list(range(len(encoded.words.starts)))
+    found = TaggedWords.gold(encoded.words, learned.tags)
+    columns = prediction_columns(source.texts, joined_words(source.texts, found, scheme), scheme)
+    results = tagging_results(source, columns, scheme)
+    for row in results.predictions:
+        tags = [{**word, "score": 1.0} for word in row["tags"]]
+        assert row["predicted_tags"] == tags
+        assert [{**each, "text": None, "score": None} for each in row["entities"]] == [
+            {**each, "text": None, "score": None} for each in row["predicted_entities"]
+        ]
