@@ -48,11 +48,48 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
     if len(columns) > 1:
         return [cell_text(row.get(name)) for name in columns]
     value = row.get(columns[0])
+    if (named := named_texts(value)) is not None:
+        return [text for _, text in named]
     if isinstance(value, str):
         value = list_in_text(value)
     if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
         return None
     return [cell_text(item) for item in value]
+
+
+_NAMES_OF_TEXTS = ("label", "key", "id", "name", "letter")
+_TEXTS = ("text", "value", "content", "choice", "option", "answer")
+_NAME = re.compile(r"\(?(?:[A-Za-z]|\d{1,3})[).]?")  # of a choice: A, (b), 3.
+
+
+def named_texts(value: Any) -> list[tuple[str, str]] | None:
+    """Read texts with a short name each, as the choices of exams have them; else return None.
+
+    `{"text": ["a lamp"], "label": ["A"]}` of `datasets` (ARC, CommonsenseQA), the list of such
+    objects `[{"label": "A", "text": "a lamp"}]`, `{"A": "a lamp"}` (MedQA), and their JSON text.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[{")):
+        value = value_in_text(value)
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        keys = [
+            next((key for key in names if key in value[0]), "")
+            for names in (_NAMES_OF_TEXTS, _TEXTS)
+        ]
+        pairs = [tuple(each.get(key) for key in keys) for each in value]
+    elif isinstance(value, dict) and {"text", "label"}.issubset(value):
+        lists = value["label"], value["text"]
+        if not all(isinstance(each, list) for each in lists) or len(lists[0]) != len(lists[1]):
+            return None
+        pairs = list(zip(*lists, strict=True))
+    elif isinstance(value, dict) and all(map(_NAME.fullmatch, value)):
+        pairs = [(name, text) for name, text in value.items() if isinstance(text, str)]
+    else:
+        return None
+    if len(pairs) < 2 or not all(
+        isinstance(item, str | int | float) for one in pairs for item in one
+    ):
+        return None
+    return [(cell_text(name), cell_text(text)) for name, text in pairs]
 
 
 def words_of(value: Any) -> list[str] | None:

@@ -217,7 +217,8 @@ def read_table_blocks(
     Args:
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
         max_rows: read only the first rows, rejected ones included (0: all).
-        needed_only: leave out other columns where the format stores columns apart.
+        needed_only: leave out other columns where the format stores columns apart, or where no
+            header says how many there are.
 
     Raises:
         NoRowsError: the file is empty, or has names of columns only.
@@ -231,7 +232,12 @@ def read_table_blocks(
     match format_name := table_format(path):
         case "csv" | "tsv":
             parsed: Iterator[Any] = read_delimited_rows(
-                path, dialect, has_quotes=format_name == "csv", console=console, opener=opener
+                path,
+                dialect,
+                has_quotes=format_name == "csv",
+                only=tuple(kinds) if needed_only else (),
+                console=console,
+                opener=opener,
             )
             header = next(parsed)
             columns, rows = header.columns, parsed

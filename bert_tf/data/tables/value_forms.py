@@ -73,7 +73,15 @@ _PAIRS_OF_TRUTHS = (
     *(("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("f", "t")),
     *(("no", "yes"), ("n", "y")),
 )
-TRUTHS = {pair[place]: float(place) for pair in _PAIRS_OF_TRUTHS for place in (0, 1)}
+_TRUTHS = {pair[place]: str(place) for pair in _PAIRS_OF_TRUTHS for place in (0, 1)}
+
+
+def numbers_of_truths(cells: Sequence[str]) -> list[str]:
+    """Write `True`, `no` and the like as 1 and 0, if all cells are such words."""
+    lower = [cell.strip().lower() for cell in cells]
+    if not all(cell in _TRUTHS and cell.isalpha() for cell in lower):
+        return list(cells)
+    return [_TRUTHS[cell] for cell in lower]
 
 
 def are_truths(values: Iterable[Any]) -> bool:

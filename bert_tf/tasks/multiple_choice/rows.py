@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
+from bert_tf.data.tables.cells import named_texts
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
@@ -53,6 +54,7 @@ class _Row(NamedTuple):
     context: str
     question: str
     choices: list[str]
+    names: list[str]  # of the choices, such as A, B, C; empty if they have none
     label: str
 
 
@@ -67,6 +69,7 @@ def read_choices(
 ) -> ChoiceRows:
     """Reads labeled rows; the `label_form` `auto` means numbers if all labels are whole numbers.
 
+    Labels may also be names that a row gives its choices, see `named_texts`.
     `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
     too much memory, UsageError if the file is missing or lacks a column.
     """
@@ -88,21 +91,23 @@ def read_choices(
         for row in _usable_rows(path, columns, blocks, rejects, console):
             budget.add(1, (row.context, row.question, row.label, *row.choices))
             rows.append(row)
+    unnamed = [row for row in rows if row.label.strip() not in row.names]
     if label_form == "auto":
-        is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
-        if is_number and rows and console and all(row.label in row.choices for row in rows):
+        is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in unnamed)
+        if unnamed and is_number and console and all(row.label in row.choices for row in unnamed):
             console.warn(
                 f"{path}: all labels are texts of choices, but read as their numbers; if that is "
                 "wrong, give --label-form text"
             )
         label_form = "number" if is_number else "text"
     if label_form == "number":
-        _check_begins_with_zero(path, rows, console)
-    right_choice = _numbered if label_form == "number" else _named
+        _check_begins_with_zero(path, unnamed, console)
+    right_choice = _numbered if label_form == "number" else _with_text
     kept: list[_Row] = []
     right: list[int] = []
     for row in rows:
-        choice = right_choice(row)
+        name = row.label.strip()
+        choice = row.names.index(name) if name in row.names else right_choice(row)
         if isinstance(choice, int):
             kept.append(row)
             right.append(choice)
@@ -136,11 +141,13 @@ def _usable_rows(
         rejects += block.rejects
         count = len(block.rows)
         questions = [""] * count if columns.question is None else block.texts(columns.question)
-        for line, context, question, choices, label in zip(
+        names = ([name for name, _ in _named_choices(row, columns)] for row in block.rows)
+        for line, context, question, choices, named, label in zip(
             block.lines,
             block.texts(columns.context),
             questions,
             block.text_lists(columns.choices),
+            names,
             block.texts(columns.label),
             strict=True,
         ):
@@ -148,7 +155,12 @@ def _usable_rows(
             if fault is not None:
                 rejects.append(Reject(path, line, *fault))
             else:
-                yield _Row(line, context, question, choices or [], label)
+                yield _Row(line, context, question, choices or [], named, label)
+
+
+def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[str, str]]:
+    is_list = len(columns.choices) == 1
+    return (named_texts(row.get(columns.choices[0])) or []) if is_list else []
 
 
 def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
@@ -171,7 +183,7 @@ def _numbered(row: _Row) -> int | Fault:
     return "label is not the number of a choice", detail
 
 
-def _named(row: _Row) -> int | Fault:
+def _with_text(row: _Row) -> int | Fault:
     found = row.choices.count(row.label)
     if found == 1:
         return row.choices.index(row.label)

@@ -52,6 +52,11 @@ class QuestionAnsweringConfig(FinetuneConfig):
         3.0,
     )
 
+    @property
+    def remedy_for_long_texts(self) -> str:
+        """Contexts are read in windows, so that only questions are cut."""
+        return f"their questions are cut; raise --max-query-length {self.max_query_length}"
+
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     context = table.column(
@@ -89,7 +94,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 def _holds_structs(column: ColumnSketch) -> bool:
     """Whether answers have their starts with them, as in HuggingFace's rows of SQuAD."""
-    return column.kind == "object" or column.example.strip("'\"").startswith("{")
+    return column.kind == "object" or column.example.strip("'\"").startswith(("{", "[{"))
 
 
 QUESTION_ANSWERING = TaskDeclaration(

@@ -21,6 +21,7 @@ from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.judged import ReadValues
 from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.tables.value_forms import numbers_of_truths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder
 from bert_tf.serving.graphs.similarity import SimilarityModule
@@ -138,7 +139,11 @@ class SimilarityTask(Task):
             max_rows=max_rows,
             console=console,
         )
-        return table if self.label_column is None else reject_other_labels(table, self.label_column)
+        if self.label_column is None:
+            return table
+        scores = numbers_of_truths(table.columns[self.label_column])
+        table = dataclasses.replace(table, columns={**table.columns, self.label_column: scores})
+        return reject_other_labels(table, self.label_column)
 
     def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:
         for name, table in sources.items():

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from bert_tf.data.tables.text_files import (
 )
 
 _SPACED_QUOTES = re.compile(r'\s+".*"\s*')
+_OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # Line number, the row without its line end (empty if rejected), and cells or a reject
@@ -58,6 +59,7 @@ class TableHeader:
     has_mark: bool  # whether the file begins with a byte-order mark
     has_quotes: bool = True  # whether cells may be quoted
     empty_columns: int = 0  # how many empty names there are at the end
+    may_have_more: bool = False  # whether rows may have cells beyond the columns
     line: int = 0  # of the header; without one of the line before the rows
 
 
@@ -66,10 +68,14 @@ def read_delimited_rows(
     dialect: TableDialect,
     *,
     has_quotes: bool,
+    only: Collection[str] = (),
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yield the header of a CSV (with quotes) or TSV file, then its rows; bad rows become rejects.
+
+    Without a header, nothing says how many cells a row has: if `only` some columns are needed,
+    those up to the last of them are read, and rows may have any more.
 
     Raises InputError for no header, two columns of one name, or a header that is not text.
     """
@@ -79,13 +85,27 @@ def read_delimited_rows(
             console.info(f"{path}: columns are separated by {named}")
         if console is not None and header.has_quotes != has_quotes:
             console.info(f"{path}: cells are quoted, so it is read like CSV")
+        if only and not dialect.has_header:
+            header = _up_to(only, header)
         yield header
         reader = _RowReader(str(path), header, dialect)
+        is_told = console is None or stream.has_quotes
         for found in stream.windows(header.delimiter):
+            if console is not None and stream.has_quotes and not is_told:
+                is_told = True
+                console.info(f"{path}: later cells are quoted, so it is read like CSV")
             if isinstance(found, LongLine):
                 yield found.line, "", too_long(path, found.line, dialect)
             else:
                 yield from reader.rows(*found)
+
+
+def _up_to(needed: Collection[str], header: TableHeader) -> TableHeader:
+    """Narrow the columns, which are numbers, to those up to the last needed one."""
+    width = max(header.columns.index(name) + 1 if name in header.columns else 0 for name in needed)
+    if not set(needed).issubset(header.columns):
+        return header  # its reader says which one is missing
+    return dataclasses.replace(header, columns=header.columns[:width], may_have_more=True)
 
 
 def read_table_header(
@@ -107,6 +127,7 @@ def _open_records(
         delimiter = "\t"
         if not has_quotes:
             stream.has_quotes = is_quoted_tsv(sample, longest=longest, is_end=stream.is_end)
+            stream.settles_quotes = _OPENING_QUOTE.search(sample.tobytes()) is None
         elif (named := named_delimiter(sample)) is not None:
             delimiter = named
             stream.first(delimiter, is_skipped=True)
@@ -243,7 +264,7 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
     named = np.minimum(records.offsets[:-1] + len(header.columns), records.offsets[1:])
     is_sound = records.faults == SOUND
     has_more = filled[records.offsets[1:]] > filled[named]
-    is_row = is_sound & (counts >= len(header.columns)) & ~has_more
+    is_row = is_sound & (counts >= len(header.columns)) & (~has_more | header.may_have_more)
     is_blank = np.zeros(len(counts), np.bool_)
     if header.empty_columns:
         is_blank = is_sound & (filled[records.offsets[1:]] == filled[records.offsets[:-1]])

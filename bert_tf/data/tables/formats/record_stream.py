@@ -98,6 +98,11 @@ def first_cells(data: np.ndarray, records: Records) -> list[str]:
     ]
 
 
+def _begins_with_quote(data: np.ndarray, records: Records) -> bool:
+    starts = records.field_starts
+    return bool((data[starts[starts < len(data)]] == _QUOTE).any())
+
+
 _CHUNK_BYTES = 1 << 20  # read at once
 _MOST_RECORDS = 8192  # found at once
 
@@ -110,12 +115,17 @@ class LongLine:
 class RecordStream:
     """Records of bytes that are read part by part, `longest` in characters.
 
-    `has_quotes`, whether quotes mean anything, may be set until a record has been skipped.
+    Attributes:
+        has_quotes: whether quotes mean anything; may be set until a record has been skipped.
+        settles_quotes: whether the first field that begins with a quote decides `has_quotes`: a
+            TSV file of pandas has its first quoted cell anywhere, and rows before it are the same
+            in both readings.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):
         self._read = read
         self.has_quotes = has_quotes
+        self.settles_quotes = False
         self._longest = longest
         self._data = np.zeros(0, np.uint8)
         self._start = 0
@@ -148,6 +158,9 @@ class RecordStream:
         """Yield the records to the end of the file, with the bytes that hold them."""
         while True:
             records = self._find(ord(delimiter), most_records)
+            if self.settles_quotes and _begins_with_quote(self._data, records):
+                self._settle_quotes()
+                continue
             self._start, self._line = records.end, records.end_line
             if len(records.lines):
                 yield self._data, records
@@ -159,6 +172,14 @@ class RecordStream:
                 return
             else:
                 self._fill()
+
+    def _settle_quotes(self) -> None:
+        """Decide by what follows, as much as there is at the beginning of a file."""
+        while not self.is_end and len(self._data) - self._start < 2 * _CHUNK_BYTES:
+            self._fill()
+        rest = self._data[self._start :]
+        self.has_quotes = is_quoted_tsv(rest, longest=self._longest, is_end=self.is_end)
+        self.settles_quotes = False
 
     def skip(self, records: Records) -> None:
         self._start, self._line = records.end, records.end_line

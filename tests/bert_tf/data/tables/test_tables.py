@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
 from bert_tf.data.tables.cells import cell_text
@@ -343,3 +346,58 @@ def test_rows_under_a_key_are_told_from_articles(tmp_path):
         InputError, match=r"no list of paragraphs.*; jq -c '\.data\[\]' makes lines"
     ):
         read_table(path, text_columns=["text"])
+
+
+LONG_TSV = [
+    (f"the lamp number {number} was warm and so on and on and on", "ab") for number in range(24_000)
+]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+@pytest.mark.parametrize(
+    "quoted", ['the lamp was "so" warm', "one\tlamp", "one\nlamp", "so\r\nwarm"]
+)
+def test_quotes_that_come_late_are_quotes(tmp_path, name, quoted):
+    """As pandas writes them, which quotes by need: the first one is beyond what is looked at."""
+    rows = list(LONG_TSV)
+    rows[21_000] = (quoted, "x")
+    stream = io.StringIO()
+    csv.writer(stream, delimiter="\t", lineterminator="\n").writerows([("text", "label"), *rows])
+    content = stream.getvalue().encode()
+    assert len(content) > 1 << 20 and b'"' not in content[: 1 << 20]
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    shown = io.StringIO()
+    needed = {"text_columns": ["text"], "value_columns": ["label"]}
+    table = read_table(tmp_path / name, console=Console(shown), **needed)
+    assert list(zip(table.columns["text"], table.columns["label"], strict=True)) == rows
+    assert not table.rejects
+    assert "later cells are quoted, so it is read like CSV" in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    "plain", ['" so it goes', '" so " it goes', '"so" it goes', '"so it goes"']
+)
+def test_late_marks_of_speech_are_none(tmp_path, plain):
+    rows = list(LONG_TSV)
+    rows[21_000] = (plain, "x")
+    lines = ["text\tlabel", *map("\t".join, rows)]
+    (tmp_path / "a.tsv").write_text("".join(line + "\n" for line in lines))
+    table = read_table(tmp_path / "a.tsv", text_columns=["text"])
+    assert table.columns["text"] == [text for text, _ in rows]
+
+
+def test_cells_that_are_needed_are_enough_without_a_header(tmp_path):
+    """The sources of STS-B have more cells in some rows."""
+    cells = ["news", "1.5", "a lamp", "the lamp", "http://a", "http://b"]
+    counts = [4, 6, 5, 4, 3, 6]
+    lines = ["\t".join(cells[:count]) for count in counts]
+    dialect = TableDialect(has_header=False)
+    for first in (0, 1):
+        (tmp_path / "a.tsv").write_text("\n".join([lines[first], *lines]) + "\n")
+        table = read_table(
+            tmp_path / "a.tsv", dialect=dialect, text_columns=["3", "4"], value_columns=["2"]
+        )
+        assert table.columns == {"3": ["a lamp"] * 6, "4": ["the lamp"] * 6, "2": ["1.5"] * 6}
+        assert [(each.line, each.reason) for each in table.rejects] == [(6, "too few cells")]
+    block = next(read_table_blocks(tmp_path / "a.tsv", dialect=dialect, text_columns=["3"]))
+    assert len(block.rejects) == 4  # whose rows are copied must have as many cells

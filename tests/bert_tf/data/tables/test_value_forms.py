@@ -13,6 +13,7 @@ from bert_tf.data.tables.value_forms import (
     is_cut,
     is_split,
     lists_of_databases,
+    numbers_of_truths,
     postgres_array,
     second_text,
     skeleton,
@@ -155,3 +156,9 @@ def test_texts_that_look_different():
         "''",
     ]
     assert len(set(map(skeleton, words))) == len(words)
+
+
+def test_words_for_yes_and_no_are_numbers():
+    assert numbers_of_truths(["True", "false", " yes"]) == ["1", "0", "1"]
+    for others in (["1", "0"], ["-1", "1"], ["True", "0.5"], ["true", ""]):
+        assert numbers_of_truths(others) == others

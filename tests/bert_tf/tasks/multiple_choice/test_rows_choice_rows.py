@@ -202,3 +202,33 @@ def test_numbers_that_are_texts_of_choices_are_doubted(objects):
 def test_letters_are_no_labels(objects):
     rows = read(objects(row(["x", "y"], "x"), row(["x", "y"], "B")))
     assert reasons(rows)[0][2] == "'B'; write its number, from 0"
+
+
+def test_labels_name_the_choices_of_exams(objects, tmp_path):
+    """As of ARC, CommonsenseQA and MedQA; ARC has numbers for letters in some rows."""
+    texts = ["a lamp", "an oven", "a road"]
+    struct = {"text": texts, "label": ["A", "B", "C"]}
+    listed = [{"label": name, "text": text} for name, text in zip("ABC", texts, strict=True)]
+    rows = [
+        row(struct, "B"),
+        row({"text": texts, "label": ["1", "2", "3"]}, "1"),
+        row(listed, "C"),
+        row(dict(zip("ABC", texts, strict=True)), " A "),
+        row(struct, "D"),
+    ]
+    found = read(objects(*rows))
+    assert found.choices == [texts] * 4
+    assert found.right.tolist() == [1, 0, 2, 0]
+    assert [reject.line for reject in found.rejects] == [5]
+    (tmp_path / "a.csv").write_text(
+        "context,choices,label\n" + 'c,"{}",C\n'.format(json.dumps(struct).replace('"', '""'))
+    )
+    assert read(tmp_path / "a.csv").right.tolist() == [2]
+
+
+def test_rows_without_names_keep_their_form(objects):
+    named = row({"text": ["x", "y"], "label": ["1", "2"]}, "2")
+    found = read(objects(named, row(["x", "y"], 0), row(["x", "y"], 1)))
+    assert (found.right.tolist(), found.label_form) == ([1, 0, 1], "number")
+    found = read(objects(named, row(["x", "y"], "y")))
+    assert (found.right.tolist(), found.label_form) == ([1, 1], "text")

@@ -126,6 +126,8 @@ def test_pairs_that_are_labeled_as_no_matches_are_refused(small_config, write, n
             read(labels)
     assert "the loss takes every row as a match; --loss cosent learns" in read([0.5, 3])
     assert read([1, 1]) == ""
+    truths = {"text_column": "anchor", "text_pair_column": "positive", "label_column": name}
+    assert read(["True", "no"], loss="cosent", **truths) == ""
     cosent = {"text_column": "anchor", "text_pair_column": "positive", "label_column": name}
     assert read([0, 1], loss="cosent", **cosent) == ""
 
