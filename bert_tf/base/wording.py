@@ -50,6 +50,13 @@ def shortened(value: Any, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def listed(names: Iterable[str], most: int = 10) -> str:
+    """List names in quotes, and count those beyond the first ones: `'a', 'b' and 3 more`."""
+    every = list(names)
+    text = ", ".join(shortened(name) for name in every[:most])
+    return text if len(every) <= most else f"{text} and {len(every) - most:,} more"
+
+
 def shown_size(number: int) -> str:
     """A number of bytes: `1 byte`, `812 bytes`, `21.4 kB`, `1,204.0 MB`."""
     if number < 1000:

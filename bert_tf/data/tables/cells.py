@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bert_tf.base.errors import Fault, UsageError
-from bert_tf.base.wording import nearest, shortened
+from bert_tf.base.wording import listed, nearest, shortened
+from bert_tf.data.tables.dialect import table_format_by_name
 from bert_tf.data.tables.rejects import (
     column_is_empty,
     column_is_missing,
@@ -258,7 +259,7 @@ def check_columns(
     for name in needed:
         if name not in columns:
             raise UsageError(
-                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
+                f"{path}: no column {name!r}; {_likely_columns(path, name, columns, header)}"
             )
 
 
@@ -268,10 +269,18 @@ def export_hint(columns: Iterable[str]) -> str:
     return hint if {"data", "annotations"}.issubset(columns) else ""
 
 
-def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
+def _likely_columns(
+    path: str | Path, wanted: str, columns: Sequence[str], header: TableHeader | None
+) -> str:
     if header is not None and header.raw is None:
         return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
-    available = ", ".join(shortened(name) for name in columns) or "none"
+    available = listed(columns) or "none"
+    if (
+        header is not None
+        and len(columns) == 1
+        and (advice := _other_separator(path, wanted, columns[0]))
+    ):
+        return f"its only column is {available}; {advice}"
     for nested, query in _NESTED.items():
         if nested in columns:
             return f"it has {available}; jq -s '{query}' makes SQuAD JSON of it, to be named .json"
@@ -285,6 +294,24 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     return (
         f"it has {available}; if that is the first row, give --no-header and the columns by number"
     )
+
+
+def _other_separator(path: str | Path, wanted: str, column: str) -> str:
+    """Advise on a separator that stands beside the wanted name in the only column's; or nothing."""
+    name = re.escape(wanted)
+    found = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
+    if found is None:
+        return ""
+    separator = found[1] or found[2]
+    is_csv = table_format_by_name(str(path)) == "csv"
+    known = "commas, semicolons, tabs and bars" if is_csv else "in .tsv only tabs"
+    known += " separate columns"
+    if len(separator) > 1:
+        return f"{known}: write one of them in place of {separator!r}"
+    if separator in ",;|":
+        return f"{known}: end its name in .csv for {separator!r}"
+    end = "" if is_csv else " and end its name in .csv"
+    return f"{known}: for {separator!r} write a first line sep={separator}{end}"
 
 
 def is_name(text: str) -> bool:

@@ -15,6 +15,7 @@ from bert_tf.data.tables.value_forms import lists_of_databases
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
+_SHOWN_COLUMNS = 10
 _MOST_LABELS = 500
 _MOST_WORDS_OF_LABEL = 6
 _LEAST_WORDS_OF_TEXT = 2.0
@@ -113,10 +114,12 @@ class TableSketch:
         return found
 
     def missing(self, key: str, what: str) -> UsageError:
-        listed = ", ".join(map(str, self.columns))
+        shown = ", ".join(map(str, self.columns[:_SHOWN_COLUMNS]))
+        if len(self.columns) > _SHOWN_COLUMNS:
+            shown += f" and {len(self.columns) - _SHOWN_COLUMNS:,} more"
         hint = export_hint(each.name for each in self.columns)
         return UsageError(
-            f"{self.path}: no column looks like {what}; it has {listed}; {hint}name it: "
+            f"{self.path}: no column looks like {what}; it has {shown}; {hint}name it: "
             f"--set finetune.{key}=COLUMN (of a file without a header --set finetune.header=no, "
             "and the column's number)"
         )

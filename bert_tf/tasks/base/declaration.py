@@ -262,18 +262,6 @@ LABEL_NAMES = (
     *("gold_label", "y"),
 )
 _TEXT_NAMES = ("text", "sentence")
-_PAIRS = (
-    ("text", "text_pair"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("text_a", "text_b"),
-    ("text1", "text2"),
-    ("sentence_a", "sentence_b"),
-    ("#1 string", "#2 string"),
-    ("query", "passage"),
-)
 
 
 def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, Any]]:
@@ -288,9 +276,11 @@ def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, 
 
 def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:
     """The columns of the text and, if their names say that there is one, of the second text."""
+    from bert_tf.data.tables.value_forms import PAIRS  # Arrow: help needs none
+
     if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
         by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
-        for first, second in _PAIRS:
+        for first, second in PAIRS:
             pair = by_name.get(first), by_name.get(second)
             if all(each is not None and each.kind == "text" for each in pair):
                 return {"text_column": pair[0].name, "text_pair_column": pair[1].name}  # type: ignore[union-attr]

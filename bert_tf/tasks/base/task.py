@@ -17,6 +17,7 @@ import tensorflow as tf
 from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
@@ -239,7 +240,12 @@ class Task(ServedTask):
 
     @staticmethod
     def reading(config: FinetuneConfig, console: Console) -> Reading:
-        """Returns arguments of the functions that read training rows."""
+        """Return arguments of the functions that read training rows; say if these are not all."""
+        if config.max_train_rows:
+            console.info(
+                f"{config.train}: at most its first {quantity(config.max_train_rows, 'row')} are "
+                "read (finetune.max_train_rows); of sorted rows, some labels may be missing"
+            )
         dialect = TableDialect.of(config)
         return Reading(dialect=dialect, max_rows=config.max_train_rows, console=console)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import shortened
+from bert_tf.base.wording import listed, shortened
 from bert_tf.data.tables.cells import (
     annotation_fault,
     cell_fault,
@@ -178,12 +178,11 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
     if form.text in block.columns:
         check_columns(path, block.header, block.columns, (form.entities,))
         return False
-    available = ", ".join(shortened(name) for name in block.columns)
     raise UsageError(
         f"{path}: has neither the columns {form.tokens!r} and {form.tags!r} (lists of words and "
-        f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has {available}; "
-        f"{export_hint(block.columns)}name its columns by --tokens-column and --tag-column, or "
-        "--text-column and --entities-column"
+        f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has "
+        f"{listed(block.columns)}; {export_hint(block.columns)}name its columns by --tokens-column "
+        "and --tag-column, or --text-column and --entities-column"
     )
 
 

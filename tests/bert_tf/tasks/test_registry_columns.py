@@ -17,6 +17,11 @@ CELLS = {
     "bit": lambda n: str(n % 2),
     "repr": lambda n: ["['x']", "['x', 'y']", "[]"][n % 3],
     "list": lambda n: ["x", "y"],
+    "structs": lambda n: [{"text": "rain", "answer_start": 4}],
+    "named": lambda n: {"text": ["x", "y"], "label": ["A", "B"]},
+    "letter": lambda n: "AB"[n % 2],
+    "arrays": lambda n: ["{a,b}", "{c}", "{}"][n % 3],
+    "angles": lambda n: ["<a><b>", "<c>", "<b>"][n % 3],
     "entities": lambda n: [{"start": 0, "end": 3, "label": "X"}],
 }
 
@@ -47,6 +52,34 @@ def table(columns, **given):
             "classification",
             {"urteil": "label", "betreff": "text", "rezension": "other"},
             {"text_column": "rezension", "label_column": "urteil"},
+        ),
+        (
+            "qa",  # SQuAD of `datasets`
+            {"id": "id", "question": "text", "context": "other", "answers": "structs"},
+            {
+                "question_column": "question",
+                "context_column": "context",
+                "answer_column": "answers",
+            },
+        ),
+        (
+            "multiple-choice",  # ARC
+            {"id": "id", "question": "text", "choices": "named", "answerKey": "letter"},
+            {
+                "context_column": "question",
+                "choices_column": ["choices"],
+                "label_column": "answerKey",
+            },
+        ),
+        (
+            "multilabel",
+            {"text": "text", "tags": "arrays"},
+            {"text_column": "text", "label_column": "tags"},
+        ),
+        (
+            "multilabel",
+            {"text": "text", "tags": "angles"},
+            {"text_column": "text", "label_column": "tags"},
         ),
         (
             "regression",  # STS-B

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from bert_tf.data.tables.text_files import (
 )
 
 JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
+_SPLIT_TABLE, _TABLE_WITH_SCHEMA = {"columns", "index", "data"}, {"schema", "data"}
 KEYS_ARE_NAMES = "rows of JSON lines have keys"
 
 
@@ -36,6 +38,14 @@ def read_json_rows(
 ) -> Iterator[ParsedRow]:
     """Yield the objects of a JSON lines file; blank lines are not rows, bad lines are rejects."""
     dialect.check_has_names(path, KEYS_ARE_NAMES)
+    rows = _parsed_rows(path, dialect, opener)
+    first = list(itertools.islice(rows, 2))
+    if len(first) == 1 and isinstance(first[0][2], dict):
+        _check_is_row(path, first[0][2])
+    yield from itertools.chain(first, rows)
+
+
+def _parsed_rows(path: str | Path, dialect: TableDialect, opener: Opener) -> Iterator[ParsedRow]:
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters)
@@ -51,6 +61,30 @@ def read_json_rows(
             seen = True
         if not seen:
             raise NoRowsError(f"{path}: is empty; expected a JSON object per line")
+
+
+def _check_is_row(path: str | Path, only: dict[str, Any]) -> None:
+    """Raise InputError if the only object of a file holds a whole table, as pandas writes it."""
+    pandas = "df.to_json(path, orient='records', lines=True)"
+    if only.keys() in (_SPLIT_TABLE, _TABLE_WITH_SCHEMA):
+        what, remedy = "a table of pandas", f"pandas writes these by {pandas}"
+    elif len(only) < 2 or not all(isinstance(each, dict) for each in only.values()):
+        return
+    elif _has_columns(only):
+        what, remedy = "a table by columns, as pandas writes it", f"it writes these by {pandas}"
+    else:
+        what = "rows by their keys"
+        remedy = f"jq -c '.[]' makes them, and pandas writes them by {pandas}"
+    raise InputError(f"{path}: is one JSON object, {what}; expected an object per line ({remedy})")
+
+
+def _has_columns(table: dict[str, dict[str, Any]]) -> bool:
+    """Whether objects in an object are columns with their cells, not rows with their columns."""
+    keys = {tuple(each) for each in table.values()}
+    if len(keys) != 1:
+        return False
+    (names,) = keys
+    return all(map(str.isdecimal, names)) or len(names) > len(table)
 
 
 def _object_or_reject(

@@ -118,3 +118,26 @@ def test_offsets_in_utf16_units_are_refused(review):
     assert "entities: 'lima/LOC peru/LOC'" in review("tagging", rows(0))
     with pytest.raises(InputError, match=r"6 of 6 entities after an emoji .* UTF-16 units"):
         review("tagging", rows(2))
+
+
+def test_questions_that_are_cut_are_named_with_their_limit(config_of):
+    config = config_of(task="qa", train="t.json", output="run", max_query_length=16)
+    assert config.remedy_for_long_texts == "their questions are cut; raise --max-query-length 16"
+
+
+def test_a_part_of_the_rows_is_said_to_be_one(small_config, tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("text,label\n" + "a,x\n" * 3 + "b,y\n" * 3)
+
+    def read(most):
+        shown = io.StringIO()
+        config = small_config(task="classification", train=str(path), max_train_rows=most)
+        try:
+            task_class("classification").from_training(config, Console(shown))
+        except InputError as error:
+            shown.write(str(error))
+        return shown.getvalue()
+
+    assert "train.csv: at most its first 3 rows are read (finetune.max_train_rows)" in read(3)
+    assert "holds 'x' in every row" in read(3)
+    assert "first" not in read(0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.formats.json_lines import RowError, parse_object
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.formats.json_lines import RowError, parse_object, read_json_rows
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 
@@ -40,3 +42,40 @@ def test_a_lone_surrogate_at_any_depth_is_a_reject():
         nested = '{"c": ' * depth + "1" + "}" * depth
         with pytest.raises(RowError, match="lone surrogate|not JSON"):
             parse_object(rf'{{"a": "\ud800", "b": {nested}}}')
+
+
+COLUMNS = {"text": {"0": "a lamp", "1": "an oven"}, "label": {"0": "x", "1": "y"}}
+BY_NAME = {name: {f"r{row}": name for row in range(9)} for name in COLUMNS}
+ROWS = {f"row-{row}": {"text": f"lamp {row}", "label": "x"} for row in range(30)}
+SPLIT = {"columns": ["text", "label"], "index": [0], "data": [["a lamp", "x"]]}
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        (COLUMNS, "a table by columns, as pandas writes it"),
+        (BY_NAME, "a table by columns"),
+        ({**BY_NAME, "label": {"r0": "x"}}, "rows by their keys"),
+        (ROWS, "rows by their keys; expected an object per line (jq -c '.[]' makes them"),
+        (SPLIT, "a table of pandas"),
+        ({"schema": {}, "data": [{"text": "a lamp"}]}, "a table of pandas"),
+    ],
+)
+def test_tables_in_one_object_are_known(tmp_path, table, what):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(table))
+    with pytest.raises(InputError) as raised:
+        list(read_json_rows(path, PLAIN))
+    message = str(raised.value)
+    assert f"a.json: is one JSON object, {what}" in message
+    assert "df.to_json(path, orient='records', lines=True)" in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("row", [{"a": {"b": 1}}, {"a": {"b": 1}, "c": 2}, {"a": 1, "c": 2}])
+def test_a_single_row_with_objects_is_a_row(tmp_path, row):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    assert [found for _, _, found in read_json_rows(path, PLAIN)] == [row]
+    path.write_text(json.dumps(COLUMNS) + "\n" + json.dumps(COLUMNS) + "\n")
+    assert len(list(read_json_rows(path, PLAIN))) == 2
