@@ -1,4 +1,4 @@
-"""Evaluating a pretraining run on held-out records, and keeping its best model."""
+"""Evaluate a pretraining run on held-out records, and keep its best model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,26 @@ from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
 
 SELECTION_METRIC = "mlm_loss"
+_LARGEST_POWER = 700.0  # e ** 700 is about the largest power that a float can hold
 
 
 class RecordsEvaluation:
     """Evaluates on the eval records of the current phase, and keeps the best model.
 
-    Raises UsageError if evaluations are to end the run, and there are none.
+    An instance is the argument `evaluate` of `TrainingLoop`.
+
+    Args:
+        config: config of the run.
+        phases: phases of the run.
+        model: a built model.
+        loss: loss that trains it.
+        strategy: strategy that batches are distributed by.
+        arithmetic: how steps are computed.
+        best: keeps the best model.
+        console: receives which data have no eval shards.
+
+    Raises:
+        UsageError: early stopping is set, but there is nothing to evaluate on.
     """
 
     def __init__(
@@ -78,19 +92,23 @@ class RecordsEvaluation:
             console.warn(f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}")
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
+        """Return the metrics of an eval line; {} if there is nothing to evaluate on."""
         number = phase_of(self._ends, step - 1)
         data = self._phases[number].data
         metrics = self._evaluate(number) if data.eval_shards else {}
         if metrics:
-            # e ** 700 is the largest power that a float holds.
-            metrics["perplexity"] = math.exp(min(metrics["mlm_loss"], 700.0))
+            metrics["perplexity"] = math.exp(min(metrics["mlm_loss"], _LARGEST_POWER))
             metrics[UNIGRAM_ENTROPY] = self._entropy(number)
         elif data.eval_shards:
             self._console.warn(
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
             )
-        found = {"step": step} | ({"phase": number + 1} if len(self._phases) > 1 else {})
-        chosen_by = {name: metrics[name] for name in (SELECTION_METRIC,) if name in metrics}
+        found = {"step": step}
+        if len(self._phases) > 1:
+            found["phase"] = number + 1
+        chosen_by = {}
+        if SELECTION_METRIC in metrics:
+            chosen_by[SELECTION_METRIC] = metrics[SELECTION_METRIC]
         self._best.keep_if_best(found, chosen_by, notes)
         return metrics
 
@@ -102,7 +120,7 @@ class RecordsEvaluation:
             raise find_damage(data.paths("eval"), data) or error from None
 
     def _entropy(self, phase: int) -> float:
-        """The loss that token frequencies reach on the same records."""
+        """Return the loss that token frequencies alone reach on the same records."""
         if phase not in self._entropies:
             self._entropies[phase] = unigram_entropy(self._datasets[phase]())
         return self._entropies[phase]

@@ -1,4 +1,4 @@
-"""Warnings about the plan and the curve of a pretraining run."""
+"""Warnings about the plan and the loss curve of a pretraining run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy as np
 
 from bert_tf.data.records.dataset_info import PretrainingData
 
-Line = Mapping[str, Any]
+Line = Mapping[str, Any]  # of metrics.jsonl
 
 UNIGRAM_ENTROPY = "unigram_entropy"
-_NO_BETTER = 0.05  # nats
-_RISE = 0.3
-_GAP = 0.7
-_FEW_STEPS = 5_000
-# After so many steps models usually know frequencies.
+# Differences of losses from which on something is reported, in nats per token.
+_NO_BETTER = 0.05  # a loss that is not so far below the unigram entropy is no better
+_ABOVE_FREQUENCIES = 0.15  # a loss that is so far above it has collapsed
+_RISE = 0.3  # a held-out loss has risen since the best one, or a training loss is above guessing
+_GAP = 0.7  # the held-out loss is above that of training
+# Steps after which models usually know frequencies, and usually use context.
 _STEPS_TO_FREQUENCIES = 2_000
-_ABOVE_FREQUENCIES = 0.15
-_PAIR_GUESSED = math.log(2) - 0.005
-# Devlin et al. (2019, A.2); Muennighoff et al. (2023) find nothing gained beyond about that.
+_FEW_STEPS = 5_000
+_PAIR_GUESSED = math.log(2) - 0.005  # about the loss of guessing one of two labels
+# BERT's own epochs (Devlin et al. 2019, A.2). Beyond about as many, repetitions gain nothing
+# (Muennighoff et al. 2023).
 _EPOCHS = 40
-_MANY_EPOCHS = 100
+_MANY_EPOCHS = 100  # from where on a run is warned
 _NEW_MASKS = "preprocess --set preprocess.masking=dynamic"
 _CAUSES = (
     "usual causes are a learning rate that is too high (try a half) or a warmup that is too short, "
@@ -33,15 +35,19 @@ _CAUSES = (
 
 
 def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
-    """Returns the entropy of the masked tokens, in nats per token; 0 without targets.
+    """Return the entropy of the masked tokens, in nats per token; 0 without targets.
 
-    This is the masked-LM loss of a model that only knows token frequencies: a loss not below it
-    shows no learning beyond these. Batches have `masked_lm_ids` int [n, predictions] and
-    `masked_lm_weights` float of that shape, 0 on padding.
+    It is the masked-LM loss of a model that only knows token frequencies: a loss that is not below
+    it shows no learning beyond these.
+
+    Args:
+        batches: with `masked_lm_ids`, int [n, predictions], and `masked_lm_weights`, float of that
+            shape, 0 on padding.
     """
     targets = [np.zeros(0, np.int64)]
     for batch in batches:
-        ids, weights = np.asarray(batch["masked_lm_ids"]), np.asarray(batch["masked_lm_weights"])
+        ids = np.asarray(batch["masked_lm_ids"])
+        weights = np.asarray(batch["masked_lm_weights"])
         targets.append(ids[weights > 0])
     counts = np.unique(np.concatenate(targets), return_counts=True)[1]
     fractions = counts / max(counts.sum(), 1)
@@ -49,12 +55,19 @@ def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
 
 
 def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | None:
-    """Returns a warning for a run that reads little text more than a hundred times.
+    """Return a warning for a run that reads little text more than a hundred times.
 
-    Takes data, steps and sequences per step of each phase, assuming that all phases use the same
-    text. None also if a manifest does not say how many records there are.
+    Args:
+        phases: data, steps, and sequences per step of each phase. All phases are assumed to use the
+            same text.
+
+    Returns:
+        A sentence with the number of epochs and what to do; None for fewer epochs, and if a
+        manifest does not say how many records there are.
     """
-    epochs, steps, is_repeated = 0.0, 0, False
+    epochs = 0.0
+    steps = 0
+    is_repeated = False  # whether examples have the same masks in every epoch
     for data, phase_steps, batch_size in phases:
         if not data.train_examples:
             return None
@@ -74,9 +87,12 @@ def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | No
 
 
 def run_findings(lines: Sequence[Line], *, vocab_size: int, first_step: int = 0) -> list[str]:
-    """Returns a sentence, with likely cause and cure, for each anomaly in the metrics of a run.
+    """Return a sentence, with likely cause and remedy, for each anomaly in the metrics of a run.
 
-    Skips lines up to `first_step`, where the last phase began.
+    Args:
+        lines: lines of metrics.jsonl.
+        vocab_size: entries of the vocabulary, for the loss of guessing.
+        first_step: lines up to this step are skipped; the begin of the last phase.
     """
     lines = [line for line in lines if line["step"] > first_step and "mlm_loss" in line]
     evals = [line for line in lines if line["split"] == "eval"]
@@ -93,7 +109,10 @@ def run_findings(lines: Sequence[Line], *, vocab_size: int, first_step: int = 0)
 
 
 def _about_guessing(trains: Sequence[Line], vocab_size: int) -> str | None:
-    loss, guess = trains[-1]["mlm_loss"] if trains else 0.0, math.log(vocab_size)
+    if not trains:
+        return None
+    loss = trains[-1]["mlm_loss"]
+    guess = math.log(vocab_size)
     if loss < guess + _RISE:
         return None
     return (
@@ -103,7 +122,8 @@ def _about_guessing(trains: Sequence[Line], vocab_size: int) -> str | None:
 
 
 def _about_frequencies(best: Line, last: Line) -> str | None:
-    entropy, loss = best.get(UNIGRAM_ENTROPY), best["mlm_loss"]
+    entropy = best.get(UNIGRAM_ENTROPY)
+    loss = best["mlm_loss"]
     if not entropy or loss < entropy - _NO_BETTER:
         return None
     steps = last["step"]
@@ -113,12 +133,12 @@ def _about_frequencies(best: Line, last: Line) -> str | None:
             f"({entropy:.2f}) after {steps:,} steps: it has probably collapsed and predicts about "
             f"the same for every token; {_CAUSES}"
         )
-    cause = (
-        f"models leave this level after hundreds to thousands of steps, and {steps:,} were made; "
-        "train longer (--steps)"
-        if steps < _FEW_STEPS
-        else _CAUSES
-    )
+    cause = _CAUSES
+    if steps < _FEW_STEPS:
+        cause = (
+            f"models leave this level after hundreds to thousands of steps, and {steps:,} were "
+            "made; train longer (--steps)"
+        )
     return (
         f"held-out masked-LM loss {loss:.2f} is no better than the unigram baseline "
         f"({entropy:.2f}), so nothing is predicted from context yet: {cause}"

@@ -11,12 +11,14 @@ from bert_tf.training.protocols import Batch, LossParts
 
 
 class PretrainingLoss:
-    """Cross-entropy over masked positions plus that over sequences (Devlin et al. 2019, A.2).
+    """Cross-entropy of masked tokens plus that of sequences (Devlin et al. 2019, A.2).
 
-    As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
-    positions of the global batch, however it is spread over replicas.
+    Like run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
+    positions of the global batch, however it is distributed over replicas.
 
-    `pair_task` "nsp" or "sop" names the loss of the sequences' labels; "none" has no such loss.
+    Args:
+        pair_task: "nsp" or "sop" names the loss of the sequences' labels; "none" leaves it out, and
+            the next-sentence head does not learn.
     """
 
     def __init__(self, pair_task: str = "nsp"):
@@ -51,12 +53,12 @@ class PretrainingLoss:
 def _weighted_sums(
     losses: tf.Tensor, right: tf.Tensor, weights: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Sums of loss, hits and weights; all float32 [...]."""
+    """Return the sums of loss, hits and weights, float32 []; arguments are float32 [...]."""
     return (tf.reduce_sum(losses * weights), tf.reduce_sum(right * weights), tf.reduce_sum(weights))
 
 
 def _sequence_weights(batch: Batch) -> tf.Tensor:
-    """1 for sequences, 0 for padding; float32 [n], packed [n, sequences]."""
+    """Return 1 for sequences and 0 for padding: float32 [n], packed [n, sequences]."""
     if "next_sentence_weights" in batch:
         return batch["next_sentence_weights"]
     return tf.cast(batch["input_mask"][:, 0], tf.float32)

@@ -25,9 +25,16 @@ from bert_tf.training.timeline import PhaseSettings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPhase:
-    """A phase with all defaults of its config filled in; `name` is "" in a run of one phase.
+    """A phase, with all defaults of its config filled in.
 
-    `learning_rate` is the peak of a schedule that starts with the phase; None continues the last.
+    Attributes:
+        name: beginning of messages about the phase; "" in a run of one phase.
+        data: description of its records.
+        steps: number of steps.
+        batch_size: sequences per step.
+        accumulation_steps: micro-batches of a batch.
+        learning_rate: peak of a schedule that starts with the phase; None continues the last one.
+        warmup_steps: steps of that schedule's warmup.
     """
 
     name: str
@@ -39,7 +46,11 @@ class PretrainingPhase:
     warmup_steps: int
 
     def check_batch_size(self, replicas: int) -> None:
-        """Raises UsageError unless replicas and accumulation divide a batch."""
+        """Check that replicas and accumulation divide a batch.
+
+        Raises:
+            UsageError: they do not; the message has the nearest batch size that works.
+        """
         parts = self.row_multiple(replicas)
         if self.batch_size % parts:
             raise UsageError(
@@ -49,17 +60,31 @@ class PretrainingPhase:
             )
 
     def row_multiple(self, replicas: int) -> int:
+        """Return what the rows of a batch must be a multiple of."""
         return replicas * self.accumulation_steps
 
     @property
     def batch_rows(self) -> BatchRows:
-        """Fewer rows than sequences where these share rows, but a whole multiple."""
+        """Rows of a batch.
+
+        With packing there are fewer rows than sequences, but always a multiple of what divides
+        them.
+        """
         return BatchRows(batch=self.batch_size, micro_batches=self.accumulation_steps)
 
     def open_inputs(
         self, config: TrainConfig, strategy: tf.distribute.Strategy, *, shards: int
     ) -> PretrainingInputs:
-        """Opens training batches whose micro-batches divide into `shards`."""
+        """Open training batches.
+
+        Args:
+            config: config of the run.
+            strategy: strategy that batches are distributed by.
+            shards: parts of each micro-batch; rows are a multiple of these, too.
+
+        Raises:
+            InputError, UsageError: see `PretrainingInputs`.
+        """
         return PretrainingInputs(
             self.data.paths("train"),
             self.data,
@@ -71,6 +96,7 @@ class PretrainingPhase:
         )
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
+        """Return what the training loop needs to know."""
         row = (self.data.max_seq_length, self.data.max_predictions_per_seq)
         return PhaseSettings(
             steps=self.steps,
@@ -87,7 +113,13 @@ def _step_flops(model: BertConfig) -> ModelFlops:
 
 
 def row_flops(model: BertConfig, length: int, predictions: int) -> float:
-    """Operations of a step for a row of `length` tokens, `predictions` of them masked."""
+    """Return the operations of a step for one row.
+
+    Args:
+        model: sizes of the encoder.
+        length: tokens of the row.
+        predictions: masked tokens of the row.
+    """
     work = _step_flops(model)
     return float(
         work.flops(tokens=length, examples=1, squared_lengths=length**2, predictions=predictions)
@@ -95,7 +127,11 @@ def row_flops(model: BertConfig, length: int, predictions: int) -> float:
 
 
 def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
-    """Returns the pair task of all phases; raises UsageError if they differ."""
+    """Return the pair task of all phases.
+
+    Raises:
+        UsageError: their records have different ones.
+    """
     tasks = {phase.data.pair_task: phase.data.directory for phase in phases}
     if len(tasks) > 1:
         found = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
@@ -108,26 +144,37 @@ def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
 def pretraining_phases(
     config: TrainConfig, data: Sequence[PretrainingData]
 ) -> list[PretrainingPhase]:
-    """Returns the phases of a run; one where the config has none.
+    """Return the phases of a run; one if the config has none.
 
-    A phase with its own learning rate starts a schedule, which the phases after it share up to the
-    next such one; the first phase always starts one.
+    A phase with its own learning rate starts a schedule, which the following phases share up to the
+    next such one. The first phase always starts one.
+
+    Args:
+        config: config of the run.
+        data: description of the records of each phase.
     """
     steps = config.phase_steps()
     given = config.phases or (TrainingPhase(data=config.data),)
-    starts = [n for n, phase in enumerate(given) if not n or phase.learning_rate is not None]
+    # Numbers of the later phases that start a schedule.
+    later_starts = [
+        number
+        for number, phase in enumerate(given)
+        if number > 0 and phase.learning_rate is not None
+    ]
     phases = []
-    for n, phase in enumerate(given):
-        rate, warmup = phase.learning_rate, round(phase.warmup_proportion * steps[n])
-        if rate is None and not n:
-            end = next((start for start in starts if start), len(given))
+    for number, phase in enumerate(given):
+        rate = phase.learning_rate
+        warmup = round(phase.warmup_proportion * steps[number])
+        if rate is None and number == 0:
+            # The schedule of the run's own keys, up to the next phase that starts one.
+            end = later_starts[0] if later_starts else len(given)
             rate = config.learning_rate
             warmup = config.warmup_steps or round(config.warmup_proportion * sum(steps[:end]))
         phases.append(
             PretrainingPhase(
-                name=f"phase {n + 1}: " if config.phases else "",
-                data=data[n],
-                steps=steps[n],
+                name=f"phase {number + 1}: " if config.phases else "",
+                data=data[number],
+                steps=steps[number],
                 batch_size=phase.batch_size or config.batch_size,
                 accumulation_steps=phase.gradient_accumulation_steps
                 or config.gradient_accumulation_steps,
@@ -139,23 +186,26 @@ def pretraining_phases(
 
 
 def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
-    """Returns how to mask the records; None where they are masked already.
+    """Return how to mask the records; None if they are masked already.
 
-    Raises UsageError for masking keys on masked records, or a vocabulary of specials only;
-    InputError if the token counts of the corpus are missing.
+    Raises:
+        UsageError: keys of masking are set for masked records, or the vocabulary has only special
+            tokens.
+        InputError: the token counts of the corpus are missing.
     """
     if not data.is_dynamic:
         _check_masks_are_unset(config, data)
         return None
     vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
+    token_counts = None
+    if config.random_tokens == "unigram":
+        token_counts = read_token_counts(data.directory, data.vocab_size)
     rules = masking_rules(
         vocab,
         max_seq_length=data.max_seq_length,
         max_predictions_per_seq=data.max_seq_length,
         **masking_settings(config),
-        token_counts=read_token_counts(data.directory, data.vocab_size)
-        if config.random_tokens == "unigram"
-        else None,
+        token_counts=token_counts,
     )
     return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"))
 

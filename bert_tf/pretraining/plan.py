@@ -1,4 +1,4 @@
-"""The plan of a pretraining run, settled before anything is trained."""
+"""The plan of a pretraining run, made before anything is trained."""
 
 from __future__ import annotations
 
@@ -20,13 +20,25 @@ from bert_tf.training.arithmetic import Arithmetic, has_accelerator, settle_arit
 from bert_tf.training.distribution import make_strategy, worker_count
 from bert_tf.training.memory import Memory, memory_for_steps
 
-_TRIAL_FLOPS = 5e11  # of a step whose memory is measured: some seconds on two cores
+# Operations of a step whose memory is measured, which takes some seconds on two cores. Larger
+# batches are extrapolated.
+_TRIAL_FLOPS = 5e11
+_TRIAL_MICRO_BATCHES = 2  # more need no more memory
 _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingPlan:
-    """A run that has not begun; `inputs` are the training batches of each phase."""
+    """A run that has not begun.
+
+    Attributes:
+        config: config of the run.
+        bert_config: sizes of the model.
+        strategy: strategy that steps are distributed by.
+        phases: phases of the run.
+        arithmetic: how steps are computed.
+        inputs: training batches of each phase.
+    """
 
     config: TrainConfig
     bert_config: BertConfig
@@ -36,9 +48,12 @@ class PretrainingPlan:
     inputs: list[PretrainingInputs]
 
     def step_bytes(self) -> int | None:
-        """Measures the peak memory of the largest phase's step; None if it does not fit.
+        """Measure the peak memory of a step of the largest phase.
 
-        Extrapolates from few rows if batches are large.
+        Large batches are extrapolated from few rows.
+
+        Returns:
+            Bytes; None if a trial does not fit into the memory.
         """
         largest = 0
         for phase, inputs in zip(self.phases, self.inputs, strict=True):
@@ -50,19 +65,22 @@ class PretrainingPlan:
 
     def _phase_bytes(self, phase: PretrainingPhase, inputs: PretrainingInputs) -> int | None:
         replicas = self.strategy.num_replicas_in_sync
-        micro_batches = min(phase.accumulation_steps, 2)  # more take as much
+        micro_batches = min(phase.accumulation_steps, _TRIAL_MICRO_BATCHES)
         whole = StepShape(
             rows=inputs.rows // (phase.accumulation_steps * replicas),
             length=phase.data.max_seq_length,
             predictions=inputs.predictions,
         )
+        # A large batch is extrapolated from two smaller ones: memory grows linearly with rows.
         few = whole.part(self.bert_config, _TRIAL_FLOPS).rows
         sizes = [whole.rows] if whole.rows <= 2 * few else [few, 2 * few]
         peaks = []
         for rows in sizes:
-            is_divided = rows % self.arithmetic.shards == 0
+            arithmetic = self.arithmetic
+            if rows % arithmetic.shards:
+                arithmetic = dataclasses.replace(arithmetic, shards=1)
             (tried,) = try_steps(
-                [self.arithmetic if is_divided else dataclasses.replace(self.arithmetic, shards=1)],
+                [arithmetic],
                 self.bert_config,
                 dataclasses.replace(whole, rows=rows * micro_batches),
                 micro_batches=micro_batches,
@@ -75,11 +93,13 @@ class PretrainingPlan:
         peak = peaks[-1] + of_a_row * (whole.rows - sizes[-1])
         if self.config.ema_decay:
             peak += _FLOAT_BYTES * parameter_count(self.bert_config)
-        is_shared = not has_accelerator()
-        return round(peak * (replicas // worker_count(self.strategy) if is_shared else 1))
+        # Replicas on a CPU share its memory; each GPU has its own.
+        sharing = 1 if has_accelerator() else replicas // worker_count(self.strategy)
+        return round(peak * sharing)
 
     @property
     def cure(self) -> str:
+        """What to do if a step does not fit into the memory."""
         phase = max(
             self.phases,
             key=lambda each: each.batch_size // each.accumulation_steps * each.data.max_seq_length,
@@ -99,10 +119,18 @@ def plan_pretraining(
     console: Console,
     is_timed: bool = True,
 ) -> PretrainingPlan:
-    """Settles devices and arithmetic, and opens the records; call it before TensorFlow runs.
+    """Choose devices and arithmetic, and open the records. Call it before TensorFlow runs.
 
-    Times steps to find the fastest arithmetic if `is_timed`. Raises UsageError if the batch cannot
-    be divided among replicas, InputError for damaged records.
+    Args:
+        config: config of the run.
+        bert_config: sizes of the model.
+        data: description of the records of each phase; one item without phases.
+        console: receives the decisions.
+        is_timed: whether steps may be timed to find the fastest arithmetic.
+
+    Raises:
+        UsageError: the batch cannot be divided among replicas.
+        InputError: records are damaged.
     """
     phases = pretraining_phases(config, data)
     strategy = make_strategy(config.strategy, config.tpu_address, console)
@@ -136,10 +164,10 @@ def preview_pretraining(
     data: Sequence[PretrainingData],
     console: Console,
 ) -> dict[str, Any]:
-    """Reports the plan of a run without training; takes the arguments of `plan_pretraining`.
+    """Report the plan of a run without training; arguments are those of `plan_pretraining`.
 
     Returns:
-        `steps`, `parameters`, `gradient_accumulation_steps` of each phase, `arithmetic`, and
+        `steps`; `parameters`; `gradient_accumulation_steps` of each phase; `arithmetic`; and
         `memory` in bytes: the `total` of a step at its peak (None on TPUs, or if it does not fit),
         and the `available` memory (None if unknown).
     """
@@ -151,8 +179,9 @@ def preview_pretraining(
     )
     parameters = parameter_count(bert_config)
     console.info(f"{parameters:,} parameters")
-    needed, memory = None, memory_for_steps()
-    if config.strategy != "tpu":  # which one process at a time may use
+    needed = None
+    memory = memory_for_steps()
+    if config.strategy != "tpu":  # trials are processes, and only one may use the TPU
         needed = _measured_memory(plan, memory, console)
     console.info("dry run: nothing was written")
     return {
@@ -166,6 +195,7 @@ def preview_pretraining(
 
 
 def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Console) -> int | None:
+    """Measure and report the memory of a step, in bytes; None if it does not fit."""
     with console.waiting("train: measuring the memory of a step"):
         needed = plan.step_bytes()
     available = "" if memory is None else f"; {memory} are available here"
@@ -182,7 +212,7 @@ def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Cons
 
 
 def parameter_count(model: BertConfig) -> int:
-    """The number of weights with pooler and pretraining heads."""
+    """Return the number of weights, pooler and pretraining heads included."""
     hidden = model.hidden_size
     dense = hidden * hidden + hidden
     masked_lm = dense + 2 * hidden + model.vocab_size

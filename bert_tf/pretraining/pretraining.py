@@ -1,4 +1,4 @@
-"""Pretraining from records to a model directory."""
+"""Pretraining, from records to a model directory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,12 @@ from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
 
 class PhasedInputs:
-    """Joins the inputs of phases; a `bert_tf.training.protocols.TrainingInputs`."""
+    """Joins the inputs of phases to one `TrainingInputs`.
+
+    Args:
+        inputs: inputs of each phase, whose steps are counted from 0.
+        steps: steps of each phase.
+    """
 
     def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
         self._inputs = inputs
@@ -47,7 +52,7 @@ class PhasedInputs:
         return self._inputs[phase].batches(first_step - self._starts[phase])
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Returns the phase, and where in its data a step starts."""
+        """Return the phase, and where in its data a step starts."""
         phase = phase_of(self._ends, first_step)
         position = self._inputs[phase].position(first_step - self._starts[phase])
         return {"phase": phase, **position}
@@ -55,9 +60,14 @@ class PhasedInputs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseResult:
-    """The data of a finished phase; `sequences` counts every epoch.
+    """What a phase has read.
 
-    `packing` has `sequences_per_row`, `packing_efficiency` and `rows_per_step`, None without it.
+    Attributes:
+        steps: steps of the phase.
+        sequences: sequences of all its batches, every epoch counted.
+        gradient_accumulation_steps: micro-batches of a batch.
+        packing: `sequences_per_row`, `packing_efficiency` and `rows_per_step`; None without
+            packing.
     """
 
     steps: int
@@ -68,6 +78,8 @@ class PhaseResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingResult:
+    """Outcome of a run, and what each phase has read."""
+
     training: TrainingResult
     phases: list[PhaseResult]
 
@@ -87,19 +99,24 @@ def pretrain(
     console: Console,
     mirror: RunMirror | None = None,
 ) -> PretrainingResult:
-    """Trains a model on masked-LM and next-sentence records, or resumes an interrupted run.
+    """Train a model on masked-LM and next-sentence records, or resume an interrupted run.
 
     `config.output` gets checkpoints, metrics and, under `best/`, the model directory with the
-    lowest masked-LM loss on the eval records of the last phase (the final one without any).
+    lowest masked-LM loss on the eval records of the last phase (the last model if there are none).
 
     Args:
-        data: the records of each phase; a single item without phases.
-        initial: weights to start from, None for random ones.
-        mirror: where the run is kept, if not in `config.output`.
+        config: config of the run.
+        bert_config: sizes of the model.
+        data: description of the records of each phase; one item without phases.
+        vocab: entries in the order of their ids.
+        initial: weights to start from; None for random ones.
+        console: receives progress.
+        mirror: storage that receives the run after each checkpoint; None if `config.output` is its
+            place.
 
     Raises:
         UsageError: model and data do not fit, or the batch cannot be divided among replicas.
-        InputError: damaged records, or a loss that is not finite.
+        InputError: records are damaged, or the loss is not finite.
         RunnerFailed: a step did not fit into the memory, or another worker is gone.
         StoppedEarly: SIGTERM or Ctrl-C, after saving.
     """
@@ -125,9 +142,11 @@ def pretrain(
     try:
         result = loop.run()
     except tf.errors.OpError as error:
-        failures = [opened.failure for opened in plan.inputs if opened.failure]
+        # TensorFlow reports errors of reading as its own; the inputs have the real one.
         cause: BertPipelineError | None
-        cause = next(iter(failures), None) or _damaged_record(error, plan.phases)
+        cause = next((opened.failure for opened in plan.inputs if opened.failure), None)
+        if cause is None:
+            cause = _damaged_record(error, plan.phases)
         if cause is None and is_out_of_memory(error):
             cause = RunnerFailed(f"a step did not fit into the memory: {plan.cure}")
         raise cause or error from None
@@ -142,7 +161,9 @@ def _make_loop(
     console: Console,
     mirror: RunMirror | None,
 ) -> TrainingLoop:
-    config, phases, strategy = plan.config, plan.phases, plan.strategy
+    config = plan.config
+    phases = plan.phases
+    strategy = plan.strategy
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     peak_flops = measure_matmul_peak(plan.arithmetic.precision.policy, strategy)
@@ -204,12 +225,16 @@ def _phase_results(plan: PretrainingPlan, step: int) -> list[PhaseResult]:
 
 
 def _damaged_record(error: tf.errors.OpError, phases: list[PretrainingPhase]) -> InputError | None:
-    """Finds the training record that caused an error of TensorFlow, None if the records are sound.
+    """Return the error of the training record that caused an error of TensorFlow.
 
-    Unmasked records and evaluations detect theirs on reading.
+    None if the records are sound. Unmasked records and evaluations detect damage on reading.
     """
     if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
         return None
-    masked = [phase.data for phase in phases if not phase.data.is_dynamic]
-    found = (find_damage(data.paths("train"), data) for data in masked)
-    return next(filter(None, found), None)
+    for phase in phases:
+        if phase.data.is_dynamic:
+            continue
+        damage = find_damage(phase.data.paths("train"), phase.data)
+        if damage is not None:
+            return damage
+    return None

@@ -1,7 +1,8 @@
 """Trials of a pretraining step: how long it takes, and how much memory.
 
-TensorFlow's use of cores is fixed per process, it keeps its memory, and an OOM kill leaves no
-message: so trials are processes, whose program this file also is: settings as JSON in, a line out.
+Each trial is a process of its own, because TensorFlow's use of cores is fixed per process, it keeps
+its memory, and an OOM kill leaves no message. This file is also the program of that process: it
+takes settings as a JSON argument, and prints a line of JSON.
 """
 
 from __future__ import annotations
@@ -38,27 +39,37 @@ from bert_tf.training.memory import is_out_of_memory, peak_bytes
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.step import TrainingStep
 
-# Operations of a run for which a trial pays, about a minute of it: half an hour at 300 GFLOP/s.
+# A trial takes about a minute. It pays for runs of this many operations (half an hour at
+# 300 GFLOP/s) and, if their time is limited, of this many minutes.
 _WORTH_A_TRIAL = 5e14
 _WORTH_A_TRIAL_MINUTES = 30
-_MAX_LAYERS = 3  # their step is compiled for the trial only; more are faster in the same way
-_MEASURED_SECONDS = 1.0
+# Layers of the model that is tried. More layers take longer to compile, and rank the same.
+_MAX_LAYERS = 3
+_MEASURED_SECONDS = 1.0  # time in which steps are timed, and their largest number
 _MAX_MEASURED_STEPS = 20
-_LEAST_ROWS = 4
-_TIMEOUT_SECONDS = 3600.0  # of a trial that takes a minute or so
-_MOST_LIKELY_ENDED = "1000"  # of all processes, where the system ends one for want of memory
+_LEAST_ROWS = 4  # of a batch that is tried; two parts of two rows
+_TIMEOUT_SECONDS = 3600.0  # for a trial that takes a minute or so
+_LEARNING_RATE = 1e-4  # any; it does not change the time
+# Value of oom_score_adj that makes the system end this process first if memory runs out.
+_MOST_LIKELY_ENDED = "1000"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepShape:
-    """The batch of a step: `length` tokens in a row, all filled, `predictions` of them masked."""
+    """The batch of a step, without padding.
+
+    Attributes:
+        rows: rows of the batch.
+        length: tokens of a row.
+        predictions: masked tokens of a row.
+    """
 
     rows: int
     length: int
     predictions: int
 
     def part(self, model: BertConfig, most_flops: float) -> StepShape:
-        """Returns the rows that a step of so many operations has, at least four, or all."""
+        """Return the shape with the rows of a step of `most_flops`; at least four rows, or all."""
         flops = row_flops(model, self.length, self.predictions)
         rows = int(most_flops / flops) // _LEAST_ROWS * _LEAST_ROWS
         return dataclasses.replace(self, rows=min(self.rows, max(_LEAST_ROWS, rows)))
@@ -66,9 +77,13 @@ class StepShape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriedStep:
-    """A measured step: `seconds` each, over `count` timed steps.
+    """A measured step.
 
-    `start_seconds` are for building and compiling; `peak_bytes` are of the process or its GPU.
+    Attributes:
+        seconds: time of a step.
+        start_seconds: time to build and compile it.
+        count: number of steps that were timed.
+        peak_bytes: peak memory of the process, or of its GPU.
     """
 
     seconds: float
@@ -83,9 +98,10 @@ def step_trial(
     phases: Sequence[PretrainingPhase],
     console: Console,
 ) -> StepTrial | None:
-    """Returns the trial that finds the fastest arithmetic; None for runs too short for it to pay.
+    """Return the trial that finds the fastest arithmetic; None if the run is too short for it.
 
-    Tries at most three layers, on the phase with most work; warns of ways that fail.
+    It tries a model of at most three layers, on the phase with the most work, and warns of
+    candidates that fail.
     """
     work = {phase: phase.steps * phase.settings(bert_config).relative_work for phase in phases}
     minutes = config.max_minutes or _WORTH_A_TRIAL_MINUTES
@@ -105,7 +121,7 @@ def step_trial(
 def measure_ways(
     ways: Sequence[Arithmetic], bert_config: BertConfig, shape: StepShape, console: Console
 ) -> list[float]:
-    """Returns seconds of a step in each way; infinite where it fails, with a warning."""
+    """Return the seconds of a step for each candidate; infinite, with a warning, if it fails."""
     seconds = dict.fromkeys(ways, math.inf)
     for shards in sorted({way.shards for way in ways}):
         these = [way for way in ways if way.shards == shards]
@@ -126,13 +142,20 @@ def try_steps(
     micro_batches: int = 1,
     seconds: float = _MEASURED_SECONDS,
 ) -> list[TriedStep | None]:
-    """Runs some steps in each way; None where they do not fit into the memory.
+    """Run some steps for each candidate, in a new process.
 
     Args:
-        shape: of the whole batch, on one device.
-        seconds: how long to time steps; at least one, after the one that compiles.
+        ways: candidates with the same `shards` and `cpu_kernels`.
+        bert_config: sizes of the model.
+        shape: the whole batch, on one device.
+        micro_batches: parts of the batch that are computed one after the other.
+        seconds: how long to time steps; at least one is timed, after the one that compiles.
 
-    Raises RunnerFailed if a trial fails for another reason, or does not end within an hour.
+    Returns:
+        Measurements in the order of the candidates; None for those that do not fit into the memory.
+
+    Raises:
+        RunnerFailed: a trial fails for another reason, or does not end within an hour.
     """
     settings = {
         "bert": bert_config.fields(),
@@ -166,9 +189,11 @@ def try_steps(
 
 
 def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
-    """Random examples without padding, int32 but for the float32 weights."""
+    """Return random examples without padding, int32 except for the float32 weights."""
     generator = np.random.default_rng(0)
-    rows, length, predictions = shape.rows, shape.length, shape.predictions
+    rows = shape.rows
+    length = shape.length
+    predictions = shape.predictions
     return {
         "input_word_ids": generator.integers(0, vocab_size, (rows, length), np.int32),
         "input_mask": np.ones((rows, length), np.int32),
@@ -183,7 +208,7 @@ def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
 
 
 def training_step_of(bert_config: BertConfig, arithmetic: Arithmetic) -> TrainingStep:
-    """A pretraining step on one device, by AdamW with its defaults."""
+    """Return a pretraining step on one device, by AdamW with its defaults."""
     model = BertPretrainingModel(bert_config, dtype=arithmetic.precision.policy)
     model.build_weights()
     optimizer = make_optimizer(
@@ -203,7 +228,7 @@ def training_step_of(bert_config: BertConfig, arithmetic: Arithmetic) -> Trainin
 def steps_of(
     bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
 ) -> Callable[[int], None]:
-    """Returns a function that runs a number of steps on one batch."""
+    """Return a function that runs a number of steps on one batch."""
     strategy = tf.distribute.get_strategy()
     step = training_step_of(bert_config, arithmetic)
     batch = full_batch(shape, bert_config.vocab_size)
@@ -214,7 +239,7 @@ def steps_of(
         step.run(
             batches,
             first_step=0,
-            learning_rates=np.full(steps, 1e-4),
+            learning_rates=np.full(steps, _LEARNING_RATE),
             accumulation_steps=micro_batches,
             untouched=next(calls) > 0,
         )
@@ -223,6 +248,7 @@ def steps_of(
 
 
 def _tried(settings: dict[str, Any], way: dict[str, Any]) -> TriedStep | None:
+    """Measure one candidate in this process; None if it does not fit into the memory."""
     began = time.perf_counter()
     try:
         run = steps_of(
@@ -238,7 +264,8 @@ def _tried(settings: dict[str, Any], way: dict[str, Any]) -> TriedStep | None:
         run(1)  # traces and compiles
         start = time.perf_counter()
         run(1)
-        seconds, count = time.perf_counter() - start, 1
+        seconds = time.perf_counter() - start
+        count = 1
         if seconds < settings["seconds"]:
             count = min(int(settings["seconds"] / seconds) + 1, _MAX_MEASURED_STEPS)
             again = time.perf_counter()
