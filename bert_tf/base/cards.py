@@ -13,14 +13,19 @@ _FRONT_MATTER = re.compile(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", re.DOTALL)
 
 
 def front_matter(metadata: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Write metadata as the head of a card, in the order of the keys, without empty values."""
+    """Format metadata as the head of a card.
+
+    Args:
+        metadata: values by key; empty ones are left out.
+        keys: keys in the order of the result.
+    """
     ordered = {key: metadata[key] for key in keys if metadata.get(key)}
     text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n\n"
 
 
 def read_front_matter(card: Path) -> dict[str, Any]:
-    """Read the metadata of a card; {} without a card, or if the Hub cannot read it."""
+    """Read the metadata of a card; return {} without a card, or if the Hub could not read it."""
     if not card.is_file():
         return {}
     found = _FRONT_MATTER.match(card.read_bytes().decode("utf-8-sig", errors="replace"))
@@ -32,7 +37,7 @@ def read_front_matter(card: Path) -> dict[str, Any]:
 
 
 def size_category(number: int) -> str:
-    """Choose the Hub's range of rows: `n<1K`, `10K<n<100K`, `n>1T`."""
+    """Return the Hub's range of a number of rows: `n<1K`, `10K<n<100K`, `n>1T`."""
     # https://github.com/huggingface/hub-docs/blob/main/datasetcard.md
     bounds = ["1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T"]
     place = sum(number >= 1000 * 10**i for i in range(len(bounds)))
@@ -42,13 +47,13 @@ def size_category(number: int) -> str:
 
 
 def card_section(title: str, lines: Iterable[str]) -> str:
-    """Write a section; nothing without lines."""
+    """Format a section; "" without lines."""
     lines = list(lines)
     return "\n".join([f"## {title}", *lines]) if lines else ""
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Write the lines of a table; numbers get commas, and no cell ends its row."""
+    """Format the lines of a table; numbers get commas, and no cell can end its row."""
     head, *body = (f"| {' | '.join(map(_cell, line))} |" for line in (columns, *rows))
     return [head, f"|{'---|' * len(columns)}", *body]
 

@@ -11,24 +11,34 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.files import as_path, write_text_atomically
 
 SUMS = "SHA256SUMS"
-CARD = "README.md"  # of a model; not vouched for, since people add to it before they publish it
+CARD = "README.md"  # has no checksum, since people edit the card of a model to publish it
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def file_sha256(path: str | Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with as_path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Add files of a folder, by relative path, to its `SHA256SUMS`, or replace their checksums."""
+    """Add files of a folder to its `SHA256SUMS`, or replace their checksums.
+
+    Args:
+        folder: the folder.
+        names: paths relative to it.
+    """
     sums = {**read_sums(folder), **{name: file_sha256(folder / name) for name in names}}
     text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
     write_text_atomically(folder / SUMS, text)
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """SHA-256 by relative path, {} without a `SHA256SUMS`; raise InputError if it is damaged."""
+    """Return the SHA-256 by relative path; {} without a `SHA256SUMS`.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     path = folder / SUMS
     try:
         text = path.read_bytes().decode("utf-8", errors="replace")
@@ -52,9 +62,15 @@ def check_sums(
     *,
     known: Mapping[str, str] | None = None,
 ) -> None:
-    """Compare files of a folder with its `SHA256SUMS`, if any; InputError for differences.
+    """Compare files of a folder with its `SHA256SUMS`; a folder without one passes.
 
-    `is_read` selects listed paths; `known` are SHA-256 by path of files that were just hashed.
+    Args:
+        folder: the folder.
+        is_read: selects the listed paths to compare.
+        known: SHA-256 by relative path of files that were just hashed; others are read.
+
+    Raises:
+        InputError: a listed file is missing or has changed.
     """
     for name, sha256 in read_sums(folder).items():
         if not is_read(name):

@@ -18,30 +18,54 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Advance:
-    text: str  # in words, as a log shows it
-    fraction: float | None = None  # of the work that is done, 0 to 1; None if unknown
-    says_time_left: bool = False  # if not, a terminal adds an estimate by recent speed
+    """How far some work is.
+
+    Attributes:
+        text: in words, as a log shows it.
+        fraction: finished part of the work, 0 to 1; None if unknown.
+        says_time_left: whether the text says how long the rest takes. If not, a terminal adds an
+            estimate by recent speed.
+    """
+
+    text: str
+    fraction: float | None = None
+    says_time_left: bool = False
 
     @classmethod
     def counted(
         cls, label: str, done: int, total: int, noun: str = "row", plural: str | None = None
     ) -> Self:
+        """Return progress that counts things, such as `label: 3 of 10 rows`."""
         return cls(f"{label}: {done:,} of {quantity(total, noun, plural)}", done / max(total, 1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closing:
-    command: str  # its name
-    made: Sequence[tuple[str, str]]  # paths, with a word on each
-    counts: Sequence[tuple[str, str]]  # numbers worth a look, by name
-    seconds: float  # that it took
-    next_command: str | None  # what to run next; None for nothing
+    """What a job says at its end.
+
+    Attributes:
+        command: name of the command.
+        made: (path, meaning) of its outputs.
+        counts: (name, number) of interesting counts.
+        seconds: time that it took.
+        next_command: what to run next; None for nothing.
+    """
+
+    command: str
+    made: Sequence[tuple[str, str]]
+    counts: Sequence[tuple[str, str]]
+    seconds: float
+    next_command: str | None
 
 
 class Console:
     """Prints lines and shows progress: a bar on a terminal, a line every `log_seconds` in a log.
 
-    `quiet` only shows warnings; `journal` takes every line that a log would show regardless.
+    Args:
+        stream: where lines go; None for stderr.
+        log_seconds: least time between two lines of progress in a log.
+        quiet: whether to show only warnings.
+        journal: receives every line that a log would show, also with `quiet`; None for nothing.
     """
 
     def __init__(
@@ -65,12 +89,14 @@ class Console:
         self._noted_progress = ""
 
     def info(self, *lines: str) -> None:
+        """Print lines."""
         for line in lines:
             self._note(line)
             if not self._quiet:
                 self._print(line)
 
     def warn(self, *lines: str) -> None:
+        """Print lines about something that looks wrong but does not stop the job."""
         for line in lines:
             self._note(f"warning: {line}")
             self._print(f"warning: {line}")
@@ -93,7 +119,11 @@ class Console:
         return is_due and not self._is_live
 
     def end_progress(self, advance: Advance | None) -> None:
-        """Print the final progress if it was not printed yet; None if a log has that line."""
+        """Print the final progress if it has not been printed.
+
+        Args:
+            advance: the final progress; None if a log already has that line.
+        """
         if self._terminal is not None:
             self._terminal.forget()
         if self._has_progress and advance is not None:
@@ -109,7 +139,15 @@ class Console:
     def counting(
         self, label: str, total: int, noun: str = "row", plural: str | None = None
     ) -> Iterator[Callable[[int], None]]:
-        """Yield a function that shows how many more are done; all are unless the block fails."""
+        """Yield a function that adds a number to what is done, and shows it.
+
+        All is taken to be done at the end of the block, unless it fails.
+
+        Args:
+            label: what is being done.
+            total: number of things.
+            noun, plural: see `quantity`.
+        """
         done = 0
 
         def advance() -> Advance:
@@ -125,7 +163,7 @@ class Console:
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:
-        """Show a line on a terminal during the block, with no library loaded."""
+        """Show a line on a terminal during the block; loads no library for it."""
         if self._is_live:
             print(f"\r{line}", end="", file=self._stream, flush=True)
             self._first_words = line
@@ -136,11 +174,12 @@ class Console:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Show a label and the time so far on a terminal, until `progress` is called."""
+        """Show a label and the elapsed time on a terminal, until `progress` is called."""
         with self._live().working(label) if self._is_live else nullcontext():
             yield
 
     def close(self, closing: Closing) -> None:
+        """Print what a job has made, and what to run next; a table on a terminal."""
         made = [f"  {path}  {meaning}" for path, meaning in closing.made]
         if self._is_live:
             for line in made:
@@ -152,6 +191,7 @@ class Console:
             self.info(f"next: {closing.next_command}")
 
     def _live(self) -> Terminal:
+        """Return the terminal; its library is loaded on first use."""
         self._clear_first_words()
         if self._terminal is None:
             from bert_tf.base.terminal import Terminal

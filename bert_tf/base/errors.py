@@ -25,7 +25,8 @@ class BertPipelineError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-Fault = tuple[str, str]  # why a row cannot be used: the reason, and the value found, if any
+# Why a row cannot be used: the reason, and the value that was found, or "".
+Fault = tuple[str, str]
 
 
 class InputError(BertPipelineError):
@@ -33,16 +34,22 @@ class InputError(BertPipelineError):
 
 
 class NoRowsError(InputError):
-    """A table has no rows, though it may name its columns (exit code 1)."""
+    """A table has no rows, though it may name its columns (exit code 1).
 
-    header: Any = None  # of the table, as of a `TableBlock`
-    columns: tuple[str, ...] = ()  # of the table, as of a `TableBlock`
+    Attributes:
+        header, columns: see `TableBlock`.
+    """
+
+    header: Any = None
+    columns: tuple[str, ...] = ()
 
 
 class RowsRejected(InputError):
     """The rest of a file cannot be used after rows of it were rejected (exit code 1).
 
-    `rejects` are all rejects of the file, or none if they were not kept.
+    Args:
+        message: for the user.
+        rejects: all rejects of the file; () if they were not kept.
     """
 
     def __init__(self, message: str, rejects: Sequence[Any] = ()):
@@ -67,21 +74,33 @@ class GraphWritten(BertPipelineError):
 
 
 def no_folder(path: str | Path, what: str) -> UsageError:
-    """Make the error for a path that is not the folder it should be, say a `model directory`."""
+    """Return the error for a path that is not the expected folder.
+
+    Args:
+        path: the path.
+        what: what was expected, such as `model directory`.
+    """
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")
     return UsageError(f"{path}: no such {what}; check the path")
 
 
 def are_installed(packages: Iterable[str]) -> bool:
+    """Return whether packages can be imported, by import name, without importing them."""
     return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
 def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
-    """Raise UsageError if a package, by import name, is not installed, without importing any.
+    """Check that packages are installed, without importing them.
 
-    `asked` is the request that needs them (`--engine openvino`), `extra` the extra that installs
-    them, `instead` an alternative for the user.
+    Args:
+        asked: the request that needs them, such as `--engine openvino`.
+        packages: import names.
+        extra: the extra of this package that installs them.
+        instead: an alternative for the user; "" for none.
+
+    Raises:
+        UsageError: one is not installed.
     """
     missing = [package for package in packages if not are_installed([package])]
     if missing:
@@ -90,7 +109,11 @@ def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: 
 
 
 class ConfigError(UsageError):
-    """Faults of a configuration, one line each, all reported at once."""
+    """Faults of a configuration, all reported at once.
+
+    Args:
+        faults: a line for each fault, with its place, what is allowed and what to do.
+    """
 
     def __init__(self, faults: list[str]):
         self.faults = list(faults)
@@ -103,24 +126,34 @@ class TooManyRejects(BertPipelineError):
     exit_code = 3
 
 
+_EXIT_CODE_OF_SIGNALS = 128  # shells add the number of the signal to it
+
+
 class StoppedEarly(BertPipelineError):
     """A signal stopped the job and the work so far is saved; the message says how to resume.
 
-    The exit code is that of shells, 130 for Ctrl-C and 143 for SIGTERM.
+    The exit code is that of shells, 130 for Ctrl-C and 143 for SIGTERM, so that `train && finetune`
+    does not continue with half a model.
+
+    Args:
+        message: for the user.
+        signal_number: number of the signal.
     """
 
     def __init__(self, message: str, signal_number: int):
         super().__init__(message)
-        self.exit_code = 128 + signal_number
+        self.exit_code = _EXIT_CODE_OF_SIGNALS + signal_number
 
 
 @contextmanager
 def handling_signals(
     handle: Callable[[signal.Signals, Callable[[], None]], None],
 ) -> Iterator[None]:
-    """Calls `handle` with SIGTERM or SIGINT, and with a function that restores former handlers.
+    """Call `handle` for SIGTERM and SIGINT inside the block, in the main thread only.
 
-    They are restored at the end of the block, too. Does nothing outside the main thread.
+    Args:
+        handle: called with the signal, and a function that restores the former handlers. They are
+            also restored at the end of the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

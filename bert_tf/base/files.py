@@ -1,4 +1,9 @@
-"""Local and remote paths; files that appear whole or not at all: written aside, then renamed."""
+"""Local and remote paths, and files that appear as a whole or not at all.
+
+A file or folder is written beside its target, synced to disk, and renamed. Names of such files
+contain the process ID and random digits, so that leftovers of killed processes can be recognized
+and removed.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +22,17 @@ from typing import Any, NoReturn, Self
 
 from bert_tf.base.errors import BertPipelineError, InputError
 
+# A file or folder that is being written ("partial"), or a folder that is being replaced ("before").
 _BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
-# What network and FUSE file systems answer that cannot sync a folder; their servers decide then.
+# Errors of network and FUSE file systems that cannot sync a folder. Their servers decide then.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 class RemotePath(PosixPath):
-    """`scheme://bucket/folder/file`; subclasses read and write such files by a path's own methods.
+    """`scheme://bucket/folder/file`; subclasses know how to read and write such files.
 
-    `os`, `open` and libraries that take file names get a TypeError, so that nothing is written to a
-    folder `scheme:`.
+    Code that only uses methods of paths works on local and remote files. `os`, `open` and libraries
+    that take file names get a TypeError, so that nothing is written to a folder `scheme:`.
     """
 
     def __str__(self) -> str:
@@ -46,14 +52,20 @@ class RemotePath(PosixPath):
         return False
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes, fewer at the end; raise FileNotFoundError if there is no file."""
+        """Read bytes of the file, fewer at its end.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
         raise NotImplementedError
 
     def remove_tree(self) -> None:
+        """Remove the folder with all files in it, or the file, if it exists."""
         raise NotImplementedError
 
 
 def as_path(path: str | Path) -> Path:
+    """Return a `Path`; one that is a path already, on any storage, stays the same."""
     return path if isinstance(path, Path) else Path(path)
 
 
@@ -66,17 +78,19 @@ def toml_beside(module: str, name: str) -> dict[str, Any]:
 def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it replaces `path` if nothing is raised.
 
-    Parent folders are made. `lasting` syncs content and name to disk, some milliseconds.
+    Parent folders are created. After an exception the partial file is removed.
+
+    Args:
+        path: the file. On remote storage, the yielded path is remote as well.
+        lasting: whether to sync content and name to disk, which takes some milliseconds. False for
+            files that are useless after the machine has stopped.
     """
     target = as_path(path)
     make_folders(target.parent)
     aside = _beside(target, "partial")
-    # Other storage syncs by itself, and a folder that is itself written aside is synced as a whole.
-    lasting = (
-        lasting
-        and not isinstance(target, RemotePath)
-        and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
-    )
+    # Remote storage syncs by itself. A folder that is itself written aside is synced as a whole.
+    is_inside_aside = any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
+    lasting = lasting and not isinstance(target, RemotePath) and not is_inside_aside
     try:
         with naming_file(target, aside):
             yield aside
@@ -93,10 +107,14 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def replacing_directory(path: str | Path) -> Iterator[Path]:
-    """Yield an empty folder beside `path`; synced, it replaces `path` if nothing is raised."""
+    """Yield an empty folder beside `path` to fill; it replaces `path` if nothing is raised.
+
+    Everything is on disk before it replaces `path`.
+    """
     target = Path(path)
     make_folders(target.parent)
-    aside, before = _beside(target, "partial"), _beside(target, "before")
+    aside = _beside(target, "partial")
+    before = _beside(target, "before")
     aside.mkdir()
     try:
         with naming_file(target, aside):
@@ -114,13 +132,19 @@ def replacing_directory(path: str | Path) -> Iterator[Path]:
 
 
 def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) -> None:
-    """Write UTF-8 text; readers see the old file or the whole new one; see `replacing_file`."""
+    """Write UTF-8 text, so that readers see the old file or the complete new one.
+
+    Args:
+        path: the file.
+        text: its content.
+        lasting: see `replacing_file`.
+    """
     with replacing_file(path, lasting=lasting) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 def make_folders(folder: Path) -> None:
-    """Make a folder and its parents where they are missing; new names last, as in `_sync`."""
+    """Create a folder and its parents where they are missing, and sync their names to disk."""
     if isinstance(folder, RemotePath):
         folder.mkdir(parents=True, exist_ok=True)
         return
@@ -134,7 +158,8 @@ def sync_tree(folder: str | Path) -> None:
     """Sync a folder and all its files to disk, after other libraries wrote them."""
     for place, _, names in os.walk(folder):
         for name in names:
-            if not (file := Path(place, name)).is_symlink():
+            file = Path(place, name)
+            if not file.is_symlink():
                 _sync(file)
         _sync(Path(place))
 
@@ -151,10 +176,14 @@ def remove(path: str | Path) -> None:
 
 
 def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Remove files that killed processes left beside the files and folders they were replacing.
+    """Remove what killed processes left beside the files and folders that they were replacing.
 
-    An old folder is put back if the new one had not taken its place. Not recursive, and only for
-    folders that no other process writes to; `names` are of the targets, None for any.
+    If one was killed between the two renames of a folder, the old folder is put back. Only for
+    folders that no other process writes to.
+
+    Args:
+        folder: where to look; not in folders inside of it.
+        names: names of the files and folders that were being replaced; None for any.
     """
     folder = as_path(folder)
     begins = [""] if names is None else map(glob.escape, names)
@@ -173,7 +202,7 @@ def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -
 
 
 def _beside(target: Path, kind: str) -> Path:
-    """Make a name that no other process uses: in containers many have the same process ID."""
+    """Return a name that no other process uses: in containers many have the same process ID."""
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{kind}")
 
 
@@ -188,6 +217,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+# Errors about storage: disk full, quota exceeded, read-only file system, file too large.
 _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
@@ -195,8 +225,15 @@ _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[None]:
     """Raise failures of the block for lack of storage as an OSError about `path`.
 
-    Python names the file on a full disk only when it opens it; safetensors, TensorFlow and HDF5
-    raise errors of their own. Errors about `aside`, the file written meanwhile, name `path` too.
+    Python names the file on a full disk only when it opens it. safetensors, TensorFlow and HDF5
+    raise errors of their own.
+
+    Args:
+        path: what the block writes.
+        aside: where the block writes it meanwhile; errors about it name `path`, too.
+
+    Raises:
+        OSError: there is no storage.
     """
     try:
         yield
@@ -207,7 +244,8 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
         if named is None:
             raise
         raise named from error
-    except Exception as error:  # of any library; all but those about storage pass
+    # Libraries raise errors of their own about storage; all others pass.
+    except Exception as error:
         code = _code_in(str(error))
         if code is None:
             raise
@@ -215,12 +253,21 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
 
 
 def check_free_space(folder: str | Path, size: int) -> None:
-    """Raise OSError unless a folder has `size` free bytes; HDF5 and others would crash."""
+    """Check that a folder has free space, for libraries that crash on a full disk, like HDF5.
+
+    Args:
+        folder: an existing folder.
+        size: bytes.
+
+    Raises:
+        OSError: there is not enough space.
+    """
     with naming_file(folder), tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _about(error: OSError, path: Path, aside: str | Path | None) -> OSError | None:
+    """Return an error that names `path`; None if it names another file, or is not about storage."""
     if isinstance(error.filename, str) and error.errno is not None:
         if aside is None or not Path(error.filename).is_relative_to(aside):
             return None
@@ -234,15 +281,20 @@ def _code_in(message: str) -> int | None:
     return next((code for code in _STORAGE if os.strerror(code) in message), None)
 
 
-# In place of a file in a clone without `git lfs`
+# Begin of the file that a clone without `git lfs` has instead of a large file
 # (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
 def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
-    """Raise InputError for a Git LFS pointer; pass files that cannot be read.
+    """Check that a file is not a Git LFS pointer.
 
-    `head` is the first bytes, if known, as many as POINTER_START has.
+    Args:
+        path: the file; one that cannot be read passes, since its reader will report it.
+        head: its first bytes, as many as POINTER_START has; None reads them.
+
+    Raises:
+        InputError: it is a pointer.
     """
     if head is None:
         try:
@@ -257,7 +309,7 @@ def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
         )
 
 
-# TensorFlow's checkpoint readers take a path for a glob.
+# TensorFlow's checkpoint readers interpret a path as a glob.
 _MARKS = re.compile(r"[*?\[\\]")
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 HIDDEN = "-1"  # value of CUDA_VISIBLE_DEVICES that shows no GPU to a process
 _QUERY = "--query-gpu=name,memory.total,compute_cap,driver_version"
-_QUERY_SECONDS = 20
+_QUERY_CELLS = 4
+_QUERY_SECONDS = 20  # a driver that does not answer by then never does
 _CAPABILITY = re.compile(r"(?:sm|compute)_(\d+)(\d)$")
 # The newest generation whose GPUs run kernels that TensorFlow compiles from PTX at first use; on
 # later ones that fails (tensorflow issues 89272 and 97387).
@@ -26,17 +27,31 @@ _NEWEST_FROM_PTX = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A GPU; the driver does not always know all of it."""
+    """A GPU, as far as the driver knows it.
+
+    Attributes:
+        name: name of the model.
+        memory: bytes; None if unknown.
+        capability: compute capability, (major, minor); None if unknown.
+        driver: version of the driver; None if unknown.
+    """
 
     name: str = "an NVIDIA GPU"
-    memory: int | None = None  # bytes
+    memory: int | None = None
     capability: tuple[int, int] | None = None
     driver: str | None = None
 
 
 def nvidia_gpus(root: Path = Path("/"), query: Callable[[], str] | None = None) -> list[Gpu]:
-    """Lists GPUs as `nvidia-smi` does, or without it as the kernel's driver or a container does."""
-    if found := _listed((query or _nvidia_smi)()):
+    """List the GPUs, as `nvidia-smi` does, or without it as the kernel's driver or a container
+    does.
+
+    Args:
+        root: root of the file system.
+        query: returns the output of `nvidia-smi`; None runs it.
+    """
+    found = _listed((query or _nvidia_smi)())
+    if found:
         return found
     names = []
     for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
@@ -49,7 +64,7 @@ def nvidia_gpus(root: Path = Path("/"), query: Callable[[], str] | None = None) 
 @functools.cache  # it takes up to a second, and several parts of a command ask
 def _nvidia_smi() -> str:
     command = ["nvidia-smi", _QUERY, "--format=csv,noheader,nounits"]
-    with suppress(OSError, subprocess.TimeoutExpired):  # where there is none, too
+    with suppress(OSError, subprocess.TimeoutExpired):  # also if there is no such program
         done = subprocess.run(command, capture_output=True, text=True, timeout=_QUERY_SECONDS)
         return "" if done.returncode else done.stdout
     return ""
@@ -59,7 +74,7 @@ def _listed(said: str) -> list[Gpu]:
     found = []
     for line in said.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == 4:
+        if len(cells) == _QUERY_CELLS:
             name, memory, capability, driver = cells
             major, _, minor = capability.partition(".")
             is_known = major.isdigit() and minor.isdigit()
@@ -75,8 +90,9 @@ def _listed(said: str) -> list[Gpu]:
 
 
 def unusable_gpu() -> str | None:
-    """Says in a line why TensorFlow cannot use a GPU of this machine, and the cure; None if it can,
-    or there is none.
+    """Return why TensorFlow cannot use a GPU of this machine, and the remedy, in a line.
+
+    None if it can, or if there is none.
     """
     gpus = nvidia_gpus()
     if not gpus:
@@ -99,14 +115,17 @@ def fault_of(
     seen: int,
     can_load: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """See `unusable_gpu`.
+    """Return what `unusable_gpu` returns, from facts.
 
     Args:
-        build: as of `tf.sysconfig.get_build_info()`; `version` is TensorFlow's.
+        gpus: at least one; the first one is judged.
+        build: result of `tf.sysconfig.get_build_info()`.
+        version: version of TensorFlow.
         seen: number of GPUs that TensorFlow lists.
-        can_load: whether a shared library can be loaded.
+        can_load: returns whether a shared library can be loaded; None tries it.
     """
-    gpu, can_load = gpus[0], can_load or _can_load
+    gpu = gpus[0]
+    can_load = can_load or _can_load
     install = f"pip install 'tensorflow[and-cuda]=={version}'"
     fault = f"{gpu.name} is not used: "
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -117,7 +136,8 @@ def fault_of(
         if platform.machine() not in ("x86_64", "AMD64"):
             cure = f"there is no TensorFlow wheel with CUDA for {platform.machine()}"
         return f"{fault}this TensorFlow is built without CUDA; {cure}"
-    if (unfit := _unfit_capability(gpu, build, version)) is not None:
+    unfit = _unfit_capability(gpu, build, version)
+    if unfit is not None:
         return fault + unfit
     if seen:
         return None
@@ -126,7 +146,8 @@ def fault_of(
             f"{fault}its driver's libcuda.so.1 is missing; install NVIDIA's driver, or start the "
             "container with docker run --gpus all"
         )
-    if missing := [name for name in _libraries(build) if not can_load(name)]:
+    missing = [name for name in _libraries(build) if not can_load(name)]
+    if missing:
         return f"{fault}{', '.join(missing)} cannot be loaded; {install}"
     driver = f" {gpu.driver}" if gpu.driver else ""
     return (
@@ -162,7 +183,7 @@ def _libraries(build: Mapping[str, Any]) -> list[str]:
 
 
 def _can_load(name: str) -> bool:
-    """By the loader's path, or from the packages that `tensorflow[and-cuda]` installs."""
+    """Load a library by the loader's path, or from `tensorflow[and-cuda]`'s packages."""
     with suppress(OSError):
         ctypes.CDLL(name)
         return True

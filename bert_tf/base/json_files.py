@@ -1,4 +1,4 @@
-"""JSON files, read in bounded memory, and sealed ones that hold their own checksum."""
+"""JSON files, read in bounded memory, and sealed ones that contain their own checksum."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entrie
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
+    """Read a JSON file that contains an object.
+
+    Raises:
+        UsageError, InputError: see `read_json`; also if it contains something else.
+    """
     document = read_json(path)
     if not isinstance(document, dict):
         raise InputError(f"{path}: damaged; expected a JSON object")
@@ -22,9 +27,11 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file; UsageError if it cannot be read.
+    """Read a JSON file.
 
-    Raises InputError if it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or not JSON.
+    Raises:
+        UsageError: the file cannot be read.
+        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or not JSON.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -44,23 +51,30 @@ def read_json(path: str | Path) -> Any:
         raise InputError(f"{path}: is nested too deeply; expected JSON of settings") from None
 
 
-_SEAL = "checksum"
+_SEAL = "checksum"  # key of a sealed document
 
 
 def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
-    """The document as JSON, with a last key `checksum`."""
-    return (
-        json.dumps({**document, _SEAL: _digest(document)}, indent=indent, ensure_ascii=False) + "\n"
-    )
+    """Return a document as JSON, with its checksum as the last key."""
+    content = {**document, _SEAL: _digest(document)}
+    return json.dumps(content, indent=indent, ensure_ascii=False) + "\n"
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a file of `sealed`, without its checksum, if any; raise ValueError for damage."""
+    """Read a file of `sealed`, without its checksum; a file without one is not checked.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+    """
     return unsealed(path.read_bytes())
 
 
 def read_if_sound(path: Path) -> dict[str, Any] | None:
-    """Read a file of `sealed`; None if missing or damaged."""
+    """Read a file of `sealed`; return None if it is missing or damaged.
+
+    For files that are written last and record which work is finished: other work is done again.
+    """
     try:
         return read_sealed(path)
     except (FileNotFoundError, ValueError):
@@ -68,6 +82,7 @@ def read_if_sound(path: Path) -> dict[str, Any] | None:
 
 
 def unsealed(content: bytes) -> dict[str, Any]:
+    """Return the document of `sealed`, given as UTF-8; see `read_sealed`."""
     document = json.loads(content.decode("utf-8"))
     if not isinstance(document, dict):
         raise ValueError("expected a JSON object")
@@ -80,13 +95,24 @@ def unsealed(content: bytes) -> dict[str, Any]:
 def note_finished(
     note: Path, path: Path, *, sha256: str | None = None, made_from: str = ""
 ) -> None:
-    """Record the SHA-256 (computed if not given) of a finished file, and its origin."""
+    """Record that a file is finished.
+
+    Args:
+        note: path of the record.
+        path: the file.
+        sha256: its SHA-256; None reads the file.
+        made_from: checksum of what the file depends on.
+    """
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
     write_text_atomically(note, sealed(document))
 
 
 def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | None:
-    """SHA-256 of a finished file as recorded; None if the file, record or origin differs."""
+    """Return the SHA-256 of a finished file, as `note_finished` recorded it.
+
+    None if there is no such record, if it or the file is damaged, or if the file was made from
+    something else.
+    """
     recorded = read_if_sound(note)
     if recorded is None or recorded.get("made_from") != made_from or not path.is_file():
         return None
@@ -95,5 +121,6 @@ def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | Non
 
 
 def _digest(document: dict[str, Any]) -> str:
+    """Return a checksum of the content, however it is formatted; keys become texts."""
     content = json.loads(json.dumps(document))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()

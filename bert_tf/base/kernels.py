@@ -1,6 +1,12 @@
-"""Compiled helpers: ranges, characters, 64-bit hashes, random numbers by key. Orders, splits and
-random choices of jobs follow from them, so none may change its results. Numba renews a cached
-kernel only when its own file changes: after an edit here, delete the `__pycache__` folders.
+"""Compiled helpers: ranges, characters, 64-bit hashes, random numbers by key.
+
+Orders, splits and random choices of jobs follow from these functions, so none may change its
+results. Numba renews a cached kernel only when its own file changes: after an edit here, delete the
+`__pycache__` folders.
+
+Random numbers: a key is a hash of the user's seed, a purpose, and numbers of what is chosen for
+(`seed_key`, `combine_keys`). A stream of numbers starts from a key (`next_bits`). So choices do not
+depend on the order of computation or on the number of workers.
 """
 
 from __future__ import annotations
@@ -10,19 +16,28 @@ import numpy as np
 
 from bert_tf.base.arrays import unsigned_seed
 
-# Of 64 bits: Fowler, Noll, Vo, Eastlake, "The FNV Non-Cryptographic Hash Algorithm".
+# FNV-1a with 64 bits (Fowler, Noll, Vo, Eastlake, "The FNV Non-Cryptographic Hash Algorithm").
 FNV_OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
 # 2^64 / golden ratio, odd: the increment of splitmix64, and the factor of Fibonacci hashing (Knuth,
 # "The Art of Computer Programming", vol. 3, 6.4).
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+# Factors of splitmix64's finalizer.
 _FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 
 
 @numba.njit(cache=True, nogil=True)
 def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Copy ranges of `values`, one after the other; bounds are not checked."""
+    """Copy ranges of `values`, one after the other.
+
+    Values 5, 6, 7, 8, 9 with starts 3, 0 and lengths 2, 1 give 8, 9, 5.
+
+    Args:
+        values: any dtype, one axis.
+        starts: int [n].
+        lengths: int [n], none negative; bounds are not checked.
+    """
     taken = np.empty(lengths.sum(), values.dtype)
     at = 0
     for i in range(len(starts)):
@@ -33,7 +48,7 @@ def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> 
 
 @numba.njit(cache=True, nogil=True)
 def count_characters(data: np.ndarray, start: int, stop: int) -> int:
-    """Count bytes that do not continue a UTF-8 character."""
+    """Count the characters of UTF-8, uint8, in a range: bytes that do not continue one."""
     count = 0
     for place in range(start, stop):
         count += data[place] & 0xC0 != 0x80
@@ -42,12 +57,16 @@ def count_characters(data: np.ndarray, start: int, stop: int) -> int:
 
 @numba.njit(cache=True, inline="always")
 def fnv1a_step(value: np.uint64, unit: int) -> np.uint64:
+    """Add a unit to an FNV-1a hash."""
     return (value ^ np.uint64(unit)) * FNV_PRIME
 
 
 @numba.njit(cache=True, inline="always")
 def fnv1a(units: np.ndarray, start: int, stop: int) -> np.uint64:
-    """FNV-1a hash (64 bits) of `units[start:stop]`; units may be wider than uint8."""
+    """Return the FNV-1a hash (64 bits) of `units[start:stop]`.
+
+    Units may be wider than uint8, unlike in the published function; each is added as a whole.
+    """
     value = FNV_OFFSET_BASIS
     for place in range(start, stop):
         value = fnv1a_step(value, units[place])
@@ -56,18 +75,21 @@ def fnv1a(units: np.ndarray, start: int, stop: int) -> np.uint64:
 
 @numba.njit(cache=True, nogil=True)
 def mix64(value: np.uint64) -> np.uint64:
-    """Spread the bits of a 64-bit number over all of them, one to one: splitmix64's finalizer
-    (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators")."""
+    """Spread the bits of a 64-bit number over all of them, one to one.
+
+    This is the finalizer of splitmix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom
+    number generators").
+    """
     value = (value ^ (value >> np.uint64(30))) * _FIRST_FACTOR
     value = (value ^ (value >> np.uint64(27))) * _SECOND_FACTOR
     return value ^ (value >> np.uint64(31))
 
 
-_UNIT = 1.0 / (1 << 53)
+_UNIT = 1.0 / (1 << 53)  # distance of the numbers of `next_unit`
 
 
 def seed_key(seed: int, purpose: str) -> np.uint64:
-    """The key of one purpose ("segments", "masks", …) under a user's seed, any whole number."""
+    """Return the key of one purpose ("segments", "masks", …) under a user's seed, any integer."""
     name = int.from_bytes(purpose.encode("ascii"), "little")
     parts = np.array([(name >> shift) % 2**64 for shift in range(0, name.bit_length() + 1, 64)])
     key = np.array([unsigned_seed(seed, 64)], np.uint64)
@@ -77,32 +99,41 @@ def seed_key(seed: int, purpose: str) -> np.uint64:
 
 
 def combine_keys(keys: np.ndarray, values: np.ndarray | np.uint64) -> np.ndarray:
-    """New keys uint64 [n] from keys uint64 [n] and a number for each or all, in that order."""
+    """Return new keys from keys and numbers; the order of combinations matters.
+
+    Args:
+        keys: uint64 [n].
+        values: uint64 [n], or one number for all.
+
+    Returns:
+        uint64 [n].
+    """
     numbers = np.broadcast_to(np.asarray(values, np.uint64), keys.shape)
     return _combine_keys(np.ascontiguousarray(keys), np.ascontiguousarray(numbers))
 
 
 @numba.njit(cache=True, nogil=True)
 def combine(key: np.uint64, value: np.uint64) -> np.uint64:
+    """Return a new key from a key and a number."""
     return mix64(mix64(key + GOLDEN_RATIO) ^ (np.uint64(value) * GOLDEN_RATIO + np.uint64(1)))
 
 
 @numba.njit(cache=True, nogil=True)
 def next_bits(state: np.ndarray) -> np.uint64:
-    """The next 64 bits of the stream whose state, uint64 [1], began as a key."""
+    """Return the next 64 bits of the stream whose state, uint64 [1], started as a key."""
     state[0] += GOLDEN_RATIO
     return mix64(state[0])
 
 
 @numba.njit(cache=True, nogil=True)
 def next_unit(state: np.ndarray) -> float:
-    """The next number of the stream in [0, 1)."""
+    """Return the next number of the stream, in [0, 1)."""
     return np.float64(next_bits(state) >> np.uint64(11)) * _UNIT
 
 
 @numba.njit(cache=True, nogil=True)
 def next_below(state: np.ndarray, bound: int) -> np.int64:
-    """The next integer of the stream in [0, bound)."""
+    """Return the next integer of the stream, in [0, bound)."""
     return np.int64(next_unit(state) * bound)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bert_tf.base.console import Advance, Closing
 
 _FRAMES_PER_SECOND = 4
-_LEAST_SECONDS = 2.0  # of work, before an estimate says more than chance
+_LEAST_SECONDS = 2.0  # an estimate of the time left is too uncertain before
 
 
 class _TimeColumn(ProgressColumn):
@@ -44,6 +44,13 @@ class _TimeColumn(ProgressColumn):
 
 
 class Terminal:
+    """A bar at the bottom of a terminal, with lines above it.
+
+    Args:
+        stream: stream of the terminal.
+        clock: returns seconds.
+    """
+
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._rich = RichConsole(file=stream, highlight=False, markup=False, emoji=False)
@@ -57,6 +64,7 @@ class Terminal:
         self._rich.print(line, soft_wrap=True)
 
     def show(self, advance: Advance) -> None:
+        """Show progress in the bar; other work than before gets a new bar with its own speed."""
         total = None if advance.fraction is None else 1.0
         completed = advance.fraction or 0.0
         now = None if self._bars is None else self._bars.tasks[-1]
@@ -71,6 +79,7 @@ class Terminal:
         )
 
     def forget(self) -> None:
+        """Remove the bar; while work continues, its label remains."""
         if self._labels:
             self._begin(self._labels[-1])
         else:
@@ -78,6 +87,7 @@ class Terminal:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
+        """Show a label until the block reports progress."""
         self._labels.append(label)
         self._begin(label)
         try:
@@ -87,6 +97,7 @@ class Terminal:
             self.forget()
 
     def close(self, closing: Closing) -> None:
+        """Print the table at the end of a job."""
         self._labels.clear()
         self.forget()
         table = Table(

@@ -12,12 +12,18 @@ _CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t"}
 
 
 def printable(text: str) -> str:
-    """Escape control characters, such as in a file's name, which a terminal would obey."""
+    """Escape control characters, for instance in a file name, which a terminal would obey."""
     return text.translate(_CONTROLS)
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a count and its noun: `1 row`, `1,200 rows`, `0 entries`."""
+    """Format a count and its noun: `1 row`, `1,200 rows`, `0 entries`.
+
+    Args:
+        number: the count.
+        noun: singular, with adjectives before it.
+        plural: plural of nouns that do not follow the rules of spelling.
+    """
     return f"{number:,} {noun if number == 1 else plural or _plural(noun)}"
 
 
@@ -35,17 +41,26 @@ def did_you_mean(
     otherwise: str = "",
     cutoff: float = 0.5,
 ) -> str:
-    """Format `hint` with the nearest known name; `otherwise` without a similar one."""
+    """Format `hint` with the nearest known name; return `otherwise` if none is similar.
+
+    Args:
+        name: the unknown name.
+        known: known names.
+        hint: format string with a place for the name.
+        otherwise: result without a similar name.
+        cutoff: least similarity, 0 to 1, see `difflib.get_close_matches`.
+    """
     near = nearest(name, known, cutoff)
     return hint.format(near) if near else otherwise
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """Return the most similar known name; None if none is similar."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
 
 
 def shortened(value: Any, longest: int = 60) -> str:
-    """Write a value as Python does, cut to its first characters."""
+    """Format a value like Python's repr, cut to its first characters."""
     text = repr(value)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
@@ -58,25 +73,25 @@ def listed(names: Iterable[str], most: int = 10) -> str:
 
 
 def shown_size(number: int) -> str:
-    """A number of bytes: `1 byte`, `812 bytes`, `21.4 kB`, `1,204.0 MB`."""
+    """Format a number of bytes: `1 byte`, `812 bytes`, `21.4 kB`, `1,204.0 MB`."""
     if number < 1000:
         return quantity(number, "byte")
     return f"{number / 1e3:,.1f} kB" if number < 1e6 else f"{number / 1e6:,.1f} MB"
 
 
 def gigabytes(number: float) -> str:
-    """Bytes in units of 10^9, with two decimals below 1."""
+    """Format bytes in units of 10^9, with two decimals below 1."""
     return f"{number / 1e9:.2f}" if number < 1e9 else f"{number / 1e9:,.1f}"
 
 
 def shown_duration(seconds: float) -> str:
-    """Hours, minutes and seconds: `0:01:40`; `0:00:00` if negative."""
+    """Format seconds as `0:01:40`; `0:00:00` if negative."""
     hours, rest = divmod(max(0, round(seconds)), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
 
 
 def shown_setting(value: Any) -> str:
-    """A config value as in YAML and after `--set key=`: `5e-05`, `10000`."""
+    """Format a config value like YAML and `--set key=`: `5e-05`, `10000`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -85,7 +100,10 @@ def shown_setting(value: Any) -> str:
 
 
 def shown_number(value: Any) -> str:
-    """Write a number to read, rounded to four digits: `12,345`, `6.4312`, `0.0001235`, `1e-12`."""
+    """Format a number to read: `12,345`, `6.4312`, `0.0001235`, `1e-12`.
+
+    Beyond integers it is rounded to four decimals, below 1 to four significant digits.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if isinstance(value, int):
