@@ -44,7 +44,7 @@ class Log:
         self._begun = b""
 
     def read(self, chunk: bytes) -> None:
-        """Takes messages of `JobLog`, the last of which may be incomplete."""
+        """Take messages of `JobLog`, the last of which may be incomplete."""
         *messages, self._begun = (self._begun + chunk).split(b"\n")
         for message in messages:
             if message[:1] == OPEN:
@@ -89,7 +89,7 @@ class Log:
 
 
 def _open_log(path: bytes) -> tuple[int, int]:
-    """Opens or creates a log; returns its descriptor and its size in bytes."""
+    """Open or create a log; return its descriptor and its size in bytes."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     begin = os.read(file, 64)
     if begin and not _FIRST_LINE.match(begin):
@@ -99,7 +99,7 @@ def _open_log(path: bytes) -> tuple[int, int]:
 
 
 def _set_aside(path: bytes) -> bool:
-    """Renames a log to `job.log.1`, unless that is a file of another kind."""
+    """Rename a log to `job.log.1`, unless that is a file of another kind."""
     older = path + b".1"
     try:
         if os.path.lexists(older):
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def _write_kept(lines: list[bytes]) -> bool:
-    """Returns whether stderr is still read: `2>&1 | head` ends early."""
+    """Return whether stderr is still read: `2>&1 | head` ends early."""
     return _write(2, b"".join(line for line in lines if not is_noise(line)))
 
 
