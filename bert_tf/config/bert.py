@@ -9,9 +9,10 @@ from typing import Any
 
 from bert_tf.base.errors import UsageError
 
-# Weights in float32: four times those of the largest BERT published (Shoeybi et al. 2019).
+# Most bytes of weights in float32: four times the largest published BERT (Shoeybi et al. 2019).
 LARGEST_MODEL_BYTES = 64 << 30
-MOST_LAYERS = 1000  # whatever their width: Keras builds a dozen objects for each
+MOST_LAYERS = 1000  # of any width, because Keras builds a dozen objects for each
+_FLOAT_BYTES = 4
 HIDDEN_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
 
@@ -19,8 +20,16 @@ HIDDEN_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 class BertConfig:
     """Shape and regularization of a BERT encoder (Devlin et al. 2019, section 3).
 
-    `hidden_act` "gelu" is HuggingFace's exact GELU; "gelu_new" and "gelu_pytorch_tanh" are the tanh
-    approximation of google-research/bert and KerasHub. Raises UsageError for impossible values.
+    Fields have HuggingFace's names.
+
+    Attributes:
+        hidden_act: "gelu" is HuggingFace's exact GELU; "gelu_new" and "gelu_pytorch_tanh" are the
+            tanh approximation of google-research/bert and KerasHub; "relu".
+        initializer_range: standard deviation of initial weights.
+        layer_norm_eps: added to the variance in LayerNorm.
+
+    Raises:
+        UsageError: a value is impossible, or the model would be too large.
     """
 
     vocab_size: int
@@ -66,7 +75,7 @@ class BertConfig:
                 f"num_hidden_layers is {self.num_hidden_layers:,}, at most {MOST_LAYERS:,} are "
                 "supported; correct the config"
             )
-        size = 4 * self.encoder_parameters
+        size = _FLOAT_BYTES * self.encoder_parameters
         if size > LARGEST_MODEL_BYTES:
             yield (
                 f"{self.num_hidden_layers:,} layers of width {self.hidden_size:,} and "
@@ -76,12 +85,14 @@ class BertConfig:
 
     @property
     def head_size(self) -> int:
+        """Width of an attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def encoder_parameters(self) -> int:
-        """The number of the encoder's weights without the pooler."""
-        width, inner = self.hidden_size, self.intermediate_size
+        """The number of the encoder's weights, without the pooler."""
+        width = self.hidden_size
+        inner = self.intermediate_size
         tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         attention = 4 * (width * width + width)
         feed_forward = 2 * width * inner + inner + width
@@ -89,14 +100,15 @@ class BertConfig:
         return tables * width + 2 * width + self.num_hidden_layers * layer
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as a HuggingFace `config.json` names them."""
+        """Return the content of a HuggingFace `config.json`."""
         return {"model_type": "bert", **dataclasses.asdict(self), "pad_token_id": 0}
 
     def fields(self) -> dict[str, Any]:
-        """Only the fields: `BertConfig(**config.fields()) == config`."""
+        """Return only the fields: `BertConfig(**config.fields()) == config`."""
         return dataclasses.asdict(self)
 
     def replace(self, **changes: Any) -> BertConfig:
+        """Return the config with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 
@@ -123,6 +135,12 @@ SIZES: dict[str, dict[str, int]] = {
 
 
 def sized_config(size: str, vocab_size: int, **changes: Any) -> BertConfig:
-    """Returns a published size with tanh GELU (Turc et al. 2019; Devlin et al. 2019)."""
+    """Return a published size with tanh GELU (Turc et al. 2019; Devlin et al. 2019).
+
+    Args:
+        size: key of `SIZES`.
+        vocab_size: entries of the vocabulary.
+        **changes: other fields of `BertConfig`.
+    """
     fields: dict[str, Any] = {"hidden_act": "gelu_new", **SIZES[size], **changes}
     return BertConfig(vocab_size=vocab_size, **fields)

@@ -1,4 +1,4 @@
-"""Reads the shape of a model from HuggingFace's `config.json` or Google's `bert_config.json`.
+"""Read the shape of a model from HuggingFace's `config.json` or Google's `bert_config.json`.
 
 Every key of HuggingFace's `BertConfig` and `PretrainedConfig` (transformers 4.57) is read, known to
 be harmless, or rejected; unknown keys are reported.
@@ -24,7 +24,7 @@ CONFIG = "config.json"
 TASK = "task.json"
 GOOGLE_CONFIG = "bert_config.json"
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))
-# Values under which a key changes nothing; any other makes a model that is not computed here.
+# Values with which a key changes nothing. Any other value means a model that is not supported.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "model_type": ("bert",),
     "position_embedding_type": ("absolute", None),
@@ -47,13 +47,17 @@ def _known_keys() -> dict[str, set[str]]:
 
 
 def model_folder(path: str | Path) -> Path:
-    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
+    """Return the folder of a model's files: the `best/` of a run, else the folder itself."""
     best = Path(path) / "best"
     return best if best.is_dir() else Path(path)
 
 
 def read_task(folder: str | Path) -> dict[str, Any] | None:
-    """Reads `task.json`, None without one; raises InputError if it is damaged."""
+    """Read `task.json`; return None without one.
+
+    Raises:
+        InputError: it is damaged.
+    """
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
     return read_json_object(file) if file.is_file() else None
@@ -61,7 +65,13 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertDocument:
-    """A config: the encoder's shape, notes on unread keys, whether the decoder is untied."""
+    """What a config file says.
+
+    Attributes:
+        config: shape of the encoder.
+        notes: keys that were ignored, a sentence each.
+        has_own_decoder: whether the masked-LM head has embeddings of its own.
+    """
 
     config: BertConfig
     notes: tuple[str, ...] = ()
@@ -69,16 +79,18 @@ class BertDocument:
 
 
 def read_bert_document(path: str | Path) -> BertDocument:
-    """Reads a HuggingFace or Google config file.
+    """Read a config file of HuggingFace or Google.
 
-    Raises UsageError unless it describes a BERT encoder with `vocab_size`, InputError for bad JSON.
+    Raises:
+        UsageError: it does not describe a BERT encoder with `vocab_size`.
+        InputError: it is not JSON.
     """
     document = read_json_object(path)
     if fault := next(_faults(document), None):
         raise UsageError(f"{path}: {fault}")
     fields = {key: value for key, value in document.items() if key in _READ}
     if _is_google(path, document) and fields.get("hidden_act", "gelu") == "gelu":
-        fields["hidden_act"] = "gelu_new"  # what modeling.py computes under that name
+        fields["hidden_act"] = "gelu_new"  # what Google's modeling.py computes for "gelu"
     try:
         config = BertConfig(**fields)
     except UsageError as error:
@@ -98,7 +110,7 @@ def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
 
 
 def _faults(document: dict[str, Any]) -> Iterator[str]:
-    """Yields why a document is not of BERT's encoder."""
+    """Yield why a document does not describe BERT's encoder."""
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             yield (

@@ -1,4 +1,4 @@
-"""How the vector of a text is made of a model's token vectors."""
+"""How the vector of a text is made from a model's token vectors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class EmbeddingRecipe:
         pooling: `mean` of all tokens, [CLS] and [SEP] included (Reimers and Gurevych 2019, section
             3), `cls`, or `max` of each dimension.
         normalize: whether vectors are divided by their Euclidean norm.
-        max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
+        max_seq_length: most tokens of a text, [CLS] and [SEP] included.
         is_trained: whether the folder says that the model was trained with this recipe.
-        lowercase_texts: whether texts are lower-cased before tokenization, accents kept.
-        prompts: put before a text, by the kind of text.
-        default_prompt: key of the prompt of texts of no kind; None for none.
-        similarity: `cosine`, `dot` or another of the library.
+        lowercase_texts: whether texts are lower-cased before tokenization, with accents kept.
+        prompts: what is put before a text, by the kind of text.
+        default_prompt: key of the prompt for texts of no kind; None for none.
+        similarity: `cosine`, `dot` or another one of the library.
     """
 
     pooling: str = "mean"
@@ -54,13 +54,15 @@ class EmbeddingRecipe:
 
     @property
     def changes_texts(self) -> bool:
+        """Whether texts are changed before tokenization."""
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:
+        """Return a prompt by name; that of the default for None, "" for an unknown name."""
         return self.prompts.get((self.default_prompt or "") if name is None else name, "")
 
     def prompt_name(self, kind: str) -> str:
-        """The key of the prompt for queries or documents; "" without one."""
+        """Return the key of the prompt for QUERY or DOCUMENT; "" without one."""
         return next((name for name in _KINDS[kind] if name in self.prompts), "")
 
     @property
@@ -75,7 +77,7 @@ class EmbeddingRecipe:
         normalize: bool | None = None,
         max_seq_length: int | None = None,
     ) -> EmbeddingRecipe:
-        """Replaces the values that are not None."""
+        """Return the recipe with the values that are not None."""
         given = {"pooling": pooling, "normalize": normalize, "max_seq_length": max_seq_length}
         changes: dict[str, Any] = {key: each for key, each in given.items() if each is not None}
         is_trained = self.is_trained and pooling in (None, self.pooling)
@@ -83,6 +85,6 @@ class EmbeddingRecipe:
 
 
 def prepared_texts(texts: Sequence[str], *, prompt: str, lowercase: bool) -> list[str]:
-    """Prepends a prompt, and lower-cases letter by letter as HuggingFace's normalizer."""
+    """Prepend a prompt, and lower-case letter by letter like HuggingFace's normalizer."""
     prepared = [prompt + text for text in texts] if prompt else list(texts)
     return [text.replace("Σ", "σ").lower() for text in prepared] if lowercase else prepared

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.config.section import Section, field_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# Words that a config takes for `true` and `false`, which YAML 1.2 has as text.
+# Words that a config accepts for `true` and `false`, but that are text in YAML 1.2.
 _SPELLED_BOOLEANS = ["yes", "no", "on", "off"]
 
 
@@ -17,10 +17,14 @@ def config_schema(
     sections: Mapping[str, type[Section]],
     variants: Mapping[str, tuple[str, Mapping[str, type[Section]]]],
 ) -> dict[str, Any]:
-    """Makes the JSON Schema (draft 2020-12) of a YAML file with a mapping per section.
+    """Return the JSON Schema (draft 2020-12) of a YAML file with a mapping per section.
 
-    No key is required, since flags may provide it. `variants` are sections whose keys depend on one
-    of them: that key, and a section per value.
+    No key is required, since flags may provide it.
+
+    Args:
+        sections: sections by name.
+        variants: for sections whose keys depend on the value of one of them: that key, and a
+            section per value.
     """
     properties = {name: _section(section) for name, section in sections.items()}
     for name, (key, choices) in variants.items():
@@ -51,7 +55,7 @@ def _section(section: type[Section], constants: Mapping[str, str] | None = None)
 
 
 def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
-    kind, many, optional, _ = field_type(section, field.name)
+    kind, many, optional, _bounds = field_type(section, field.name)
     if many and issubclass(kind, Section):
         alternatives = [{"type": "array", "items": _section(kind)}]
     else:
@@ -70,16 +74,18 @@ def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _scalar(section: type[Section], field: dataclasses.Field) -> list[dict[str, Any]]:
-    (kind, *_, bounds), choices = field_type(section, field.name), field.metadata["choices"]
+    declared = field_type(section, field.name)
+    kind = declared.kind
+    choices = field.metadata["choices"]
     if kind is bool:
         return [{"type": "boolean"}, {"enum": _SPELLED_BOOLEANS}]
     if kind in (int, float):
         names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        limits = zip(names, dataclasses.astuple(bounds), strict=True)
+        limits = zip(names, dataclasses.astuple(declared.bounds), strict=True)
         number = {"type": "integer" if kind is int else "number"}
         return [number | {name: limit for name, limit in limits if limit is not None}]
     if choices:
         also = [{"type": "boolean"}] if "on" in choices else []
         return [{"enum": list(choices)}, *also]
-    # A column may be called 2024, or no, which YAML 1.1 has as a truth value.
+    # A column may be called 2024, or no, which is a truth value in YAML 1.1.
     return [{"type": ["string", "number", "boolean"]}]

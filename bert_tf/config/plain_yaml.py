@@ -1,6 +1,8 @@
 """YAML whose plain scalars are text as written, except `null`, `~` and the merge key `<<`.
 
-YAML 1.1 would read `no` as false, `010` as 8 and `12:30` as 750; here the key decides the type.
+YAML 1.1 would read `no` as false, `010` as 8 and `12:30` as 750. Here the key of the config decides
+the type. Size, depth and aliases are limited before anything is constructed, so that a small file
+cannot take much memory or time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import as_path, toml_beside
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
-_DEEPEST, _TOO_DEEP = 100, "it is nested too deeply"  # lists and mappings in brackets
+_DEEPEST = 100  # lists and mappings in brackets inside each other
+_TOO_DEEP = "it is nested too deeply"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
@@ -39,13 +42,13 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
-        """Rejects deep nesting at once, for which PyYAML's time is quadratic in the depth."""
+        """Reject deep nesting at once, for which PyYAML takes time quadratic in the depth."""
         if self.flow_level == _DEEPEST:
             raise _problem(_TOO_DEEP, self.get_mark())
         super().fetch_flow_collection_start(token)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Rejects repeated keys, of which PyYAML takes the last."""
+        """Reject repeated keys, of which PyYAML takes the last."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
@@ -75,10 +78,15 @@ _PlainDumper.add_representer(str, _represent_text)
 
 
 def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
-    """Reads a YAML document: mappings, lists, texts and None.
+    """Read a YAML document: mappings, lists, texts and None.
 
-    Limits the size with aliases expanded. Raises yaml.YAMLError if the text is no YAML, too large,
-    nested too deeply, or has a tag other than `!!str`.
+    Args:
+        text: the document.
+        largest_bytes: most characters; also limits the size with all aliases expanded.
+
+    Raises:
+        yaml.YAMLError: the text is not YAML, too large, nested too deeply, or has a tag other than
+            `!!str`.
     """
     with _explaining_faults():
         node = _root(text, largest_bytes)
@@ -96,7 +104,7 @@ def _root(text: str, largest_bytes: int) -> yaml.Node | None:
 
 @contextlib.contextmanager
 def _explaining_faults() -> Iterator[None]:
-    """Raises as yaml.YAMLError what else PyYAML raises of a text."""
+    """Raise other errors that PyYAML has for a text as yaml.YAMLError."""
     try:
         yield
     except ValueError:  # "\UFFFFFFFF"
@@ -106,22 +114,30 @@ def _explaining_faults() -> Iterator[None]:
 
 
 def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
-    """Raises as `read_yaml`, OSError or UnicodeDecodeError."""
+    """Read a YAML file, see `read_yaml`.
+
+    Raises:
+        yaml.YAMLError: see `read_yaml`.
+        OSError, UnicodeDecodeError: the file cannot be read.
+    """
     with as_path(path).open(encoding="utf-8") as stream:
         return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
 
 
 def read_yaml_lines(path: str) -> Iterator[tuple[int, str, str]]:
-    """Reads a file of `key: value` lines; yields number, key and value of each.
+    """Read a file of `key: value` lines; yield the number, key and value of each.
 
-    Raises UsageError with the line of the first fault.
+    Raises:
+        UsageError: with the line of the first fault.
     """
     with naming_file(path, "--curation"):
         with as_path(path).open(encoding="utf-8") as stream:
             text = stream.read(LARGEST_YAML_BYTES + 1)
         with _explaining_faults():
             node = _root(text, LARGEST_YAML_BYTES)
-    pairs = node.value if isinstance(node, yaml.MappingNode) else [(node, None)] if node else []
+    if node is None:
+        return
+    pairs = node.value if isinstance(node, yaml.MappingNode) else [(node, None)]
     for key, value in pairs:
         line = key.start_mark.line + 1
         if not (isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)):
@@ -131,7 +147,12 @@ def read_yaml_lines(path: str) -> Iterator[tuple[int, str, str]]:
 
 @contextlib.contextmanager
 def naming_file(path: str, flag: str) -> Iterator[None]:
-    """Raises faults of reading a YAML file as UsageError."""
+    """Raise faults of reading a YAML file as UsageError.
+
+    Args:
+        path: the file.
+        flag: flag that names it, for messages.
+    """
     try:
         yield
     except OSError as error:
@@ -143,12 +164,12 @@ def naming_file(path: str, flag: str) -> Iterator[None]:
 
 
 def yaml_text(document: Any) -> str:
-    """Writes plain values so that `read_yaml` and any YAML 1.1 reader read them back alike."""
+    """Format plain values, so that `read_yaml` and any YAML 1.1 reader read the same values."""
     return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
 
 
 def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
-    """Explains a YAML error in words of a file instead of a parser."""
+    """Explain a YAML error in words for the author of a file instead of a parser."""
     problem = getattr(error, "problem", None)
     if problem is None:
         return "characters that YAML does not allow, or bytes that are not UTF-8"
@@ -161,9 +182,9 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
 
 
 def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:
-    """Characters and nodes with every alias expanded; `endless` if it holds itself."""
+    """Return characters and nodes with every alias expanded; `endless` if it contains itself."""
     if node not in known:
-        known[node] = endless  # while it is being measured: it may hold itself
+        known[node] = endless  # while it is being measured, since it may contain itself
         children = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             children = [part for pair in children for part in pair]

@@ -12,30 +12,42 @@ from typing import ClassVar, TypeVar
 from bert_tf.base.errors import check_packages
 
 AUTO = "auto"
-FLOAT32, BFLOAT16, FLOAT16, INT8 = "float32", "bfloat16", "float16", "int8"
+FLOAT32 = "float32"
+BFLOAT16 = "bfloat16"
+FLOAT16 = "float16"
+INT8 = "int8"
 PRECISIONS = (AUTO, FLOAT32, BFLOAT16, FLOAT16, INT8)
-FOLDER, SERVING = "folder", "serving"
-TEXT, IDS = "text", "ids"
+FOLDER = "folder"
+SERVING = "serving"
+TEXT = "text"
+IDS = "ids"
 TENSORBOARD = "tensorboard"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A choice that need not be imported, or installed, to be known."""
+    """A choice that is known without being imported, or installed.
 
-    asked: ClassVar[str]  # how a user asks for it, with its name as `{}`
-    instead: ClassVar[str] = ""  # advice if it is not installed
+    Attributes:
+        asked: how a user asks for it, with its name as `{}`.
+        instead: advice if it is not installed.
+        name: its name on the command line, in configs and manifests.
+        packages: packages that it needs, by import name.
+    """
 
-    name: str  # on the command line, in configs and manifests
+    asked: ClassVar[str]
+    instead: ClassVar[str] = ""
+
+    name: str
     packages: tuple[str, ...] = ()
 
     @property
     def extra(self) -> str:
-        """The extra of this package that brings its packages."""
+        """The extra of this package that installs its packages."""
         return self.name
 
     def check_installed(self) -> None:
-        """Raises UsageError if a package is missing; imports none."""
+        """Raise UsageError if a package is missing, without importing any."""
         asked = self.asked.format(self.name)
         check_packages(asked, self.packages, extra=self.extra, instead=self.instead)
 
@@ -44,17 +56,25 @@ EntryType = TypeVar("EntryType", bound=Entry)
 
 
 def by_name(*entries: EntryType) -> dict[str, EntryType]:
+    """Return entries by their names."""
     return {entry.name: entry for entry in entries}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Format(Entry):
-    """A format of exported models, as far as configs ask; see `FormatEntry`."""
+    """A format of exported models, as far as configs need it; see `FormatEntry`.
 
-    title: str  # for help and for reports on a folder
-    options: tuple[str, ...] = ()  # keys of `ExportConfig` that only this format follows
-    has_pooling: bool = False  # whether it states how to make the vector of a text
-    quantizer: str | None = None  # package that makes graphs of 8-bit integers
+    Attributes:
+        title: for help, and for reports about a folder.
+        options: keys of `ExportConfig` that only this format uses.
+        has_pooling: whether it says how to make the vector of a text.
+        quantizer: package that makes graphs of 8-bit integers; None if there is none.
+    """
+
+    title: str
+    options: tuple[str, ...] = ()
+    has_pooling: bool = False
+    quantizer: str | None = None
 
 
 @dataclasses.dataclass(kw_only=True)

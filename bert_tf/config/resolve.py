@@ -1,4 +1,4 @@
-"""Builds a checked section from YAML, environment, `--set` and flags; later sources win."""
+"""Build a checked section from YAML, environment, `--set` and flags; later sources win."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ from bert_tf.config.sections import SECTIONS
 class Variants(Generic[SectionType]):
     """The sections of a command whose options depend on the value of one of its keys.
 
-    `common` holds their common keys; it is also the section without a value of `key`, unless the
-    key is positional. `sections` has a subclass of it per value.
+    Attributes:
+        common: section with the common keys; it is also the section without a value of `key`,
+            unless the key is positional.
+        key: name of the key.
+        sections: a subclass of `common` for each value of the key.
     """
 
     common: type[SectionType]
@@ -40,6 +43,7 @@ class Variants(Generic[SectionType]):
 
     @property
     def section_name(self) -> str:
+        """Name of the section in a YAML file."""
         return self.common.section_name
 
     def resolve(
@@ -49,7 +53,7 @@ class Variants(Generic[SectionType]):
         assignments: tuple[str, ...] = (),
         flags: Mapping[str, Any],
     ) -> SectionType:
-        """Builds the section that the key's value chooses, as `bert_tf.config.resolve.resolve`."""
+        """Build the section that the value of the key chooses; arguments are those of `resolve`."""
         chosen = self._chosen(config_file, assignments, flags)
         section = self.common if chosen is None else self.sections[chosen]
         others: dict[str, list[str]] = {}
@@ -69,7 +73,9 @@ class Variants(Generic[SectionType]):
     def _chosen(
         self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
     ) -> str | None:
-        name, field = self.section_name, fields_of(self.common)[self.key]
+        """Return the value of the key from its last source; None without one."""
+        name = self.section_name
+        field = fields_of(self.common)[self.key]
         is_positional = field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"
         document = {} if config_file is None else read_yaml_sections(config_file)
@@ -98,13 +104,20 @@ _PREFIX = "BERT_PIPELINE_"
 def environment_values(
     section: type[Section], environment: Mapping[str, str], others: Container[str]
 ) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Reads variables BERT_PIPELINE_SECTION_KEY, except keys in `others`; empty ones mean nothing.
+    """Read variables BERT_PIPELINE_SECTION_KEY; empty ones are ignored.
 
-    Returns the variable and its text by key, and a fault for each variable that names no key.
+    Args:
+        section: the section.
+        environment: all variables.
+        others: keys to skip.
+
+    Returns:
+        Variable and text by key, and a fault for each variable that names no key.
     """
     prefix = f"{_PREFIX}{section.section_name.upper()}_"
     keys = list(fields_of(section))
-    values, faults = {}, []
+    values = {}
+    faults = []
     for variable in sorted(name for name in environment if name.startswith(prefix)):
         key = variable.removeprefix(prefix).lower()
         if key in keys and environment[variable]:
@@ -124,19 +137,20 @@ def resolve(
     flags: dict[str, Any] | None = None,
     others: Mapping[str, str] | None = None,
 ) -> SectionType:
-    """Builds one section from all its sources.
+    """Build one section from all its sources.
 
     Args:
-        config_file: YAML file with a mapping per section; ignores sections of other commands.
-        assignments: `section.key=value` texts; the key's type decides how to read the value.
+        section: the section.
+        config_file: YAML file with a mapping per section; sections of other commands are ignored.
+        assignments: `section.key=value` texts; the type of the key decides how the value is read.
         flags: values by field name; None and () mean not given. A key that takes one value may have
-            a tuple of one, where other sections of its name take several.
+            a tuple of one, if other sections of its name take several.
         others: keys that only other sections of this name have, with the use of those; see
             `Variants`.
 
     Raises:
-        ConfigError: with every fault of every source.
-        UsageError: if the file cannot be read.
+        ConfigError: with all faults of all sources.
+        UsageError: the file cannot be read.
     """
     others = others or {}
     fields = fields_of(section)
@@ -156,14 +170,16 @@ def resolve(
             written.append((name, text, f"--set {key}", f"--set {assignment}"))
     for name, text, source, shown_as in written:
         try:
-            values[name], sources[name] = _read_assigned(section, fields.get(name), text), source
+            values[name] = _read_assigned(section, fields.get(name), text)
+            sources[name] = source
         except yaml.YAMLError as error:
             faults.append(f"{shown_as}: not valid YAML: {explain_yaml(error)}")
     for name, value in (flags or {}).items():
         if value is None or value == ():
             continue
         flag = _spelling(section, name, fields.get(name))
-        if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
+        # An unset variable of the shell. A key is unset by `--set section.key=null`.
+        if value == "":
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
             continue
         if isinstance(value, tuple) and not (name in fields and field_type(section, name).many):
@@ -171,7 +187,8 @@ def resolve(
                 faults.append(field_given_again(flag, len(value)))
                 continue
             value = value[0]
-        values[name], sources[name] = value, flag
+        values[name] = value
+        sources[name] = flag
     for name in values.keys() & others.keys():
         faults.append(f"{sources[name]}: is only for {others[name]}; leave it out")
         del values[name]
@@ -185,6 +202,7 @@ def resolve(
 
 
 def _spelling(section: type[Section], name: str, field: dataclasses.Field | None) -> str:
+    """Return how a user gives a key on the command line."""
     if field is None:  # of another section of this name
         return "--" + name.replace("_", "-")
     if field.metadata["positional"]:
@@ -193,14 +211,14 @@ def _spelling(section: type[Section], name: str, field: dataclasses.Field | None
 
 
 def _read_assigned(section: type[Section], field: dataclasses.Field | None, text: str) -> Any:
-    """Reads the value that `--set` gives a key.
+    """Read the value that `--set` gives a key.
 
-    Text stays as written (`@id`, `a: b`, `*.txt`) except quotes, lists and `null` where allowed;
-    other keys take YAML.
+    Text stays as written (`@id`, `a: b`, `*.txt`), except for quotes, lists, and `null` where that
+    is allowed; other keys are read as YAML.
     """
     if field is None or not text:
         return text or None
-    kind, many, optional, _ = field_type(section, field.name)
+    kind, many, optional, _bounds = field_type(section, field.name)
     try:
         value = read_yaml(text)
     except yaml.YAMLError:
@@ -217,9 +235,11 @@ def _read_assigned(section: type[Section], field: dataclasses.Field | None, text
 
 
 def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
-    """Reads a YAML file of sections.
+    """Read a YAML file of sections.
 
-    Raises UsageError for a missing or bad file, ConfigError unless it maps known sections.
+    Raises:
+        UsageError: the file cannot be read.
+        ConfigError: it is not a mapping of known sections.
     """
     with naming_file(path, "--config"):
         document = read_yaml_file(path)

@@ -25,6 +25,7 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on"), True),
     **dict.fromkeys(("false", "no", "off"), False),
 }
+# Kinds of input paths and of outputs, see `option`.
 Reads = Literal["any", "file", "files", "table", "tables", "folder", "model"]
 Writes = Literal["file", "folder"]
 _MOST_LISTED = 12  # known keys in a message
@@ -33,7 +34,12 @@ _LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """Bounds of a number, as an annotation of a field's type; `above` and `below` are exclusive."""
+    """Bounds of a number, as an annotation of a field's type.
+
+    Attributes:
+        minimum, maximum: inclusive bounds; None for none.
+        above, below: exclusive bounds; None for none.
+    """
 
     minimum: float | None = None
     maximum: float | None = None
@@ -65,23 +71,23 @@ def option(
     affects_output: bool = True,
     former_default: Any = None,
 ) -> Any:
-    """Declares one field of a section; bounds of a number are `Bounds` in the field's type.
+    """Declare one field of a section; bounds of a number are `Bounds` in the field's type.
 
     Args:
         doc: one line of help.
         default: default value, or the first of the choices; keys without either are required.
-        choices: allowed strings; for a registry its names at the time of asking.
-        flag: click flag, unless it is the field's name in kebab case (`--lowercase/--cased`).
+        choices: allowed strings; for a registry, its names at the time of use.
+        flag: click flag, if it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that may be given instead of a required one.
         common: listed by `--help` with the required ones, before the others.
         advanced: only in YAML and `--set`, so that `--help` stays short.
         positional: given by its place on the command line instead of by a flag.
         reads: kind of its input paths, checked before a job starts and completed by a shell;
             `files` and `tables` may be globs.
-        writes: kind of the output; None where its name or the inputs decide.
+        writes: kind of the output; None if its name or the inputs decide.
         affects_output: False for keys of speed and safety, which do not change the output.
-        former_default: of a key that the job chooses unless it is given: its default in releases
-            that did not choose, which their outputs were made with.
+        former_default: for a key that the job chooses unless it is given: its default in releases
+            that did not choose, with which their outputs were made.
     """
     if choices is not None and default is dataclasses.MISSING:
         default = next(iter(choices))
@@ -118,20 +124,22 @@ class Section:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     def faults(self) -> Iterator[str]:
-        """Yields faults that involve more than one field, as `key: what is wrong; what to do`.
+        """Yield faults that involve more than one field, as `key: what is wrong; what to do`.
 
         Each class yields those of its own fields; `build_section` asks all of them.
         """
         return iter(())
 
     def check_installed(self) -> None:
-        """Raises UsageError if a package that the values need is missing."""
+        """Raise UsageError if a package that the values need is missing."""
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the values by key, as plain lists and mappings."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
 def fields_of(section: type[Section] | Section) -> dict[str, dataclasses.Field]:
+    """Return the fields of a section by name."""
     return {field.name: field for field in dataclasses.fields(section)}
 
 
@@ -154,16 +162,25 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 
 def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
-    """Converts values from YAML to those of `as_dict`, but for those of other releases."""
-    fields, plain = fields_of(section), dict(values)
-    for name in fields.keys() & {key for key in values if values[key] != ""}:  # "" of users: None
+    """Convert values from YAML to those of `as_dict`; values of other releases stay."""
+    fields = fields_of(section)
+    plain = dict(values)
+    # An empty text stays; from users it would become None.
+    for name in fields.keys() & {key for key in values if values[key] != ""}:
         with contextlib.suppress(ValueError):
             plain[name] = _plain(_convert(section, fields[name], values[name]))
     return plain
 
 
 class FieldType(NamedTuple):
-    """The scalar type of a field, whether it is a tuple of them or may be None, its bounds."""
+    """Type of a field.
+
+    Attributes:
+        kind: scalar type.
+        many: whether the field is a tuple of them.
+        optional: whether it may be None.
+        bounds: bounds of a number.
+    """
 
     kind: type
     many: bool
@@ -177,15 +194,18 @@ class FieldType(NamedTuple):
 
 @functools.cache
 def _type_hints(section: Any) -> dict[str, Any]:
-    """Annotations by field; of two bases those of the first, whose fields dataclasses take."""
+    """Return annotations by field; of two bases, those of the first, like dataclasses do."""
     bases = [_type_hints(base) for base in section.__mro__[-2:0:-1]]
     own = inspect.get_annotations(section, eval_str=True)
     return {name: hint for hints in (*bases, own) for name, hint in hints.items()}
 
 
 def field_type(section: type[Section], name: str) -> FieldType:
+    """Return the type of a field."""
     hints = _type_hints(typing.cast(Any, section))  # mypy: a class of dataclasses has no hash
-    hint, optional, bounds = hints[name], False, Bounds()
+    hint = hints[name]
+    optional = False
+    bounds = Bounds()
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [arg for arg in typing.get_args(hint) if arg is not type(None)]
         optional = len(members) < len(typing.get_args(hint))
@@ -199,10 +219,15 @@ def field_type(section: type[Section], name: str) -> FieldType:
 def build_section(
     section: type[SectionType], values: dict[str, Any], sources: dict[str, str] | None = None
 ) -> SectionType:
-    """Makes a checked section from raw values (from YAML, text or Python).
+    """Make a checked section from raw values (from YAML, text or Python).
 
-    `sources` name the origin of each value (`run.yaml: train.steps`, `--steps`) in messages.
-    Raises ConfigError with every unknown key, bad value, missing key and inconsistency at once.
+    Args:
+        section: the section.
+        values: raw values by key.
+        sources: origin of each value (`run.yaml: train.steps`, `--steps`), for messages.
+
+    Raises:
+        ConfigError: with every unknown key, bad value, missing key and inconsistency at once.
     """
     sources = sources or {}
     fields = fields_of(section)
@@ -225,19 +250,19 @@ def build_section(
     if faults:
         raise ConfigError(faults)
     built = section(**clean)
-    faults = [
-        f"{section.section_name}.{fault}"
-        for own in (vars(declaring).get("faults") for declaring in reversed(section.__mro__))
-        if own is not None
-        for fault in own(built)
-    ]
+    # Each class checks its own fields, the bases first.
+    for declaring in reversed(section.__mro__):
+        own = vars(declaring).get("faults")
+        if own is not None:
+            faults += [f"{section.section_name}.{fault}" for fault in own(built)]
     if faults:
         raise ConfigError(faults)
     return built
 
 
 def _missing(section: type[Section], field: dataclasses.Field) -> str:
-    doc, alternative = field.metadata["doc"], field.metadata["alternative"]
+    doc = field.metadata["doc"]
+    alternative = field.metadata["alternative"]
     if field.metadata["positional"]:
         command = section.section_name.replace("_", "-")
         hint = "" if field.metadata["choices"] else f" ({doc})"
@@ -247,19 +272,22 @@ def _missing(section: type[Section], field: dataclasses.Field) -> str:
 
 
 def flag_text(field: dataclasses.Field) -> str:
+    """Return the flag of a field."""
     return field.metadata["flag"] or "--" + field.name.replace("_", "-")
 
 
 def field_given_again(flag: str, times: int) -> str:
+    """Return the fault of a flag that was given several times."""
     return f"{flag}: given {times} times, but it takes one value; give it once"
 
 
 def argument_text(field: dataclasses.Field) -> str:
-    """The placeholder of a positional field: `one|two`, `SOURCE`."""
+    """Return the placeholder of a positional field: `one|two`, `SOURCE`."""
     return "|".join(field.metadata["choices"] or [field.name.upper()])
 
 
 def shown(raw: Any) -> str:
+    """Format a value for a message, cut to its first characters."""
     text = repr(raw)
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
 
@@ -273,9 +301,13 @@ def _unknown_key(name: str, section: type[Section]) -> str:
 
 
 def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: str) -> str:
-    """Suggests the nearest known key, or `listing`, the command that lists all.
+    """Suggest the nearest known key, or the command that lists all.
 
-    The unknown name may be the initials of a key (`lr`); `prefix` is shown before the keys.
+    Args:
+        name: the unknown name, which may be the initials of a key (`lr`).
+        known: known keys.
+        prefix: shown before the keys.
+        listing: the command, shown if there are many keys and none is similar.
     """
     initials = {"".join(word[0] for word in key.split("_")): key for key in reversed([*known])}
     listed = listing if len(known) > _MOST_LISTED else f"known keys: {', '.join(known)}"
@@ -285,7 +317,7 @@ def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: 
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
-    kind, many, optional, _ = field_type(section, field.name)
+    kind, many, optional, _bounds = field_type(section, field.name)
     if raw is None or (optional and raw == ""):
         if optional or field.metadata["required"]:
             return None
@@ -308,12 +340,13 @@ def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionT
 
 
 def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
-    (kind, *_, bounds), choices = field_type(section, field.name), field.metadata["choices"]
-    if kind is bool:
+    declared = field_type(section, field.name)
+    choices = field.metadata["choices"]
+    if declared.kind is bool:
         return _convert_boolean(raw)
-    if kind in (int, float):
-        number = _convert_number(kind, raw)
-        _check_bounds(bounds, number, raw)
+    if declared.kind in (int, float):
+        number = _convert_number(declared.kind, raw)
+        _check_bounds(declared.bounds, number, raw)
         return number
     if choices and "on" in choices and str(raw).lower() in _BOOLEANS:  # also `true`, `no`
         return "on" if _convert_boolean(raw) else "off"
@@ -321,13 +354,14 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     if choices and text not in choices:
         raise ValueError(not_a_choice(raw, choices))
     is_path = field.metadata["reads"] or field.name == "output"
-    # No shell expands it in a file or after `=`.
+    # A shell does not expand `~` in a file or after `=`.
     if is_path and text.partition("/")[0] == "~" and not Path("~").exists():
         return os.path.expanduser(text)  # noqa: PTH111  a path would lose the last slash
     return text
 
 
 def not_a_choice(raw: Any, choices: Collection[str]) -> str:
+    """Return the fault of a value that is not among the choices."""
     hint = did_you_mean(str(raw), choices, "; did you mean {!r}?", cutoff=0.6)
     return f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}"
 

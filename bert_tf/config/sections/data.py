@@ -29,14 +29,22 @@ _WEB_NAME = re.compile(r"\.(html?|warc|wet)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 HTML_EXTRACTORS = ("resiliparse", "trafilatura")
 MASKINGS = ("token", "ngram", "span")
 TEXT_LAYOUTS = (
-    *("auto", "sentences", "lines", "paragraphs", "file"),
-    *("paragraph_lines", "articles", "endoftext", "wikiextractor"),
+    "auto",
+    "sentences",
+    "lines",
+    "paragraphs",
+    "file",
+    "paragraph_lines",
+    "articles",
+    "endoftext",
+    "wikiextractor",
 )
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 PERSONAL_DATA = ("email", "ip", "phone", "iban", "card", "all")
 NgramSize = Annotated[int, Bounds(1, 100)]
+# Help (with a place for what it applies to), default and choices of the keys of masking.
 _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
     "masking": (
         "unit of masking{}: token (words with whole_word_mask), ngram or span (of words)",
@@ -56,30 +64,34 @@ _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
 
 
 def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
-    """A key of masking; `where` and `also` add to its help."""
+    """Declare a key of masking; `where` and `also` add to its help."""
     doc, default, choices = _MASKING[key]
     declared = {"advanced": True, "choices": choices, **changes}
     return option(doc.format(where) + also, default, **declared)
 
 
 def masking_settings(config: Section) -> dict[str, Any]:
-    """The arguments of `masking_rules` that are config keys."""
+    """Return the arguments of `masking_rules` that are config keys."""
     return {key: getattr(config, key) for key in _MASKING if key != "random_tokens"}
 
 
 def changed_masking(config: Section) -> list[str]:
-    """The keys of masking with other values than their defaults."""
+    """Return the keys of masking whose values differ from their defaults."""
     fields = [field for field in dataclasses.fields(config) if field.name in _MASKING]
     return [field.name for field in fields if getattr(config, field.name) != field.default]
 
 
 def listed(values: Iterable[str]) -> list[str]:
-    """Splits at commas."""
+    """Split values at commas."""
     return [part.strip() for value in values for part in value.split(",")]
 
 
 def curation_entries(curation: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yields entries of the key `curation`, and of the YAML files in it, after their places."""
+    """Yield the entries of the key `curation`, and of the YAML files in it.
+
+    Yields:
+        Place, for messages, and entry: a rule, or `rule=value`.
+    """
     for entry in listed(curation):
         if entry.endswith((".yaml", ".yml")):
             for line, name, value in read_yaml_lines(entry):
@@ -91,6 +103,8 @@ def curation_entries(curation: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class CorpusSection(RowSection):
+    """Keys of all jobs that read a corpus."""
+
     always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
 
     input: tuple[str, ...] = option("corpus files: path or quoted glob; repeatable", reads="files")
@@ -184,13 +198,13 @@ class CorpusSection(RowSection):
     )
 
     def as_dict(self) -> dict[str, Any]:
-        """Has the entries of YAML files instead of their names."""
+        """Return the values, with the entries of YAML files instead of their names."""
         return super().as_dict() | {
             "curation": [each for _, each in curation_entries(self.curation)]
         }
 
     def reads_web(self, path: str) -> bool:
-        """Whether a path or glob names HTML or WARC files."""
+        """Return whether a path or glob names HTML or WARC files."""
         named = _WEB_NAME.search(path) is not None
         return named if self.format == "auto" else self.format in ("html", "warc")
 
@@ -212,14 +226,14 @@ class CorpusSection(RowSection):
 
 
 def check_web_packages(extractor: str) -> None:
-    """Raises UsageError if a package to read web pages is missing."""
+    """Raise UsageError if a package that reads web pages is missing."""
     check_packages("HTML and WARC", ["fastwarc", "resiliparse"], extra="web")
     if extractor == "trafilatura":
         check_packages("html_extractor trafilatura", ["trafilatura"], extra="trafilatura")
 
 
 def check_splitter_installed(name: str) -> None:
-    """Raises UsageError if the library of a sentence splitter is missing."""
+    """Raise UsageError if the library of a sentence splitter is missing."""
     if name == "sentencex":
         asked, instead = "sentence_splitter sentencex", "choose sentence_splitter rules"
         check_packages(asked, ["sentencex"], extra="sentencex", instead=instead)
@@ -341,7 +355,7 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
     )
 
     def __post_init__(self) -> None:
-        """Derives the default number of predictions, which fits any length."""
+        """Derive the default number of predictions, which fits any length."""
         if self.max_predictions_per_seq is None:
             least = max(self.wanted_predictions, 20)
             object.__setattr__(self, "max_predictions_per_seq", min(least, self.max_seq_length - 3))

@@ -35,21 +35,36 @@ _PUBLISHED = {
 }
 PUBLISHED = "published"
 # What is read of texts that are longer than a sequence.
-HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
+HEAD = "head"
+HEAD_TAIL = "head-tail"
+WINDOWS = "windows"
 LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
 _ROWS = "the number of rows"
+# Keys that all runs of a series share.
 _SAME_IN_A_SERIES = (
-    *("task", "train", "eval", "eval_fraction", "init", "output", "best_metric"),
-    *("seed", "seeds", "grid", "strategy"),
+    "task",
+    "train",
+    "eval",
+    "eval_fraction",
+    "init",
+    "output",
+    "best_metric",
+    "seed",
+    "seeds",
+    "grid",
+    "strategy",
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Teaching:
-    """Distillation from the teacher's predictions (Hinton et al. 2015).
+    """Distillation from the predictions of a teacher (Hinton et al. 2015).
 
-    `weight` is the fraction of the loss that is the distance to these. `temperature` divides the
-    logits of both; 1 where there are no log odds.
+    Attributes:
+        teacher: path of the teacher.
+        unlabeled: rows without labels to learn from; None for none.
+        weight: fraction of the loss that is the distance to the teacher's predictions.
+        temperature: divides the logits of both; 1 if there are no log odds.
     """
 
     teacher: str
@@ -67,10 +82,14 @@ class Recipe(NamedTuple):
 
 
 def parse_grid(text: str) -> list[dict[str, str]]:
-    """Returns every combination of a grid's values, as text by key; the last key varies fastest.
+    """Return every combination of a grid's values, as text by key; the last key varies fastest.
 
-    The text is `key=value,value` for each key, separated by spaces; `published` stands for the grid
-    of the small BERTs. Raises ValueError with a message for the user.
+    Args:
+        text: `key=value,value` for each key, separated by spaces; `published` stands for the grid
+            of the small BERTs.
+
+    Raises:
+        ValueError: the text is something else; the message is for the user.
     """
     values: dict[str, tuple[str, ...]] = {}
     for part in text.split():
@@ -102,13 +121,15 @@ def _best_metric_option(metrics: str, default: str) -> Any:
 
 
 def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Splits names that are given in one text with commas."""
+    """Split names that are given in one text with commas."""
     if len(given) != 1:
         return given
-    return tuple(name for part in given[0].split(",") if (name := part.strip()))
+    names = (part.strip() for part in given[0].split(","))
+    return tuple(name for name in names if name)
 
 
 def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
+    """Return the fault of a name that is given twice; [] if there is none."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return [] if twice is None else [f"{key}: {twice!r} is given twice; give it once"]
 
@@ -220,7 +241,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
             )
 
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
-        """Returns grid settings and config by combination and seed; raises ConfigError."""
+        """Return (grid settings, config) of every combination and seed; raise ConfigError."""
         values = {**self.as_dict(), "seeds": 1, "grid": None}
         found = []
         for combination in parse_grid(self.grid or ""):

@@ -21,6 +21,8 @@ from bert_tf.config.section import (
 
 
 class LoopSection(Section):
+    """Keys of all jobs that train a model."""
+
     output: str = option("run directory to write", writes="folder")
     strategy: str = option(
         "tf.distribute strategy", choices=("default", "mirrored", "multi-worker", "tpu")
@@ -122,6 +124,7 @@ class LoopSection(Section):
             REGISTRIES.trackers[name].check_installed()
 
     def with_dropout(self, model: BertConfig) -> BertConfig:
+        """Return the model with the dropout rates that were given."""
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.replace(**given)

@@ -116,7 +116,7 @@ class ExportConfig(Section, section_name="export"):
             yield from self._unable("inputs", lambda entry: "inputs" in entry.options)
 
     def _unable(self, key: str, is_able: Callable[[Format], bool]) -> Iterator[str]:
-        """The fault of a key that only some other formats have a meaning for."""
+        """Yield the fault of a key that only other formats use."""
         able = [name for name, entry in _FORMATS.items() if is_able(entry)]
         if self.format not in able:
             yield f"{key}: does not apply to --format {self.format}; it is for {', '.join(able)}"

@@ -126,7 +126,7 @@ class TrainConfig(LoopSection, section_name="train"):
             yield from _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
-        """Steps of every phase; a single number without phases."""
+        """Return the steps of every phase; a single number without phases."""
         if not self.phases:
             return (self.steps,)
         if not self.phases[0].fraction:
@@ -163,7 +163,7 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
 
 
 def _warmup_faults(config: TrainConfig) -> Iterator[str]:
-    """Checks that schedules are longer than their warmup."""
+    """Check that schedules are longer than their warmup."""
     if config.phases and config.phases[0].learning_rate is not None:
         return
     starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]

@@ -31,6 +31,7 @@ DEFAULT_SENTENCES = 3
 
 
 def pooling_option() -> Any:
+    """Declare the key for the pooling of tokens."""
     return optional(
         "pooling of token states into a text vector (default: from a sentence-transformers folder, "
         "otherwise mean)",
@@ -39,6 +40,7 @@ def pooling_option() -> Any:
 
 
 def normalize_option() -> Any:
+    """Declare the key for the normalization of vectors."""
     return optional(
         "divide vectors by their Euclidean norm (default: from a sentence-transformers folder, "
         "otherwise no)"
@@ -138,6 +140,7 @@ class SearchConfig(TextVectorsSection, section_name="search"):
 
 
 def check_index_installed() -> None:
+    """Raise UsageError if the library of an approximate index is missing."""
     check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")
 
 
@@ -188,7 +191,7 @@ _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
 
 
 def model_column(content: str) -> Any:
-    """The key of a column; by default the one that the model was trained on."""
+    """Declare the key of a column, by default the one that the model was trained on."""
     return optional(f"{content} (default: the model's)")
 
 
@@ -300,7 +303,11 @@ class ScoreConfig(ColumnsSection, section_name="score"):
 
 
 def top_of(scores: str) -> int | None:
-    """N of `top-N`, None for `best` and `all`; raises ValueError for others."""
+    """Return N of `top-N`; None for `best` and `all`.
+
+    Raises:
+        ValueError: it is something else.
+    """
     found = _SCORES.fullmatch(scores)
     if found is None:
         raise ValueError(f"expected best, all or top-N (top-3), got {scores!r}")
@@ -310,10 +317,15 @@ def top_of(scores: str) -> int | None:
 def given_columns(
     config: EvaluateConfig | ScoreConfig, read: Sequence[str], *, lists: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Returns the columns that a config names, by a flag of their own or by `--column`.
+    """Return the columns that a config names, by a flag of their own or by `--column`.
 
-    `read` are the inputs of the model (`text`, `label`, …); `lists` those that may span several
-    columns, returned as tuples. Raises UsageError for other inputs, or two columns for one.
+    Args:
+        config: config of the job.
+        read: inputs of the model (`text`, `label`, …).
+        lists: inputs that may span several columns, which are returned as tuples.
+
+    Raises:
+        UsageError: a column is named for another input, or two for one.
     """
     named: dict[str, list[str]] = {}
     for name, column, flag in _named_columns(config):

@@ -49,6 +49,7 @@ BatchTokens = Annotated[int, Bounds(1, 100_000_000)]
 
 
 def batch_tokens_option() -> Any:
+    """Declare the key for the tokens of a batch."""
     return advanced("tokens per batch, including padding", 2048, affects_output=False)
 
 
@@ -79,7 +80,8 @@ class RowSection(Section):
         """Columns that the options require of every table, and the key of each."""
         found: dict[str, str] = {}
         for field in dataclasses.fields(self):
-            key, columns = field.name, getattr(self, field.name)
+            key = field.name
+            columns = getattr(self, key)
             is_named = key in self.always_needed or columns not in (None, field.default)
             if key.endswith(COLUMN) and columns is not None and is_named:
                 names = (columns,) if isinstance(columns, str) else columns
@@ -97,6 +99,8 @@ class RowSection(Section):
 
 
 class TableSection(RowSection):
+    """Keys of all jobs that read tables."""
+
     max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
         "maximum memory for the rows of a file that is loaded completely, as in finetune",
         4000.0,
