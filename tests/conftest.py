@@ -171,10 +171,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                     importlib.import_module(module.name)
                 except ModuleNotFoundError as error:  # of an extra that is not installed
                     assert error.name in OPTIONAL_PACKAGES
-        if is_bfloat16_excluded():
-            skip_low_precision_products()
         session.config.stash[_COMPILES].join()
         prepare_children()
+    if is_bfloat16_excluded():
+        skip_low_precision_products()
     if "apache_beam" in sys.modules:
         keep_what_beam_looks_up()
     if arithmetic := sys.modules.get("bert_tf.training.arithmetic"):

@@ -21,8 +21,9 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
 
 KEY = np.int32([1, 2])
+# Relative to the largest value of sums of up to 100 products, whose roundings add up.
 POLICIES = pytest.mark.parametrize(
-    ("policy", "tolerance"), [("float32", 3e-6), ("mixed_bfloat16", 0.02)]
+    ("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02)]
 )
 
 

@@ -21,7 +21,8 @@ def values_and_slopes(name, dtype):
     return tf.cast(outputs, tf.float64).numpy(), tf.cast(slopes, tf.float64).numpy()
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6)])
+# Five roundings of the largest value, which is 8.
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 5e-6)])
 def test_gelu_is_the_input_times_the_normal_distribution(dtype, tolerance):
     outputs, slopes = values_and_slopes("gelu", dtype)
     distribution = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in VALUES])
@@ -34,13 +35,13 @@ def hendrycks_and_gimpel(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-5)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 2e-5)])
 def test_the_tanh_approximation_is_that_of_its_paper(dtype, tolerance):
     outputs, slopes = values_and_slopes("gelu_new", dtype)
-    step = 1e-6
-    differences = hendrycks_and_gimpel(VALUES + step) - hendrycks_and_gimpel(VALUES - step)
+    step = 1e-30  # along the imaginary axis, where nothing cancels
+    expected_slopes = hendrycks_and_gimpel(VALUES + 1j * step).imag / step
     np.testing.assert_allclose(outputs, hendrycks_and_gimpel(VALUES), rtol=0, atol=tolerance)
-    np.testing.assert_allclose(slopes, differences / (2 * step), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(slopes, expected_slopes, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_new"])

@@ -60,7 +60,7 @@ def test_equals_keras_multi_head_attention(hidden, mask_rank):
     ours = layer(hidden, attention_bias=None if mask is None else attention_bias(mask))
     keras_mask = mask[:, None, :] if mask_rank == 2 else mask
     theirs = keras_attention(layer)(hidden, hidden, attention_mask=keras_mask)
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_layer(hidden):
