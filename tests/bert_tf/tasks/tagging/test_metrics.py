@@ -17,8 +17,9 @@ from bert_tf.tasks.tagging.gold import learned_tags
 from bert_tf.tasks.tagging.host import encode_words, prediction_columns
 from bert_tf.tasks.tagging.metrics import TaggingScores, tagging_results
 from bert_tf.tasks.tagging.options import TAGGING
+from bert_tf.tasks.tagging.rows import TagColumns
 from bert_tf.tasks.tagging.schemes import scheme_tags
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts, read_tagged_texts
 from bert_tf.tasks.tagging.words import TaggedWords, TextWords, joined_words
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "entity_metrics.json"
@@ -150,3 +151,24 @@ def test_words_that_are_predicted_as_trained_are_right(pieces, scheme, data):
         assert [{**each, "text": None, "score": None} for each in row["entities"]] == [
             {**each, "text": None, "score": None} for each in row["predicted_entities"]
         ]
+
+
+def test_entities_that_end_inside_words_are_right_by_words_only(pieces, tmp_path):
+    """The model can only find whole words, which `offset_f1` says."""
+    path = tmp_path / "a.jsonl"
+    rows = [("영희가 in London", [[0, 2, "per"], [7, 13, "loc"]]), ("in Ada", [[3, 6, "per"]])]
+    path.write_text(
+        "".join(json.dumps({"text": text, "entities": spans}) + "\n" for text, spans in rows)
+    )
+    source = read_tagged_texts(
+        path, TagColumns(text="text", tokens=None, tags=None, entities="entities")
+    )
+    encoded = encode_words(pieces, source.texts, max_seq_length=64, stride=32)
+    tags = ["B-per", "O", "B-loc", "O", "B-per"]
+    columns = prediction_columns(source.texts, TaggedWords.gold(encoded.words, tags), "bio")
+    results = tagging_results(source, columns, "bio")
+    assert results.metrics["f1"] == 1.0
+    assert results.metrics["offset_f1"] == pytest.approx(2 / 3)
+    first = results.predictions[0]
+    assert [each["end"] for each in first["entities"]] == [3, 13]
+    assert [each["end"] for each in first["annotated_entities"]] == [2, 13]

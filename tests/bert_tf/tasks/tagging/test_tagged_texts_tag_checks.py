@@ -93,6 +93,45 @@ def test_entities_inside_of_words_are_reported(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "entity", "is_cut"),
+    [
+        *(("영희가 왔다", "영희", True), ("영희가 왔다", "영희가", False)),
+        *(("たろうが来た", "たろう", True), ("カタカナ", "カタ", True)),
+        *(("東京は雨", "東京", False), ("東京都", "京", False)),
+        *(("€100 paid", "100", True), ("$100 paid", "100", False), ("20°C", "20", True)),
+        *(("U.S.-led", "U.S", False), ("it's", "it", False), ("กรุงเทพ", "กรุง", True)),
+        *(
+            ("Lima\u200b.", "Lima", False),
+            ("Li\u200bma", "Li", True),
+            ("cafe\u0301s", "cafe", True),
+        ),
+    ],
+)
+def test_words_of_all_scripts_can_be_cut(tmp_path, text, entity, is_cut):
+    path, log = tmp_path / "a.jsonl", io.StringIO()
+    start = text.index(entity)
+    row = {"text": text, "entities": [[start, start + len(entity), "x"]]}
+    path.write_text(f"{json.dumps(row)}\n")
+    checked_tags(read_tagged_texts(path, COLUMNS), "bio", None, Console(log))
+    assert ("inside of a word" in log.getvalue()) == is_cut
+
+
+def test_words_without_characters_interrupt_no_entity(tmp_path):
+    """As if they were not there: a file of the others has the same tags, in any scheme."""
+    rows = [
+        (["Ann", "\n", "Lee", "left"], ["B-p", "O", "I-p", "O"]),
+        (["\u200b", "Oslo", "\u0301", "!"], ["O", "B-l", "I-l", "O"]),
+    ]
+    path, log = tmp_path / "a.jsonl", io.StringIO()
+    lines = [json.dumps({"tokens": words, "tags": tags}) for words, tags in rows]
+    path.write_text("\n".join(lines))
+    read = read_tagged_texts(path, COLUMNS)
+    found = checked_tags(read, "bio", None, Console(log))
+    assert found.tags == ["B-p", "I-p", "I-p", "O", "O", "B-l", "O", "O"]
+    assert log.getvalue() == ""
+
+
 @pytest.fixture
 def usual(tmp_path):
     """Writes a sentence of tags, and returns them as the schemes spell them, and the lines."""
