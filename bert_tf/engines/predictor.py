@@ -19,7 +19,7 @@ from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import exported_folder, resolve_engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
-from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration, imported
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
 from bert_tf.tasks.registry import declared_task
 
@@ -91,7 +91,8 @@ class Predictor:
         Args:
             rows: texts; mappings with the columns that the model was trained on (`columns`) or its
                 inputs' names (`text`, `context`, …) as keys; or one mapping from column to all its
-                values. Numbers are read as texts; other columns are ignored.
+                values. Numbers are read as texts; other columns are ignored. For a tagger, `tokens`
+                may have a list of words in place of a text: these are tagged.
             scores: as of `--scores`: `best`, `all` or `top-N`.
             batch_tokens: tokens per batch, padding included.
 
@@ -110,21 +111,52 @@ class Predictor:
             found = self._predict(_rows_of(rows), probabilities, batch_tokens)
             names = [field.name for field in self.declared.predictions]
             names += [] if probabilities is None else [probabilities.name]
+            names = list(found[0]) if found else names  # of words, a tag for each besides
             return {name: [row[name] for row in found] for name in names}
         return self._predict(rows, probabilities, batch_tokens)
 
     def _predict(
         self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int
     ) -> list[dict[str, Any]]:
+        words = {number: found for number, row in enumerate(rows) if (found := self._words(row))}
+        if words:
+            rows = [self._as_text(words[n]) if n in words else row for n, row in enumerate(rows)]
         inputs = self._inputs(rows)
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         found = prediction_rows(self.declared.predictions, predicted)
+        for number, row in zip(words, self._by_words(words, predicted), strict=True):
+            found[number] = row
         if probabilities is None:
             return found
         values = probabilities.values(predicted, inputs)
         return [
             {**row, probabilities.name: value} for row, value in zip(found, values, strict=True)
         ]
+
+    def _words(self, row: Row) -> list[str] | None:
+        """The words of a row that is a list of them, if the task takes such rows."""
+        if self.declared.words is None or not isinstance(row, Mapping):
+            return None
+        column = self.task["columns"].get(self.declared.words.column)
+        words = row.get(column, row.get(self.declared.words.column))
+        is_list = isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+        return list(words) if is_list else None
+
+    def _as_text(self, words: list[str]) -> dict[str, str]:
+        assert self.declared.words is not None
+        return {self.declared.words.input: " ".join(words)}
+
+    def _by_words(
+        self, words: dict[int, list[str]], predicted: Mapping[str, np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """The predictions for rows of words, by their numbers."""
+        if self.declared.words is None or not words:
+            return []
+        of_rows = {name: values[list(words)] for name, values in predicted.items()}
+        predict = imported(self.declared.words.implementation)
+        columns = {**of_rows, **predict(list(words.values()), of_rows, self.task)}
+        fields = (*self.declared.predictions, self.declared.words.prediction)
+        return prediction_rows(fields, columns)
 
     def _inputs(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
         columns = self.columns

@@ -1,5 +1,8 @@
 """Rows in, predictions out: texts, mappings and columns, in order, with faults named by row."""
 
+import dataclasses
+import json
+import re
 import subprocess
 import sys
 
@@ -63,6 +66,44 @@ SHORT, LONG = ({"predicted_label": label, "predicted_score": 0.75} for label in 
 )
 def test_rows_are_texts_or_values_by_column(rows):
     assert predictor_of(TOPICS).predict(rows) == [SHORT, LONG]
+
+
+class FakeTagger:
+    """Tags words with a capital, in the form of an exported model."""
+
+    def predict(self, columns, *, batch_tokens):
+        tags = [
+            [
+                {
+                    "start": found.start(),
+                    "end": found.end(),
+                    "tag": "B-x" if found[0].istitle() else "O",
+                    "score": 0.5,
+                }
+                for found in re.finditer(r"\w+|\.", text)
+            ]
+            for text in columns["text"]
+        ]
+        return {
+            "predicted_tags": np.array([json.dumps(row) for row in tags], object),
+            "predicted_entities": np.array(["[]"] * len(tags), object),
+            "mean_score": np.full(len(tags), 0.5, np.float32),
+        }
+
+
+def test_rows_of_words_are_tagged_by_their_words():
+    task = {"task": "tagging", "scheme": "bio", "columns": {"text": "text", "tokens": "w"}}
+    tagger = dataclasses.replace(predictor_of(TOPICS), declared=TASKS["tagging"], task=task)
+    tagger = dataclasses.replace(tagger, engine=FakeTagger())
+    entity = {"start": 0, "end": 3, "label": "x", "text": "Mr.", "score": 0.5}
+    text, row = tagger.predict(["Mr. up", {"w": ["Mr.", "up"]}])
+    assert "predicted_token_tags" not in text and len(text["predicted_tags"]) == 3
+    assert row["predicted_token_tags"] == ["B-x", "O"]
+    assert row["predicted_entities"] == [entity] and len(row["predicted_tags"]) == 2
+    columns = tagger.predict({"tokens": [["Mr.", "up"], ["up"]], "text": ["no", "no"]})
+    assert columns["predicted_token_tags"] == [["B-x", "O"], ["O"]]
+    with pytest.raises(UsageError, match=r"rows\[0\]: has no value for 'text'"):
+        tagger.predict([{"w": [1, 2]}])
 
 
 def test_columns_give_columns():
