@@ -118,14 +118,15 @@ class Predictor:
     def _predict(
         self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int
     ) -> list[dict[str, Any]]:
-        words = {number: found for number, row in enumerate(rows) if (found := self._words(row))}
+        listed = {number: self._words(row) for number, row in enumerate(rows)}
+        words = {number: each for number, each in listed.items() if each}
         if words:
             rows = [self._as_text(words[n]) if n in words else row for n, row in enumerate(rows)]
         inputs = self._inputs(rows)
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         found = prediction_rows(self.declared.predictions, predicted)
-        for number, row in zip(words, self._by_words(words, predicted), strict=True):
-            found[number] = row
+        for number, cells in zip(words, self._by_words(words, predicted), strict=True):
+            found[number] = cells
         if probabilities is None:
             return found
         values = probabilities.values(predicted, inputs)
