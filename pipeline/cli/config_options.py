@@ -29,7 +29,8 @@ _HEADINGS = {
     "Training": "steps epochs batch_size learning_rate max_seq_length long_texts window_stride "
     "doc_stride max_query_length max_answer_length warmup_steps warmup_proportion "
     "gradient_accumulation_steps freeze_layers",
-    "Evaluation": "folds eval_fraction best_metric early_stop_evals eval_batch_size seeds grid",
+    "Evaluation": "folds eval_fraction best_metric early_stop_evals eval_batch_size seeds "
+    "grid min_ceiling",
     "Loss and probabilities": "loss class_weights label_smoothing calibration thresholds "
     "target_scaling scale triplet_margin triplet_distance pooling normalize",
     "Distillation": "teacher unlabeled distill_weight distill_temperature",

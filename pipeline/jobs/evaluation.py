@@ -23,7 +23,8 @@ from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING
-from bert_tf.tasks.running.evaluation import evaluate
+from bert_tf.tasks.running.ceiling import with_ceiling
+from bert_tf.tasks.running.evaluation import evaluate, exported_ceiling
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     best_model_of,
@@ -84,8 +85,10 @@ def _evaluate(
             dialect = TableDialect.of(config)
             source = read_and_review(task, config.data, options.console, dialect=dialect)
             check([source])
+            ceiling = exported_ceiling(config, task, source, options.console)
             predicted = _predicted(config, chosen, task, source, options.console)
-            results = dataclasses.replace(task.measure(source, predicted), predicted=predicted)
+            measured = with_ceiling(task.measure(source, predicted), ceiling)
+            results = dataclasses.replace(measured, predicted=predicted)
     if config.precision != FLOAT32:
         results = _with_comparison(record, config, task, source, results)
     if abstention is not None:

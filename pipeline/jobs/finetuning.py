@@ -104,6 +104,7 @@ def _finetune(
         "stopped_early": stopped,
         "eval_rows": _eval_rows(config, result),
         "extended_from": result.training.extended_from,
+        "ceilings": {name: each.as_json() for name, each in result.ceilings.items()},
     }
     if stopped:
         record.console.info(f"stopped early at step {result.training.step}: {stopped}")

@@ -176,7 +176,7 @@ def propose(
     settings, recipe = _settings(model.config, survey, widest, held_out)
     config = draft.config(**settings)
     chosen = {key: value for key, value in settings.items() if key not in draft.given}
-    measured = surveyor.measure(config, _MEASURED_SECONDS)
+    measured = surveyor.measure(config, _MEASURED_SECONDS, console)
     steps = recipe.steps
     work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
     facts: dict[str, Any] = {

@@ -176,20 +176,35 @@ def evaluation_page(
     content: list[Section | str] = [
         *(f"<p>{escape(sentence_case(line))}.</p>" for line in lead),
         *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
-        _metrics(results.metrics, chosen_by) + "\n",
+        _metrics(results.metrics, chosen_by, results.report.details.get("ceiling")) + "\n",
         *(made or [_first_predictions(results.predictions)]),
     ]
     return html_document(title, content, command="evaluate")
 
 
-def _metrics(metrics: Mapping[str, float], chosen_by: str | None) -> str:
+def _metrics(
+    metrics: Mapping[str, float], chosen_by: str | None, ceiling: Mapping[str, Any] | None
+) -> str:
+    """A cell for each metric, with what a perfect model could reach, and why no more."""
     chosen = ' class="chose" title="the metric that chose the model of the run"'
+    causes = [] if ceiling is None else [each["cause"] for each in ceiling["causes"]]
     cells = "".join(
         f"<div{chosen if name == chosen_by else ''}>"
-        f"<dt>{escape(name)}</dt><dd>{value:.4f}</dd></div>"
+        f"<dt>{escape(name)}</dt><dd>{value:.4f}"
+        f"{_at_best(ceiling, name) if causes else ''}</dd></div>"
         for name, value in metrics.items()
     )
-    return f'<dl class="metrics">{cells}</dl>'
+    listed = f'<dl class="metrics">{cells}</dl>'
+    if not causes:
+        return listed
+    why = f"Even a perfect model could not reach more on these rows: {', '.join(causes)}."
+    return f'{listed}<p class="note">{escape(why)}</p>'
+
+
+def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
+    if ceiling is None or name != ceiling["metric"]:
+        return ""
+    return f" <small>of {ceiling['value']:.4f} at best</small>"
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:

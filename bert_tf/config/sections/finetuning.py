@@ -26,7 +26,7 @@ from bert_tf.config.section import (
     optional,
 )
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.config.sections.tables import TableSection
+from bert_tf.config.sections.tables import TableSection, min_ceiling_option
 
 # Fine-tuning of the small BERTs (README of google-research/bert), for 4 epochs.
 _PUBLISHED = {
@@ -179,6 +179,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         "maximum rows per evaluation batch", 64, affects_output=False
     )
     best_metric: str | None = _best_metric_option("a metric of the task,", "set by the task")
+    min_ceiling: Fraction = min_ceiling_option()
     learning_rate: PositiveFraction | None = chosen_option(
         "peak learning rate", by=f"{_ROWS} and the width of the model", former_default=5e-5
     )
@@ -329,6 +330,11 @@ class LabelErrorsSection(Section, section_name="label_errors"):
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
     report_to: tuple[str, ...] = advanced(
         "unused: no model is kept", (), choices=REGISTRIES.trackers
+    )
+    min_ceiling: Fraction = advanced(
+        "as for finetune, but 0: rows that contradict each other are among those to find",
+        0.0,
+        affects_output=False,
     )
     folds: Annotated[int, Bounds(2, 100)] = option(
         "cross-validation folds; each fold is predicted by a model fine-tuned on the others", 5

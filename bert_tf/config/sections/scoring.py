@@ -23,7 +23,13 @@ from bert_tf.config.section import (
     repeatable,
 )
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
-from bert_tf.config.sections.tables import COLUMN, BatchTokens, TableSection, batch_tokens_option
+from bert_tf.config.sections.tables import (
+    COLUMN,
+    BatchTokens,
+    TableSection,
+    batch_tokens_option,
+    min_ceiling_option,
+)
 
 POOLINGS = ("mean", "cls", "max")
 SIMILARITIES = ("cosine", "dot")
@@ -247,6 +253,7 @@ class EvaluateConfig(ColumnsSection, section_name="evaluate"):
         "column of the sentence, for tables with one word per row"
     )
     answer_column: str | None = model_column("column of the answer text")
+    min_ceiling: Fraction = min_ceiling_option()
     precision: str = option(
         "numeric precision of the inference engine; other than float32, predictions are also "
         "compared with float32",

@@ -53,6 +53,16 @@ def batch_tokens_option() -> Any:
     return advanced("tokens per batch, including padding", 2048, affects_output=False)
 
 
+def min_ceiling_option() -> Any:
+    """Return the key of jobs that measure the ceiling of labeled rows."""
+    return option(
+        "stop before the work if the labels let even a perfect model reach no more than this "
+        "fraction of the metric (0: never)",
+        0.5,
+        affects_output=False,
+    )
+
+
 class RowSection(Section):
     """The format of rows, as far as the file name does not decide it.
 

@@ -29,6 +29,7 @@ from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import single_batch
 from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import (
     ServedTaskDeclaration,
     TaskCard,
@@ -229,6 +230,11 @@ class Task(ServedTask):
 
     declaration: ClassVar[TaskDeclaration]
 
+    # For the ceiling of labeled rows, see `bert_tf.tasks.running.ceiling`.
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ()  # the lowest is told; () if there is no ceiling
+    perfect_metric: ClassVar[float] = 1.0  # what they are if all predictions are right
+    length_flag: ClassVar[str] = "--max-seq-length"  # the option that cuts what the model reads
+
     @classmethod
     @abc.abstractmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
@@ -357,6 +363,42 @@ class Task(ServedTask):
     @abc.abstractmethod
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
         """Compares predictions, from `predict` or an exported model, with the labels."""
+
+    @property
+    def ceiling_rows(self) -> int:
+        """How many rows are decoded and measured for the ceiling, spread evenly over the file."""
+        return 1000
+
+    def known_targets(self, data: TaskData) -> TaskData:
+        """Returns data whose targets are all that the labels say, also if the loss knows less."""
+        return data
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        """Returns the outputs of a perfect model, as `outputs` and `reduce` know them.
+
+        Args:
+            data: rows with the targets that a perfect model predicts, `known_targets` or those that
+                rows have in common which the model reads alike.
+
+        Returns:
+            A function from the rows of a batch, int [n], to arrays [n, …] by name.
+        """
+        raise NotImplementedError
+
+    def measure_decisions(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
+        """Measures as `measure`, at least the ceiling's metrics; others that take long may miss."""
+        return self.measure(source, predicted)
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        """Returns whether a row of predictions.jsonl predicts its label."""
+        return True
+
+    def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
+        """Yields why a perfect model is wrong, besides rows that it reads alike.
+
+        `missed`, bool [rows of the file], are the rows that it predicts wrong.
+        """
+        return iter(())
 
 
 def _same_named(task: type[Task], options: Any) -> dict[str, Any]:

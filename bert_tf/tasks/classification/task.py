@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import ProblemType
+from bert_tf.tasks.base.ceiling import CERTAIN
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.label_task import LabelTask, softened_divergence
 from bert_tf.tasks.base.labels import (
@@ -55,6 +56,7 @@ class ClassificationTask(LabelTask):
     title: ClassVar[str] = "Text classifier"
     google_script: ClassVar[str | None] = "run_classifier.py"
     metric_types: ClassVar[Mapping[str, str]] = {"macro_f1": "f1"}
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     class_weights: str = NONE  # the option
     label_weights: tuple[float, ...] = ()  # weight of each label in the loss; () for 1 each
@@ -189,6 +191,13 @@ class ClassificationTask(LabelTask):
             lines=(*labels.lines(), *((calibration.line(),) if is_calibrated else ())),
             warnings=(*labels.warnings(), *calibration.warnings()),
         )
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        right = CERTAIN * np.eye(len(self.labels), dtype=np.float32)
+        return lambda chosen: {"logits": right[data.targets["label"][chosen]]}
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        return bool(row["predicted_label"] == row["label"])
 
     def card_facts(self) -> Iterator[str]:
         yield labels_on_card(self.labels)

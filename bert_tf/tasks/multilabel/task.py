@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import BertClassifier, ProblemType
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.tasks.base.ceiling import CERTAIN
 from bert_tf.tasks.base.declaration import TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set
 from bert_tf.tasks.base.label_task import LabelTask, softened_binary_divergence
@@ -27,7 +28,13 @@ from bert_tf.tasks.base.labels import (
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.base.prediction_rows import TaskReport, exact_values, json_values
+from bert_tf.tasks.base.prediction_rows import (
+    TaskReport,
+    TaskResults,
+    exact_values,
+    json_values,
+    labeled_rows,
+)
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
@@ -70,6 +77,7 @@ class MultiLabelTask(LabelTask):
         "subset_accuracy": "accuracy",
     }
     has_label_lists: ClassVar[bool] = True
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("micro_f1",)
 
     label_separator: str
     thresholds: str  # how to choose `decision_thresholds`: `global`, `per-label` or `0.5`
@@ -222,9 +230,9 @@ class MultiLabelTask(LabelTask):
         return dataclasses.replace(self, decision_thresholds=found)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        gold, chosen = self._gold_and_predicted(table, predicted)
+        gold = self.membership(self.label_sets(table))
         return {
-            **label_set_metrics(gold, chosen, self._measures(gold, chosen)),
+            **self._set_metrics(table, predicted),
             **ranking_metrics(gold, np.asarray(predicted["probabilities"])),
         }
 
@@ -234,8 +242,28 @@ class MultiLabelTask(LabelTask):
         rows = exact_values(np.asarray(predicted["probabilities"]))
         return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
+    def measure_decisions(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
+        """Leaves out the metrics of rankings, which take seconds for thousands of labels."""
+        return TaskResults(
+            metrics=self._set_metrics(source, predicted),
+            predictions=labeled_rows(
+                self.declaration.predictions, source.lines, self.gold(source), predicted
+            ),
+        )
+
+    def _set_metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        gold, chosen = self._gold_and_predicted(table, predicted)
+        return label_set_metrics(gold, chosen, self._measures(gold, chosen))
+
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         return self._measures(*self._gold_and_predicted(table, predicted)).report()
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        has = data.targets["labels"]
+        return lambda chosen: {"logits": np.where(has[chosen], CERTAIN, -CERTAIN)}
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        return bool(row["predicted_labels"] == row["label"])
 
     def card_facts(self) -> Iterator[str]:
         yield labels_on_card(self.labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertMultipleChoice
 from bert_tf.serving.graphs.multiple_choice import ChoiceModule, choice_logits
 from bert_tf.serving.signatures import FAR_BELOW
+from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
@@ -34,6 +35,11 @@ from bert_tf.tasks.base.report_sections import (
     worst_rows,
 )
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.multiple_choice.ceiling import (
+    choice_causes,
+    gold_choice_logits,
+    with_right_texts,
+)
 from bert_tf.tasks.multiple_choice.host import choice_predictions
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
 from bert_tf.tasks.multiple_choice.rows import ChoiceColumns, ChoiceRows, read_choices
@@ -47,6 +53,7 @@ class MultipleChoiceTask(Task):
     """Compares scores of the choices of a row, whose number may differ by row."""
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     columns: ChoiceColumns
     label_form: str  # `number` or `text`
@@ -183,6 +190,18 @@ class MultipleChoiceTask(Task):
                 ],
             ),
         )
+
+    def known_targets(self, data: TaskData) -> TaskData:
+        return with_right_texts(data)
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        return gold_choice_logits(data)
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        return bool(row["predicted_choice"] == row["label"])
+
+    def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
+        return choice_causes(data, missed, f"{self.length_flag} {self.max_seq_length}")
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> ChoiceModule:
         return ChoiceModule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,10 +19,16 @@ from bert_tf.data.tables.judged import ReadValues
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertQuestionAnswerer
 from bert_tf.serving.graphs.question_answering import QuestionAnswerer, span_logits
+from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.question_answering.ceiling import (
+    answer_causes,
+    gold_span_logits,
+    with_known_answers,
+)
 from bert_tf.tasks.question_answering.host import (
     check_question_lengths,
     encode_questions,
@@ -31,6 +37,7 @@ from bert_tf.tasks.question_answering.host import (
 )
 from bert_tf.tasks.question_answering.metrics import (
     can_tune,
+    exact_match,
     how_tuned,
     question_results,
     tuned_threshold,
@@ -51,6 +58,9 @@ class QuestionAnsweringTask(Task):
     """
 
     declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
+    perfect_metric: ClassVar[float] = 100.0
+    length_flag: ClassVar[str] = "--max-query-length"
 
     columns: QuestionColumns
     max_seq_length: int
@@ -228,3 +238,16 @@ class QuestionAnsweringTask(Task):
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None
         return question_results(source, predicted, null_threshold=threshold)
+
+    def known_targets(self, data: TaskData) -> TaskData:
+        return with_known_answers(data)
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        return gold_span_logits(data)
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        answers = row["answers"] or [""]
+        return any(exact_match(row["predicted_answer"], answer) for answer in answers)
+
+    def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
+        return answer_causes(self, data, missed)

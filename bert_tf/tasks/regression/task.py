@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.table_task import Student
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
     regression_metrics,
@@ -29,6 +29,7 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
+_ROUNDING = 1e-2  # of numbers in predictions.jsonl, in standard deviations
 _LIKE_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})?")
 
 
@@ -46,6 +47,7 @@ class RegressionTask(Student):
         "spearman": "spearmanr",
         "r2": "r_squared",
     }
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     target_scaling: str
     target_mean: float = learned(0.0)
@@ -134,6 +136,13 @@ class RegressionTask(Student):
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         return regression_metrics(self.gold(table), np.asarray(predicted["predicted_value"]))
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        numbers = data.targets["target"] * self.target_scale + self.target_mean
+        return lambda chosen: {"logits": numbers[chosen, None].astype(np.float32)}
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        return abs(row["predicted_value"] - row["label"]) <= _ROUNDING * self.target_scale
 
     def card_facts(self) -> Iterator[str]:
         if self.target_scaling == STANDARD:

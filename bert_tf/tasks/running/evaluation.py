@@ -10,10 +10,12 @@ from typing import Any
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.files import replacing_file, write_text_atomically
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import FileRows
+from bert_tf.data.text.vocabulary_files import VOCAB, read_folder_vocabulary
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
@@ -21,7 +23,13 @@ from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING, Evaluator
-from bert_tf.tasks.running.finetuning_rows import Truncation
+from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling, with_ceiling
+from bert_tf.tasks.running.finetuning_rows import (
+    MOST_ENCODED,
+    FinetuningRows,
+    Truncation,
+    spread_rows,
+)
 from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import (
@@ -41,34 +49,73 @@ def evaluate(
     """Runs a model, in float32, over labeled rows; `check` may reject some.
 
     Raises:
-        InputError: no row can be used.
+        InputError: no row can be used, or the rows keep a perfect model below `min_ceiling`.
         UsageError: the model is not fine-tuned or lacks weights of its head, a file or column is
-            missing, or the model has no use for a named column.
+            missing, the model has no use for a named column, or its options keep a perfect model
+            below `min_ceiling`.
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
     source = read_and_review(task, config.data, console, dialect=TableDialect.of(config))
     check([source])
-    results = _evaluator(directory, task, source, config.batch_tokens, console).run()
+    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+    data = _encoded(task, source, tokenizer, console)
+    ceiling = _checked_ceiling(config, task, data, tokenizer, console)
+    results = _float32_evaluator(directory, task, data, config.batch_tokens, console).run()
     console.end_progress(Advance.counted(EVALUATING, len(source), len(source)))
-    return task, source, results
+    return task, source, with_ceiling(results, ceiling)
+
+
+def exported_ceiling(
+    config: EvaluateConfig, task: Task, source: FileRows, console: Console
+) -> Ceiling | None:
+    """Say what a perfect model could reach on rows of an exported model, and return it.
+
+    None if its folder has no vocabulary. Raises as `Ceiling.report`.
+    """
+    folder = model_folder(config.model)
+    if not (folder / VOCAB).is_file():
+        return None
+    found = read_folder_vocabulary(folder)
+    tokenizer = WordPieceTokenizer(found.vocab, lowercase=found.lowercase)
+    data = task.encode(spread_rows(source, MOST_ENCODED), tokenizer, training=False)
+    return _checked_ceiling(config, task, data, tokenizer, console)
+
+
+def _checked_ceiling(
+    config: EvaluateConfig,
+    task: Task,
+    data: TaskData,
+    tokenizer: WordPieceTokenizer,
+    console: Console,
+) -> Ceiling | None:
+    ceiling = measure_ceiling(task, data, tokenizer, fits=False)
+    if ceiling is not None:
+        ceiling.report(console, config.min_ceiling, is_trained=True)
+    return ceiling
 
 
 def predict_rows(path: str, source: FileRows, console: Console) -> dict[str, Any]:
     """Predicts labeled rows by the model of a run or model directory; raises as `evaluate`."""
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
-    predicted = _evaluator(directory, task, source, _BATCH_TOKENS, console).predict()
+    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+    data = _encoded(task, source, tokenizer, console)
+    predicted = _float32_evaluator(directory, task, data, _BATCH_TOKENS, console).predict()
     console.end_progress(Advance.counted(EVALUATING, len(source), len(source)))
     return predicted
 
 
-def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, TaskResults]:
+def measure_best(path: str, read: FinetuningRows, console: Console) -> tuple[Task, TaskResults]:
     """Fits the task of a run's best model, see `Task.fitted`, and measures it, in float32.
+
+    Needs evaluation rows, whose ceiling becomes part of the results.
 
     Training computes in the fastest precision, but thresholds and the like have to fit the float32
     logits of `evaluate` and exported models. Replaces the model's `task.json` if that changes it.
     """
+    data = read.evaluation
+    assert data is not None
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
     evaluator = _float32_evaluator(directory, task, data, _BATCH_TOKENS, console)
@@ -76,16 +123,15 @@ def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, Tas
     console.end_progress(Advance.counted(EVALUATING, len(data.source), len(data.source)))
     if fitted.settings() != directory.task:
         write_task(directory.path, fitted.settings())
-    return fitted, results
+    return fitted, with_ceiling(results, read.ceilings.get("evaluation"))
 
 
-def _evaluator(
-    directory: ModelDirectory, task: Task, source: FileRows, batch_tokens: int, console: Console
-) -> Evaluator:
-    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+def _encoded(
+    task: Task, source: FileRows, tokenizer: WordPieceTokenizer, console: Console
+) -> TaskData:
     data = task.encode(source, tokenizer, training=False)
     Truncation.of(data).log(console, source.source, "the model was trained to read no more")
-    return _float32_evaluator(directory, task, data, batch_tokens, console)
+    return data
 
 
 def _float32_evaluator(

@@ -135,7 +135,7 @@ def finetune(
     ).run()
     best, results = training.notes["best"], None
     if read.evaluation is not None and writes:
-        task, results = measure_best(config.output, read.evaluation, console)
+        task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}
     best_model = BestModel.of_notes(
         best, metric=config.selection_metric, steps_per_epoch=inputs.steps_per_epoch

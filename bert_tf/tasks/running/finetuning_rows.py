@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,13 @@ from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.review import read_and_review, review_rows
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData
 from bert_tf.tasks.registry import task_class
+from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import VocabularySubset
 
 LEAST_HELD_OUT = 5
+MOST_ENCODED = 20_000  # rows that are encoded where a sample is enough, spread evenly over the file
+Rows = TypeVar("Rows", bound=FileRows)
 _FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than those
 
 
@@ -35,6 +38,7 @@ class FinetuningRows:
     evaluation: TaskData | None
     held_out: bool
     unlabeled: Table | None = None
+    ceilings: dict[str, Ceiling] = dataclasses.field(default_factory=dict)  # as `by_name`
 
     @property
     def by_name(self) -> dict[str, TaskData]:
@@ -59,8 +63,10 @@ def read_rows(
     """Reads the rows of all files, learns the task from those of training, and checks both.
 
     Raises:
-        InputError: a file's rows cannot be used, or are too few to hold some out.
-        UsageError: a file or column is missing, or the options ask for more than the rows have.
+        InputError: a file's rows cannot be used, are too few to hold some out, or keep a perfect
+            model below `min_ceiling`.
+        UsageError: a file or column is missing, the options ask for more than the rows have, or
+            keep a perfect model below `min_ceiling`.
     """
     task, source = task_class(config.task).from_training(config, console)
     dialect = TableDialect.of(config)
@@ -96,7 +102,20 @@ def read_rows(
     console.info(*task.describe({name: data.source for name, data in read.by_name.items()}))
     check(_files(read))
     _check_selection(config, evaluation)
-    return task, read
+    ceilings = {}
+    for name, data in read.by_name.items():
+        ceiling = measure_ceiling(task, data, tokenizer, fits=True)
+        if ceiling is not None:
+            ceiling.report(console, config.min_ceiling)
+            ceilings[name] = ceiling
+    return task, dataclasses.replace(read, ceilings=ceilings)
+
+
+def spread_rows(source: Rows, most: int) -> Rows:
+    """Return at most so many rows of a file, spread evenly over it, without its rejects."""
+    if len(source) <= most:
+        return source
+    return source.selected(np.linspace(0, len(source) - 1, most).astype(np.int64), [])
 
 
 def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:

@@ -17,19 +17,24 @@ from bert_tf.tasks.base.review import review_rows
 from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.batches import FinetuningInputs
+from bert_tf.tasks.running.ceiling import measure_ceiling
 from bert_tf.tasks.running.finetuning import (
     build_model,
     built_optimizer,
     finetuning_arithmetic,
     make_inputs,
 )
-from bert_tf.tasks.running.finetuning_rows import Truncation, repeated_texts
+from bert_tf.tasks.running.finetuning_rows import (
+    MOST_ENCODED,
+    Truncation,
+    repeated_texts,
+    spread_rows,
+)
 from bert_tf.training.distribution import distributed_iterator, make_strategy
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import VocabularySubset
 
-MOST_ENCODED = 20_000  # rows whose tokens are counted, spread evenly over the file
 _LEAST_STEPS = 2
 
 
@@ -92,13 +97,17 @@ class Surveyor:
             cut=str(truncation) if truncation.rows_cut else None,
         )
 
-    def measure(self, config: FinetuneConfig, seconds: float) -> MeasuredSteps:
+    def measure(self, config: FinetuneConfig, seconds: float, console: Console) -> MeasuredSteps:
         """Times training steps on a sample of the file, with the model's own weights.
 
-        Takes `seconds`, at least two steps, and the time to build the step. `config` is complete.
+        Takes `seconds`, at least two steps, and the time to build the step. Says on `console` what
+        a perfect model could reach, and raises as `Ceiling.report`. `config` is complete.
         """
         begin = time.monotonic()
         task, _, data = self._read(config, self._console)
+        ceiling = measure_ceiling(task, data, self._tokenizer, fits=True)
+        if ceiling is not None:
+            ceiling.report(console, config.min_ceiling)
         subset = VocabularySubset(self._init, [data.rows.ids])
         precision = self._arithmetic.precision
         model = build_model(
@@ -170,9 +179,5 @@ class Surveyor:
         """The rows as the task reads them, and a sample of them encoded."""
         task, source = task_class(config.task).from_training(config, console)
         review_rows(task, source, console, dialect=TableDialect.of(config))
-        sample = source
-        if len(source) > MOST_ENCODED:
-            chosen = np.zeros(len(source), bool)
-            chosen[np.linspace(0, len(source) - 1, MOST_ENCODED).astype(np.int64)] = True
-            sample = source.split(chosen)[1]
+        sample = spread_rows(source, MOST_ENCODED)
         return task, source, task.encode(sample, self._tokenizer, training=True)

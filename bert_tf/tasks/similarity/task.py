@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,10 +26,17 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder
 from bert_tf.serving.graphs.similarity import SimilarityModule
 from bert_tf.serving.signatures import EMBEDDING, PAIR_EMBEDDING
+from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.similarity.ceiling import (
+    match_causes,
+    matched_vectors,
+    score_causes,
+    scored_vectors,
+)
 from bert_tf.tasks.similarity.losses import cosent_loss, cosines, ranking_logits, triplet_distances
 from bert_tf.tasks.similarity.metrics import (
     matched_results,
@@ -43,6 +50,7 @@ from bert_tf.tasks.similarity.options import (
     RANKING,
     SCALE,
     SCORE,
+    SCORE_METRICS,
     SIMILARITY,
     TRIPLET,
     TRIPLET_MARGIN,
@@ -75,6 +83,7 @@ class SimilarityTask(Task):
     """Sentence embeddings from pairs, triplets or scored pairs; see `EmbeddingRecipe`."""
 
     declaration: ClassVar[TaskDeclaration] = SIMILARITY
+    ceiling_metrics: ClassVar[tuple[str, ...]] = (*SCORE_METRICS, "triplet_accuracy", "mrr@10")
 
     columns: SimilarityColumns
     loss: str
@@ -273,6 +282,31 @@ class SimilarityTask(Task):
         return dataclasses.replace(
             results, metrics={**results.metrics, "loss": self._triplet_loss(vectors)}
         )
+
+    @property
+    def ceiling_rows(self) -> int:
+        """2,000 texts if there are matches, as each candidate has a dimension there."""
+        return super().ceiling_rows if self._is_scored else 2000 // len(self.columns.texts)
+
+    def known_targets(self, data: TaskData) -> TaskData:
+        """Returns the scores. Matches are no targets of a row: all rows are compared."""
+        return data if self._is_scored else dataclasses.replace(data, targets={})
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        return scored_vectors(data) if self._is_scored else matched_vectors(data)
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        return self._is_scored or row["rank"] == 1
+
+    def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
+        flag = f"{self.length_flag} {self.max_seq_length}"
+        if self._is_scored:
+            return score_causes(data, flag)
+        return match_causes(data, text_ids(self._columns(data.source)), flag)
+
+    @property
+    def _is_scored(self) -> bool:
+        return self.label_column is not None
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> SimilarityModule:
         return SimilarityModule(model, tokenizer, self.max_seq_length)

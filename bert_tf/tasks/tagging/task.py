@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,11 +23,13 @@ from bert_tf.data.tables.word_blocks import TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertTokenClassifier
 from bert_tf.serving.graphs.tagging import EntityTag, TextTagger
+from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.tagging.ceiling import entity_causes, gold_tag_logits
 from bert_tf.tasks.tagging.gold import gold_labels, learned_tags, skipped_words
 from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
@@ -66,6 +68,7 @@ class TaggingTask(Task):
     """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token."""
 
     declaration: ClassVar[TaskDeclaration] = TAGGING
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ("f1", "offset_f1")
 
     columns: TagColumns
     scheme: str  # how tags mark entities, `plain` if they do not
@@ -239,6 +242,20 @@ class TaggingTask(Task):
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         return tagging_results(source, predicted, self.scheme)
+
+    def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        return gold_tag_logits(data, len(self.labels))
+
+    def is_right(self, row: Mapping[str, Any]) -> bool:
+        marked = "annotated_entities" if "annotated_entities" in row else "entities"
+        gold, found = (
+            [(entity["start"], entity["end"], entity["label"]) for entity in row[name]]
+            for name in (marked, "predicted_entities")
+        )
+        return gold == found
+
+    def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
+        return entity_causes(data, self.scheme)
 
 
 def _entropy(counts: np.ndarray) -> float | None:

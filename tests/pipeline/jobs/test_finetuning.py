@@ -196,7 +196,11 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     manifest = evaluation.run(config, quietly())
     metrics = json.loads((place / "evaluated" / "metrics.json").read_text())
     details = {name for name, value in metrics.items() if not isinstance(value, float)}
-    assert details == {"labels", "macro_average", "weighted_average", "confusion", "calibration"}
+    assert details == {
+        *("labels", "macro_average", "weighted_average", "confusion", "calibration", "ceiling")
+    }
+    assert metrics["ceiling"]["value"] == 1.0 and metrics["ceiling"]["rows"] == 2
+    assert finished[1]["ceilings"].keys() == {"training", "evaluation"}
     assert manifest["metrics"] == {
         name: value for name, value in metrics.items() if name not in details
     }
@@ -306,6 +310,50 @@ def test_a_run_that_ends_for_want_of_labels_says_why_rows_are_rejected(
     assert (output / "rejects.jsonl").read_text().count("reason") == int(
         re.search(r"(\d+) ×", str(refused.value))[1]
     )
+
+
+@pytest.mark.parametrize("side", ["train", "eval"])
+def test_rows_that_no_model_can_learn_end_a_run_before_it_trains(place, side):
+    """Each text has three labels, so the best possible accuracy is a third."""
+    rows, output = place / f"contradictory-{side}.csv", f"contradictory-{side}"
+    labels = ("good", "bad", "bad", "good", "good", "odd", "odd", "odd", "bad")
+    cells = [f"{text},{label}" for text in ("red", "blue film") for label in labels]
+    rows.write_text("\n".join(["text,label", *cells, ""]))
+    config = dataclasses.replace(make_config(place, output), **{side: str(rows)})
+    options = dataclasses.replace(quietly(), max_rejects=RejectLimit.parse("34%"))
+    if side == "eval":
+        rows.write_text(rows.read_text().replace("odd", "bad").replace("good\n", "bad\n", 2))
+        config = dataclasses.replace(config, min_ceiling=0.9)
+    with pytest.raises(
+        InputError, match="accuracy can reach 0.* rows have the texts of"
+    ) as refused:
+        finetuning.run(config, options)
+    assert "decide on one label for each text (--min-ceiling 0 goes on" in str(refused.value)
+    assert not (place / output / "metrics.jsonl").exists()
+    assert not (place / output / "best").exists()
+
+
+@pytest.mark.parametrize("model", ["run", "exported"])
+def test_the_ceiling_of_evaluation_rows_is_beside_their_metrics(place, finished, exported, model):
+    """Three of four rows can be right: the same text has both labels."""
+    rows, output = place / "two-labels.csv", place / f"ceiling-{model}"
+    rows.write_text("text,label\nred,good\nred,good\nred,bad\nblue,bad\n")
+    said = io.StringIO()
+    values = {"model": place / model, "data": rows, "output": output}
+    config = build_section(EvaluateConfig, {name: str(value) for name, value in values.items()})
+    evaluation.run(config, RunOptions(console=Console(said)))
+    ceiling = json.loads((output / "metrics.json").read_text())["ceiling"]
+    assert (ceiling["metric"], ceiling["value"], ceiling["rows"]) == ("accuracy", 0.75, 4)
+    (cause,) = ceiling["causes"]
+    assert (cause["count"], cause["of"]) == (1, 4)
+    assert cause["cause"] in said.getvalue()
+    page = (output / "report.html").read_text()
+    assert "of 0.7500 at best" in page and cause["cause"] in page
+    with pytest.raises(InputError, match="two-labels.csv: accuracy can reach 0.75 at best: 1 of 4"):
+        evaluation.run(
+            dataclasses.replace(config, output=f"{output}-refused", min_ceiling=0.8), quietly()
+        )
+    assert not (place / f"ceiling-{model}-refused" / "metrics.json").exists()
 
 
 @pytest.mark.parametrize("model", ["run", "exported"])

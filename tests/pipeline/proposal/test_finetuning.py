@@ -67,7 +67,11 @@ FILES = {
     "classification": ("rows.csv", csv_rows()),
     "regression": (
         "rows.jsonl",
-        "".join(json.dumps({"body": f"red film {n}", "score": n / 7}) + "\n" for n in range(60)),
+        "".join(
+            json.dumps({"body": f"{'red ' * (n % 8)}film{' bad' * (n // 8)}", "score": n / 7})
+            + "\n"
+            for n in range(60)
+        ),
     ),
     "qa": ("train.json", squad()),
     "tagging": ("train.conll", "".join(f"red O\nParis B-LOC\nfilm{n} O\n\n" for n in range(60))),
@@ -112,7 +116,7 @@ def test_what_is_given_stays_latin_1_is_guessed_and_labels_are_doubted(
         "rows.csv",
         init=model,
         output="own.yaml",
-        assignments=("finetune.epochs=2", "finetune.label_column=b"),
+        assignments=("finetune.epochs=2", "finetune.label_column=b", "finetune.min_ceiling=0"),
         console=Console(shown),
     )
     text = (tmp_path / "own.yaml").read_text()
@@ -126,6 +130,7 @@ def test_what_is_given_stays_latin_1_is_guessed_and_labels_are_doubted(
     )
     assert shown.getvalue().count("are different labels, though they differ only in spelling") == 1
     assert proposal["settings"]["encoding"] == "cp1252"
+    assert "warning: rows.csv: accuracy can reach 0.50 at best: 30 of 60 rows" in shown.getvalue()
 
 
 @pytest.mark.parametrize(

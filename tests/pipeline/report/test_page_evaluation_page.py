@@ -8,6 +8,7 @@ from behavior.pages import check_page
 from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS
 from pipeline.report.page import evaluation_page
@@ -63,6 +64,34 @@ def test_it_shows_metrics_confusions_calibration_and_the_most_wrong_rows():
     assert [text for text in wrong if text in ("one", "two two", "three", "four", "five")] == [
         "two two", "four", "five"
     ]  # fmt: skip
+
+
+def test_it_shows_what_a_perfect_model_could_reach_and_why_no_more(monkeypatch):
+    monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
+    table = Table(source="f.csv", columns={"body": ["a"], "label": ["1"]}, lines=[2], rejects=[])
+    task = RegressionTask(
+        text_column="body",
+        text_pair_column=None,
+        label_column="label",
+        max_seq_length=16,
+        target_scale=1.0,
+    )
+    ceiling = {"metric": "r2", "value": 0.75, "causes": [{"cause": f"1 of 4 rows is {EVIL}"}]}
+    results = TaskResults(
+        metrics={"r2": 0.5, "mae": 1.0},
+        predictions=[{"line": 2}],
+        report=TaskReport(details={"ceiling": ceiling}),
+    )
+    page = check_page(evaluation_page(task, table, results, model="run"))
+    shown = " ".join(" ".join(page.text).split())
+    assert "r2 0.5000 of 0.7500 at best mae 1.0000" in shown
+    assert (
+        f"Even a perfect model could not reach more on these rows: 1 of 4 rows is {EVIL}" in shown
+    )
+    perfect = dataclasses.replace(
+        results, report=TaskReport(details={"ceiling": {**ceiling, "causes": []}})
+    )
+    assert "at best" not in evaluation_page(task, table, perfect, model="run")
 
 
 def test_texts_of_the_data_are_never_markup():

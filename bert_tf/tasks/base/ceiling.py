@@ -1,0 +1,235 @@
+"""What even a perfect model cannot do: it is a function of what it reads.
+
+The ceiling of labeled rows is what their metric is if a perfect model predicts them. Such a model
+knows every label, but rows that it reads alike (the same token ids, after truncation) get the same
+outputs, and these go the way of all predictions: reduced, decoded, stored, measured. Here is the
+first half, rows that are read alike and the target that they have in common; the other half is
+`bert_tf.tasks.running.ceiling`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.data.rows.encoded_rows import EncodedRows, GroupedRows
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.base.task import TaskData
+
+# A logit of what is right, where others have 0: a probability of 1 within float32.
+CERTAIN = 30.0
+
+_PLURALS = {"is": "are", "has": "have"}  # of verbs; others lose their s
+_BLOCK_ITEMS = 1 << 22  # that are hashed at once
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A reason why a perfect model is not right everywhere.
+
+    Attributes:
+        count: the rows, answers or entities (`noun`) that it concerns, of `total`.
+        text: what is wrong with one of them: "is longer than --max-answer-length 30".
+        remedy: what to do.
+        is_setting: whether an option is to blame, not the rows.
+    """
+
+    count: int
+    total: int
+    text: str
+    remedy: str
+    noun: str = "row"
+    plural: str | None = None
+    is_setting: bool = False
+
+    @classmethod
+    def of_rows(cls, rows: np.ndarray, text: str, remedy: str, *, is_setting: bool = False) -> Self:
+        """Make a cause from the rows that it concerns, bool [rows]."""
+        count = int(rows.sum())
+        return cls(count=count, total=len(rows), text=text, remedy=remedy, is_setting=is_setting)
+
+    @property
+    def fraction(self) -> float:
+        return self.count / max(self.total, 1)
+
+    def __str__(self) -> str:
+        verb, _, rest = self.text.partition(" ")
+        nouns = self.plural or f"{self.noun}s"
+        if self.count != 1:
+            verb = _PLURALS.get(verb, verb.removesuffix("s"))
+        return f"{self.count:,} of {self.total:,} {nouns} {verb} {rest}"
+
+
+def row_offsets(data: TaskData) -> np.ndarray:
+    """Return where the model's rows of each row of the file begin, int64 [rows of the file + 1]."""
+    if data.owners is None:
+        return np.arange(len(data.rows) + 1)
+    return offsets_of(np.bincount(data.owners, minlength=len(data.source)))
+
+
+def token_bounds(data: TaskData) -> np.ndarray:
+    """Return where the tokens of each row of the file begin in `rows.ids`, int64 [rows + 1]."""
+    rows = data.rows
+    if isinstance(rows, GroupedRows):
+        return rows.offsets[rows.group_offsets]
+    return rows.offsets[row_offsets(data)]
+
+
+def lost_tokens(data: TaskData) -> np.ndarray:
+    """Return how many tokens are cut off each row of the file, int64 [rows]."""
+    offsets = row_offsets(data)
+    if data.rows.lost_tokens is None:
+        return np.zeros(len(offsets) - 1, np.int64)
+    return np.diff(np.concatenate([[0], np.cumsum(data.rows.lost_tokens)])[offsets])
+
+
+def sequence_keys(rows: EncodedRows) -> np.ndarray:
+    """Return a hash of each sequence's ids and segments, uint64 [sequences], equal everywhere."""
+    lengths = np.diff(rows.offsets)
+    shape = np.stack([lengths, rows.second_starts], axis=1).ravel()
+    return hash_ranges(rows.ids, rows.offsets) + hash_ranges(shape, 2 * np.arange(len(lengths) + 1))
+
+
+def row_keys(data: TaskData) -> np.ndarray:
+    """Return a hash of what the model reads of each row of the file, uint64 [rows].
+
+    Windows count in their order. The sequences of a `GroupedRows` row count in any order, as their
+    scores or vectors do not depend on it.
+    """
+    rows = data.rows
+    keys = sequence_keys(rows)
+    if isinstance(rows, GroupedRows):
+        owners = np.repeat(np.arange(len(rows)), rows.group_sizes)
+        return hash_ranges(keys[np.lexsort((keys, owners))], rows.group_offsets)
+    return keys if data.owners is None else hash_ranges(keys, row_offsets(data))
+
+
+def hash_ranges(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return a 64-bit hash of each range of integers, uint64 [ranges].
+
+    A multilinear hash (Lemire & Kaser 2014): the sum of values times a random odd number for each
+    place, modulo 2^64. Two ranges have the same hash by chance once in some 2^60 pairs.
+
+    Args:
+        values: integers of any width.
+        offsets: int64 [ranges + 1], where each range begins; the last one ends the last range.
+    """
+    hashes = np.zeros(len(offsets) - 1, np.uint64)
+    begin = 0
+    while begin < len(hashes):
+        most = offsets[begin] + _BLOCK_ITEMS
+        end = max(begin + 1, int(np.searchsorted(offsets, most, side="right")) - 1)
+        bounds = offsets[begin : end + 1]
+        block = values[bounds[0] : bounds[-1]].astype(np.uint64) + np.uint64(1)
+        places = flat_ranges(np.zeros(end - begin, np.int64), np.diff(bounds))
+        block *= _random_odd(places)
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(block, dtype=np.uint64)])
+        hashes[begin:end] = sums[bounds[1:] - bounds[0]] - sums[bounds[:-1] - bounds[0]]
+        begin = end
+    return hashes
+
+
+def _random_odd(places: np.ndarray) -> np.ndarray:
+    """A random odd number for each place, uint64 (SplitMix64, Steele et al. 2014)."""
+    mixed = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))) | np.uint64(1)
+
+
+def with_common_targets(data: TaskData, keys: np.ndarray) -> TaskData:
+    """Return data in which rows with one key have the same targets, the best ones for all of them.
+
+    Numbers (floating point) become their mean. Of yes or no (bool), each element is what at least
+    half of the rows have. All other targets, those of tokens included, are chosen as a whole: those
+    of the row that most rows with the key agree with, the first of equals. So a start and an end,
+    or the tags of a sentence, always belong together.
+
+    Args:
+        data: its targets in rows of the same key have the same shapes.
+        keys: of the rows of the file, [rows].
+    """
+    _, groups = np.unique(keys, return_inverse=True)
+    if int(groups.max(initial=-1)) + 1 == len(keys):
+        return data
+    offsets, bounds = row_offsets(data), token_bounds(data)
+    model_rows = np.diff(offsets)
+    votes = np.zeros(len(keys), np.uint64)
+    for values in data.targets.values():
+        if values.dtype.kind in "iu":
+            width = values[:1].size
+            votes = votes * np.uint64(31) + hash_ranges(values.ravel(), offsets * width)
+    for values in data.token_targets.values():
+        if values.dtype.kind in "iu":
+            votes = votes * np.uint64(31) + hash_ranges(values, bounds)
+    winners = _winners(groups, votes)
+    rows = flat_ranges(offsets[winners], model_rows)
+    tokens = flat_ranges(bounds[winners], np.diff(bounds))
+    repeated = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    targets = {}
+    for name, values in data.targets.items():
+        if values.dtype.kind in "iu":
+            targets[name] = values[rows]
+            continue
+        means = _means(values[offsets[repeated]].astype(np.float64), groups[repeated])
+        common = means >= 0.5 if values.dtype == bool else means
+        changed = flat_ranges(offsets[repeated], model_rows[repeated])
+        targets[name] = values.copy()
+        targets[name][changed] = np.repeat(common, model_rows[repeated], axis=0)
+    return dataclasses.replace(
+        data,
+        targets=targets,
+        token_targets={name: values[tokens] for name, values in data.token_targets.items()},
+    )
+
+
+def _winners(groups: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """The first row with the most frequent vote of each row's group, int64 [rows]."""
+    _, numbers = np.unique(votes, return_inverse=True)
+    ballots = groups * (int(numbers.max()) + 1) + numbers
+    _, first, counts = np.unique(ballots, return_index=True, return_counts=True)
+    of_group = groups[first]
+    order = np.lexsort((first, -counts, of_group))
+    _, best = np.unique(of_group[order], return_index=True)
+    return first[order[best]][groups]
+
+
+def _means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The mean of each row's group, from and to float64 [rows, …]."""
+    _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(counts), *values.shape[1:]))
+    np.add.at(sums, places, values)
+    means: np.ndarray = sums / counts.reshape(-1, *[1] * (values.ndim - 1))
+    return means[places]
+
+
+_SAME_NUMBER = 1e-6
+
+
+def changed_rows(data: TaskData, other: TaskData) -> np.ndarray:
+    """Return which rows of the file have other targets in `other`, bool [rows]."""
+    offsets, bounds = row_offsets(data), token_bounds(data)
+    changed = np.zeros(len(offsets) - 1, bool)
+    for values, others, ranges in (
+        *_pairs(data.targets, other.targets, offsets),
+        *_pairs(data.token_targets, other.token_targets, bounds),
+    ):
+        if values.dtype.kind == "f":
+            differs = ~np.isclose(values, others, rtol=_SAME_NUMBER, atol=_SAME_NUMBER)
+        else:
+            differs = values != others
+        differs = differs.reshape(len(values), -1).any(axis=1)
+        changed |= np.diff(offsets_of(differs)[ranges]) > 0
+    return changed
+
+
+def _pairs(
+    one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], ranges: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    for name, values in one.items():
+        yield values, other[name], ranges
