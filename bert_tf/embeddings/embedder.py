@@ -1,4 +1,4 @@
-"""The engine that turns texts into vectors with the encoder of a model directory."""
+"""The engine that turns texts into vectors, by the encoder of a model directory."""
 
 from __future__ import annotations
 
@@ -27,23 +27,31 @@ from bert_tf.weights.model_directory import load_all_weights, read_model_directo
 from bert_tf.xla.forward import compiled
 
 _SPECIALS = 2  # [CLS] and [SEP]
-_BATCH_TEXTS = 1024  # tokenized whole at once, before they are cut
+_BATCH_TEXTS = 1024  # texts that are tokenized at once, before they are cut; bounds the memory
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenRows:
-    """Texts ready for an encoder."""
+    """Texts ready for an encoder.
 
-    rows: EncodedRows  # `[CLS] tokens [SEP]` of each text, cut to the longest sequence
-    lengths: np.ndarray  # int64 [texts], tokens of each text with [CLS] and [SEP] before it was cut
-    starts: np.ndarray  # int64 [tokens of all rows without specials], in code points
-    ends: np.ndarray  # likewise, exclusive
+    Attributes:
+        rows: `[CLS] tokens [SEP]` of each text, cut to the longest sequence.
+        lengths: int64 [texts], tokens of each text with [CLS] and [SEP], before it was cut.
+        starts: int64 [tokens of all rows without special tokens], first character, in code points.
+        ends: int64 of that shape, the character after the token.
+    """
+
+    rows: EncodedRows
+    lengths: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
 
 
 def tokenize_rows(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], *, max_seq_length: int
 ) -> TokenRows:
+    """Tokenize texts and cut them to `max_seq_length` tokens, special tokens included."""
     most = max_seq_length - _SPECIALS
     parts = [
         _first_tokens(tokenizer, texts[begin : begin + _BATCH_TEXTS], most)
@@ -66,17 +74,25 @@ def tokenize_rows(
 def _first_tokens(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return ids, starts and ends of each text's first tokens, and how many it has in all."""
+    """Return ids, starts and ends of the first tokens of texts, and the tokens of each text."""
     tokens = tokenizer.tokenize_with_characters(texts)
     kept = flat_ranges(tokens.offsets[:-1], np.minimum(tokens.lengths, most))
-    first, last = tokens.first_characters, tokens.last_characters
-    return tokens.ids[kept], first[kept], last[kept], tokens.lengths
+    return (
+        tokens.ids[kept],
+        tokens.first_characters[kept],
+        tokens.last_characters[kept],
+        tokens.lengths,
+    )
 
 
 class Embedder:
-    """An `Engine` from texts to vectors of a model directory or a HuggingFace folder.
+    """An `Engine` from texts to vectors, from a model directory or a HuggingFace folder.
 
-    On GPUs XLA compiles it for at most eight shapes, filled up with rows of padding.
+    On GPUs, XLA compiles it for at most eight shapes, filled up with rows of padding.
+
+    Args:
+        folder: the model.
+        settings: the vectors to make.
     """
 
     def __init__(self, folder: str | Path, settings: EmbedderSettings):
@@ -106,9 +122,10 @@ class Embedder:
         """Make vectors of texts; see `Engine.predict`.
 
         Returns:
-            `text_tokens` int64 [rows], tokens of each text before it was cut, specials included;
-            and `embedding` float32 [rows, dimensions], or for vectors of tokens the columns of
-            `TOKEN_COLUMNS`, an array or list per row as objects [rows].
+            text_tokens: int64 [rows], tokens of each text before it was cut, special tokens
+                included.
+            embedding: float32 [rows, dimensions]; or for vectors of tokens, instead, the columns of
+                `TOKEN_COLUMNS`, an array or list per row as objects [rows].
         """
         texts = columns["text"]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -138,13 +155,13 @@ class Embedder:
         if self.settings.tokens:
             outputs = self._token_outputs(tokens, vectors)
         else:
-            shape = len(vectors), self.settings.dimensions(hidden)
+            shape = (len(vectors), self.settings.dimensions(hidden))
             outputs = {EMBEDDING: np.array(vectors).reshape(shape)}
         outputs[TEXT_TOKENS] = tokens.lengths
         return {name: values[place] for name, values in outputs.items()}
 
     def _batch_vectors(self, batch: dict[str, np.ndarray], lengths: np.ndarray) -> list[np.ndarray]:
-        """Make the vector of each row, or its vectors [tokens, dimensions] without the specials."""
+        """Return the vector of each row, or its vectors [tokens, dimensions] without specials."""
         values = self._forward(*(tf.constant(batch[name]) for name in _INPUTS)).numpy()
         values = values[: len(lengths)]
         if not np.isfinite(values).all():
@@ -171,7 +188,7 @@ class Embedder:
         return unit_vectors(states) if self.settings.normalize else states
 
     def _token_outputs(self, tokens: TokenRows, vectors: list[np.ndarray]) -> dict[str, np.ndarray]:
-        counts = tokens.rows.lengths - 2
+        counts = tokens.rows.lengths - _SPECIALS
         bounds = np.cumsum(counts)[:-1]
         vocab = self.tokenizer.vocab
         values: tuple[list[Any], ...] = (

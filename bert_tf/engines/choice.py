@@ -1,4 +1,4 @@
-"""The engine and precision of a job: as asked for, or the fastest in a trial."""
+"""Choose the engine and precision of a job: as asked for, or the fastest in a trial."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import EngineEntry, usable_engines
 
-_TRIAL_SECONDS = 1.0
-_TRIAL_ROWS = 128  # at a time
+_TRIAL_SECONDS = 1.0  # for each engine
+_TRIAL_ROWS = 128  # rows that are predicted before the time is checked
+_WARM_UP_ROWS = 16
+_FAST_BFLOAT16 = (8, 0)  # compute capability from which bfloat16 is as fast as float16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChosenEngine:
-    """An `EngineLoader`: an engine in one of its precisions."""
+    """An `EngineLoader`: an engine in one of its precisions.
+
+    Attributes:
+        entry: the engine.
+        precision: one of its precisions.
+    """
 
     entry: EngineEntry
     precision: str = FLOAT32
@@ -47,13 +54,16 @@ def possible_engines(
 ) -> list[ChosenEngine]:
     """List engines and precisions that can compute a job, the likely fastest first.
 
-    Raises UsageError as `usable_engines`, or if none of them has the precision.
-
     Args:
+        name: name of an engine, or `auto`.
         precision: `float32`, `bfloat16`, `float16`, `int8`, or `auto`, which includes int8 if the
             model was exported with it, and 16 bits if the processor or GPU has them.
+        folder: the exported model.
         is_elsewhere: whether other machines, which may lack this one's extras and instructions,
             compute it: then an engine known to be installed there comes first.
+
+    Raises:
+        UsageError: see `usable_engines`; also if none of them has the precision.
     """
     entries = usable_engines(name, folder)
     precisions = [INT8, BFLOAT16, FLOAT32] if has_bfloat16() else [INT8, FLOAT32]
@@ -85,14 +95,18 @@ def possible_engines(
 
 
 def _half_of_gpu() -> str:
-    """bfloat16 from compute capability 8.0 on, where it is as fast as float16."""
+    """Return the fastest precision of 16 bits on the GPU; bfloat16 if both are equally fast."""
     gpus = nvidia_gpus()
     capability = gpus[0].capability if gpus else None
-    return FLOAT16 if capability is not None and capability < (8, 0) else BFLOAT16
+    return FLOAT16 if capability is not None and capability < _FAST_BFLOAT16 else BFLOAT16
 
 
 def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
-    """Skip float32 where bfloat16 is faster, and TensorFlow, slow to start, if others can run."""
+    """Select the engines to try.
+
+    Skips float32 if the engine has a faster precision, and TensorFlow, which starts slowly, if
+    others can run the model.
+    """
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
     return [chosen for chosen in tried if chosen.entry.takes_token_ids] or tried[:1]
@@ -106,7 +120,15 @@ def measured_speeds(
     batch_tokens: int,
     threads: int | None = None,
 ) -> list[float]:
-    """Measure rows per second of each engine in about a second of work on the same rows."""
+    """Measure the rows per second of each engine, in about a second of work on the same rows.
+
+    Args:
+        engines: candidates.
+        folder: the exported model.
+        columns: texts of the rows, by input name.
+        batch_tokens: tokens of a batch, padding included.
+        threads: threads of an engine; None for the engine's own choice.
+    """
     rows = len(next(iter(columns.values())))
     parts = [
         {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}
@@ -115,8 +137,9 @@ def measured_speeds(
     speeds = []
     for chosen in engines:
         engine = chosen.load(folder, threads=threads)
-        engine.predict({name: texts[:16] for name, texts in parts[0].items()})  # warms it up
-        done, begin = 0, time.perf_counter()
+        engine.predict({name: texts[:_WARM_UP_ROWS] for name, texts in parts[0].items()})
+        done = 0
+        begin = time.perf_counter()
         for part in parts:
             engine.predict(part, batch_tokens=batch_tokens)
             done += len(next(iter(part.values())))

@@ -31,7 +31,13 @@ class CudaEngine(TokenIdsEngine):
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
-    """Load a model from its weights; runs on any device, but is made for GPUs."""
+    """Load a model from its weights; runs on any device, but is made for GPUs.
+
+    Args:
+        folder: the exported model.
+        threads: not used.
+        precision: FLOAT32, BFLOAT16 or FLOAT16.
+    """
     if precision == FLOAT32:
         keep_float32_exact()
     directory = read_model_directory(folder)
@@ -53,7 +59,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
 
 
 def compiled_forward(task: ServedTask, model: Any) -> Any:
-    """A function of batches of token ids, whose outputs are float32, for XLA."""
+    """Return a compiled function from batches of token ids to float32 outputs, both by name."""
 
     def forward(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = task.sequence_outputs(model, batch)
@@ -63,7 +69,7 @@ def compiled_forward(task: ServedTask, model: Any) -> Any:
 
 
 def model_fault(folder: Path, entry: EngineEntry) -> str | None:
-    """Why it cannot be used here; quick where there is no GPU."""
+    """Return why the engine cannot be used here; None if it can. Quick without a GPU."""
     if not nvidia_gpus():
         return "needs an NVIDIA GPU, and there is none"
     return unusable_gpu()

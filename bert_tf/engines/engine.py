@@ -1,4 +1,8 @@
-"""The interface of engines, and the part that all share: calls with rows of similar size."""
+"""The interface of engines, and the part that all share: calls with rows of similar size.
+
+Rows are sorted by size in bytes before they are tokenized, so that each call has little padding.
+Equal rows are computed once. Results are returned in the order of the rows.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,32 @@ from bert_tf.base.processor import map_ahead
 from bert_tf.data.rows.encoded_rows import budgeted_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 
+# Most rows of a call, and most bytes of their texts: calls are short enough to report progress, and
+# bound the memory.
 ROWS_PER_CALL = 256
 _BYTES_PER_CALL = 1 << 20
 
 
 class EngineLoader(Protocol):
-    """An engine before it is loaded; `name`, with the settings, is part of a job's identity."""
+    """An engine before it is loaded."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name, which with the settings is part of the identity of a job."""
+        ...
 
     def reads(self, name: str) -> bool:
-        """Whether it reads a file, named by its path in the model's folder."""
+        """Return whether it reads a file, given by its path in the model's folder."""
 
     def load(
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
-        """Load a model, with a number of threads (None: the engine's own); see `Engine` for errors.
+        """Load a model; see `Engine` for errors.
 
-        `is_checked`: its files have been compared with its `SHA256SUMS` already.
+        Args:
+            folder: the model.
+            threads: number of threads; None for the engine's own choice.
+            is_checked: whether its files have been compared with its `SHA256SUMS` already.
         """
 
 
@@ -52,30 +63,42 @@ class Engine(Protocol):
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predict rows, those of similar size together; raise InputError for scores not finite.
+        """Predict rows, those of similar size together.
 
         Args:
-            columns: by the names of `input_names` a text per row, or a list of texts.
-            batch_tokens: tokens per batch, padding included.
+            columns: by the names of `input_names`, a text per row, or a list of texts.
+            batch_tokens: tokens of a batch, padding included.
             on_rows: called with the number of rows after each part of them.
             on_tokens: called with the tokens of batches, without and with padding, if known.
 
         Returns:
             The model's outputs by name, [rows, …] in the order of the rows: float32 scores, integer
             positions in characters, and texts as objects of type str.
+
+        Raises:
+            InputError: scores are not finite.
         """
 
 
 class CallingEngine:
-    """An `Engine` that calls a model with rows of similar size together, equal rows once."""
+    """An `Engine` that calls a model with rows of similar size together, equal rows once.
 
-    path: Path  # of the model, for messages
+    Attributes:
+        path: path of the model, for messages.
+        input_names: names of the inputs.
+        list_inputs: inputs that are lists of texts.
+        dealt_among: see `similar_rows`.
+        calls_at_once: calls made at the same time, each in a thread.
+        times: rows and tokens at once, as a multiple of those on a CPU.
+        prepare: called with the texts of a call while the call before it runs; None for nothing.
+    """
+
+    path: Path
     input_names: tuple[str, ...]
-    list_inputs: Collection[str] = ()  # those of `input_names` that are lists of texts
-    dealt_among = 1  # see `similar_rows`
-    calls_at_once = 1  # calls made at the same time, each in a thread
-    times = 1  # how many times as many rows and tokens at once as on a processor
-    # called with the texts of a call while the call before it runs
+    list_inputs: Collection[str] = ()
+    dealt_among = 1
+    calls_at_once = 1
+    times = 1
     prepare: Callable[[dict[str, np.ndarray]], Any] | None = None
 
     def call(
@@ -83,8 +106,11 @@ class CallingEngine:
     ) -> dict[str, np.ndarray]:
         """Compute outputs [n, …] by name.
 
-        Inputs are UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
-        ones), or the result of `prepare` on these.
+        Args:
+            inputs: UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
+                ones), or the result of `prepare` on these.
+            batch_tokens: tokens of a batch, padding included.
+            on_tokens: see `predict`.
         """
         raise NotImplementedError
 
@@ -96,10 +122,10 @@ class CallingEngine:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        encoded = {
-            name: encoded_lists(texts) if name in self.list_inputs else encoded_texts(texts)
-            for name, texts in ((name, columns[name]) for name in self.input_names)
-        }
+        encoded = {}
+        for name in self.input_names:
+            encode = encoded_lists if name in self.list_inputs else encoded_texts
+            encoded[name] = encode(columns[name])
         firsts, numbers = distinct_rows(list(encoded.values()))
         rows_of = np.bincount(numbers, minlength=len(firsts))
         encoded = {name: texts[firsts] for name, texts in encoded.items()}
@@ -127,18 +153,25 @@ class CallingEngine:
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the first row of each kind, int64 [kinds], and the kind of each row, int64 [rows]."""
-    keys = zip(*(column.tolist() for column in columns), strict=True)
+    """Find the different rows.
+
+    Args:
+        columns: objects [rows] or [rows, texts].
+
+    Returns:
+        First row of each kind, int64 [kinds], and kind of each row, int64 [rows].
+    """
     kinds: dict[Any, int] = {}
-    numbers = [
-        kinds.setdefault(tuple(tuple(v) if isinstance(v, list) else v for v in key), len(kinds))
-        for key in keys
-    ]
+    numbers = []
+    for values in zip(*(column.tolist() for column in columns), strict=True):
+        key = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+        numbers.append(kinds.setdefault(key, len(kinds)))
     _, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
     return firsts, np.array(numbers, np.int64)
 
 
 def encoded_texts(texts: Sequence[str]) -> np.ndarray:
+    """Encode texts as UTF-8: bytes objects [rows]."""
     return np.array([text.encode() for text in texts], object)
 
 
@@ -150,7 +183,10 @@ def decoded_texts(values: np.ndarray) -> np.ndarray:
 
 
 def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
-    """Encode as UTF-8: bytes objects [rows, longest list, at least 1], filled up with b""."""
+    """Encode lists of texts as UTF-8: bytes objects [rows, longest list, at least 1].
+
+    Shorter lists are filled up with b"".
+    """
     width = max(map(len, lists), default=1)
     encoded = np.full((len(lists), max(width, 1)), b"", object)
     for row, texts in enumerate(lists):
@@ -159,7 +195,10 @@ def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Count bytes of each row over all columns, int64; a text counts with each of a list's."""
+    """Return the bytes of each row over all columns, int64 [rows].
+
+    A text counts once for each text of the row's lists, with which it is combined.
+    """
     lengths = [
         np.fromiter(map(len, texts.flat), np.int64, texts.size).reshape(texts.shape)
         for texts in columns
@@ -172,9 +211,16 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1, times: int = 1) -> list[np.ndarray]:
-    """Partition rows into calls by size in bytes, the biggest first: int64 row numbers of each.
+    """Partition rows into calls by their size, the largest first.
 
-    Neighbors in size are dealt among `dealt_among` calls, so that calls side by side end together.
+    Args:
+        sizes: int64 [rows], bytes.
+        dealt_among: number of calls that neighbors in size are dealt among, so that calls side by
+            side end together.
+        times: multiple of the usual size of a call.
+
+    Returns:
+        int64 row numbers of each call.
     """
     groups = budgeted_batches(
         sizes,
@@ -186,6 +232,7 @@ def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1, times: int = 1) -> 
 
 
 def check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
+    """Raise InputError if an output has numbers that are not finite."""
     for name, values in outputs.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise InputError(

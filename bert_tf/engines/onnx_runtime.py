@@ -13,7 +13,7 @@ from bert_tf.config.registries import INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 
-# Its exceptions have no class in common.
+# Exceptions of onnxruntime, which have no class in common.
 _FAULTS = (
     native.Fail,
     native.InvalidArgument,
@@ -26,7 +26,7 @@ _FAULTS = (
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
-    """Load a model; without a graph in the folder make one from the weights."""
+    """Load a model; a graph that is not in the folder is made from the weights."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
     file = ONNX_INT8_FILE if precision == INT8 else ONNX_FILE

@@ -13,14 +13,14 @@ from bert_tf.config.registries import BFLOAT16, INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 
-# The plugin for processors gives the thread that loads it a stack for signals, and takes it away
-# with the last model of its core: with two cores a signal may meet one that is gone, and ends the
-# process. So there is one core, which stays.
+# OpenVINO's plugin for CPUs gives the thread that loads it a stack for signals, and frees it with
+# the last model of its `Core`. With several of these, a signal could find a freed stack, which ends
+# the process. So there is a single one, which is never freed.
 _CORE = openvino.Core()
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
-    """Load a model; without a graph in the folder make one from the weights."""
+    """Load a model; a graph that is not in the folder is made from the weights."""
     graphs = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
     with graph_of(folder, graphs, RuntimeError, ValueError) as graph:
         model = _CORE.read_model(graph) if isinstance(graph, Path) else _CORE.read_model(graph, b"")
@@ -28,14 +28,16 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
             model,
             "CPU",
             {
-                # Of int8 what is no product: in bfloat16 it would depend on the batch.
+                # With int8 this is the precision of everything except products, which in bfloat16
+                # would depend on the batch.
                 "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
                 "PERFORMANCE_HINT": "LATENCY",
                 "INFERENCE_NUM_THREADS": threads or usable_cores(),
-                "ENABLE_CPU_PINNING": False,  # the cores may have other work
+                "ENABLE_CPU_PINNING": False,  # other processes may use the cores
             },
         )
-        outputs = checked_outputs(  # an output has those of inner nodes as well
+        # An output also has the names of inner nodes.
+        outputs = checked_outputs(
             [value.get_any_name() for value in compiled.inputs],
             [output.get_names() for output in compiled.outputs],
         )

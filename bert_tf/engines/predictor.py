@@ -1,4 +1,4 @@
-"""An exported model in Python: rows in, predictions out, as `score` writes them to JSON lines."""
+"""An exported model in Python: rows in, predictions out, like `score` writes them to JSON lines."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
 from bert_tf.tasks.registry import declared_task
 
 _NO_TEXT = (list, dict, tuple, bytes, bytearray, memoryview, np.ndarray)
+# A text, for a model with a single input, or values by column.
 Row = str | Mapping[str, Any]
-"""A text, for a model that reads nothing else, or values by column."""
 
 
 def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) -> Predictor:
     """Load an exported model: `load("model").predict(["a text"])`.
 
-    Raises UsageError if the folder is not an exported model with a task or the engine cannot run
-    it, InputError if the model is damaged.
-
     Args:
-        engine: as of `--engine`.
-        threads: of one operation; None for all cores.
+        folder: the exported model.
+        engine: name of an engine, or `auto`, as in `--engine`.
+        threads: threads of one operation; None for all cores.
+
+    Raises:
+        UsageError: the folder is not an exported model with a task, or the engine cannot run it.
+        InputError: the model is damaged.
     """
     folder = exported_folder(folder)
     entry = resolve_engine(engine, folder)
@@ -55,7 +57,15 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predictor:
-    """A loaded model; made by `load`."""
+    """A loaded model; made by `load`.
+
+    Attributes:
+        folder: the exported model.
+        engine_name: name of the engine.
+        engine: the engine.
+        declared: declaration of the task.
+        task: content of its `task.json`.
+    """
 
     folder: str
     engine_name: str
@@ -93,13 +103,17 @@ class Predictor:
                 inputs' names (`text`, `context`, …) as keys; or one mapping from column to all its
                 values. Numbers are read as texts; other columns are ignored. For a tagger, `tokens`
                 may have a list of words in place of a text: these are tagged.
-            scores: as of `--scores`: `best`, `all` or `top-N`.
-            batch_tokens: tokens per batch, padding included.
+            scores: `best`, `all` or `top-N`, as in `--scores`.
+            batch_tokens: tokens of a batch, padding included.
 
-        Returns the predictions of each row by name, as `score` adds them to JSON lines, optional
-        ones included; a mapping of columns for one mapping of columns. Raises UsageError for a row
-        that lacks a column, is no text, or that the task cannot predict, ValueError for other
-        `scores`, InputError if the model's scores are not numbers.
+        Returns:
+            The predictions of each row by name, like `score` adds them to JSON lines, optional ones
+            included; a mapping of columns for one mapping of columns.
+
+        Raises:
+            UsageError: a row lacks a column, is not text, or cannot be predicted by the task.
+            ValueError: `scores` is something else.
+            InputError: the scores of the model are not finite.
         """
         top_of(scores)  # rejects others
         if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
@@ -135,7 +149,7 @@ class Predictor:
         ]
 
     def _words(self, row: Row) -> list[str] | None:
-        """The words of a row that is a list of them, if the task takes such rows."""
+        """Return the words of a row that lists them; None for other rows and tasks."""
         if self.declared.words is None or not isinstance(row, Mapping):
             return None
         column = self.task["columns"].get(self.declared.words.column)
@@ -150,7 +164,7 @@ class Predictor:
     def _by_words(
         self, words: dict[int, list[str]], predicted: Mapping[str, np.ndarray]
     ) -> list[dict[str, Any]]:
-        """The predictions for rows of words, by their numbers."""
+        """Return the predictions for rows of words, given by their numbers."""
         if self.declared.words is None or not words:
             return []
         of_rows = {name: values[list(words)] for name, values in predicted.items()}
@@ -193,7 +207,7 @@ class Predictor:
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
-    """Read a text, or a list of texts from one or several columns where the input has lists."""
+    """Return the value of an input: a text, or a list of texts from one or several columns."""
     names = [column] if isinstance(column, str) else column
     if not all(each in row for each in names):
         names = [name]
@@ -217,9 +231,9 @@ def _is_no_text(value: Any) -> bool:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # an array
+    except ValueError:  # nor has an array
         return False
 
 

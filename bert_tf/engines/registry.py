@@ -16,41 +16,60 @@ from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, En
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
 
-FROZEN_WEIGHTS = "BERT_PIPELINE_FROZEN_WEIGHTS"  # the variable of a process that trains nothing
+FROZEN_WEIGHTS = "BERT_PIPELINE_FROZEN_WEIGHTS"  # environment variable, see below
 SERVING_VERSION = "1"  # the folder with the model in an export for TensorFlow Serving
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineEntry(Entry):
+    """An engine, which is imported when it is loaded.
+
+    Attributes:
+        module: module with the function `load`; see `Engine`.
+        model_file: it loads folders with this file, or one of `other_models`, and all
+            `needed_files`.
+        other_models: see `model_file`.
+        needed_files: see `model_file`.
+        other_files: further files that it reads if they exist; folders end with a slash.
+        precisions: the most exact first.
+        int8_file: graph of 8-bit integers from `export --precision int8`; None if it has none.
+        takes_token_ids: whether texts are tokenized outside of its graph.
+        is_extra: whether its packages are an extra, which other machines may lack.
+        needs_bfloat16: whether it crashes if ONEDNN_MAX_CPU_ISA excludes bfloat16.
+        is_of_gpus: whether `auto` chooses only this one if it can run.
+        model_fault: `module:function`, from an exported folder and this entry to the reason why the
+            engine cannot run the model, or None; None if it runs all models.
+    """
+
     asked: ClassVar[str] = "--engine {}"
     instead: ClassVar[str] = "let --engine auto choose"
 
-    module: str  # with the function `load`; see `Engine`
-    model_file: str  # it loads folders with this file, or one of `other_models`, and `needed_files`
+    module: str
+    model_file: str
     other_models: tuple[str, ...] = ()
     needed_files: tuple[str, ...] = ()
-    other_files: tuple[str, ...] = ()  # read as well if there; folders end with a slash
-    precisions: tuple[str, ...] = (FLOAT32,)  # the most exact first
-    int8_file: str | None = None  # graph of 8-bit integers, from `export --precision int8`
+    other_files: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = (FLOAT32,)
+    int8_file: str | None = None
     takes_token_ids: bool = False
-    is_extra: bool = False  # whether its packages are an extra, which other machines may lack
-    needs_bfloat16: bool = False  # whether it crashes if ONEDNN_MAX_CPU_ISA excludes bfloat16
-    is_of_gpus: bool = False  # `auto` takes only it where it can run
-    # `module:function`, from an exported folder and this entry to the reason why the engine cannot
-    # run the model, or None; None if it runs all
+    is_extra: bool = False
+    needs_bfloat16: bool = False
+    is_of_gpus: bool = False
     model_fault: str | None = None
 
     def is_installed(self) -> bool:
+        """Return whether its packages are installed."""
         return are_installed(self.packages)
 
     def can_load(self, folder: Path) -> bool:
-        """Whether an exported folder has the model in this engine's format."""
+        """Return whether an exported folder has the model in this engine's format."""
         models = (self.model_file, *self.other_models)
         return any((folder / name).is_file() for name in models) and all(
             (folder / name).is_file() for name in self.needed_files
         )
 
     def precisions_of(self, folder: Path) -> tuple[str, ...]:
+        """Return the precisions in which it can run a model."""
         has_int8 = self.int8_file is not None and (folder / self.int8_file).is_file()
         return tuple(each for each in self.precisions if each != INT8 or has_int8)
 
@@ -65,6 +84,7 @@ class EngineEntry(Entry):
         return found
 
     def reads(self, name: str) -> bool:
+        """Return whether it reads a file, given by its path in the model's folder."""
         folders = tuple(other for other in self.other_files if other.endswith("/"))
         files = (self.model_file, self.int8_file, *self.needed_files, *self.other_files)
         return name in files or name.startswith(folders)
@@ -77,7 +97,12 @@ class EngineEntry(Entry):
         is_checked: bool = False,
         precision: str = FLOAT32,
     ) -> Engine:
-        """Import the engine and load a model whose files are as in its `SHA256SUMS`."""
+        """Import the engine and load a model, after comparing its files with its `SHA256SUMS`.
+
+        Args:
+            folder, threads, is_checked: see `EngineLoader.load`.
+            precision: one of its precisions.
+        """
         check_is_exported(folder)
         if not is_checked:
             check_sums(Path(folder), self.reads)
@@ -87,7 +112,8 @@ class EngineEntry(Entry):
 
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "added_tokens.json")
-# Of engines whose graph takes token ids. If the folder has none, they make it from the weights.
+# Fields of engines whose graph takes token ids. If the folder has no graph, they make one from the
+# weights.
 _OF_TOKEN_IDS: dict[str, Any] = {
     "needed_files": ("config.json", "model.safetensors", "task.json", "vocab.txt"),
     "takes_token_ids": True,
@@ -103,7 +129,9 @@ ENGINES: dict[str, EngineEntry] = by_name(
         model_file="openvino_model.xml",
         other_models=("model.onnx", "saved_model.pb"),
         other_files=(
-            *("model.onnx", "openvino_model.bin", "openvino_model_int8.bin"),
+            "model.onnx",
+            "openvino_model.bin",
+            "openvino_model_int8.bin",
             *_TOKENIZER_FILES,
         ),
         precisions=(FLOAT32, BFLOAT16, INT8),
@@ -145,12 +173,12 @@ ENGINES: dict[str, EngineEntry] = by_name(
 
 
 def is_exported(folder: str | Path) -> bool:
-    """Whether a folder has an exported model, of any engine's format."""
+    """Return whether a folder has an exported model, in any engine's format."""
     return any(entry.can_load(Path(folder)) for entry in ENGINES.values())
 
 
 def exported_folder(path: str | Path) -> Path:
-    """Find the model's folder: for TensorFlow Serving that of the newest version."""
+    """Return the folder of the model: for TensorFlow Serving that of the newest version."""
     folder = Path(path)
     if is_exported(folder) or not folder.is_dir():
         return folder
@@ -180,13 +208,22 @@ def check_is_exported(folder: str | Path) -> None:
 
 
 def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
+    """Return the engine asked for, or the preferred one; see `usable_engines`."""
     return usable_engines(name, folder)[0]
 
 
 def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
-    """List the engine asked for, or all that are installed and run the model, the preferred first.
+    """List the engine asked for, or all that are installed and can run the model.
 
-    Raises UsageError if there is none.
+    Args:
+        name: name of an engine, or `auto`.
+        folder: the exported model.
+
+    Returns:
+        At least one engine, the preferred one first.
+
+    Raises:
+        UsageError: there is none.
     """
     known = (AUTO, *ENGINES)
     if name not in known:

@@ -25,16 +25,17 @@ from bert_tf.training.arithmetic import has_accelerator
 
 import_tensorflow_text()  # registers the operations that the graph uses
 
-_TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
+_TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"  # option of TensorFlow's graph optimizer
 _CALLS_AT_ONCE = 2
-SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
+SAVED_MODEL = "saved_model.pb"
+FINGERPRINT = "fingerprint.pb"
 
 
 def lay_out_weights_once() -> None:
-    """Let TensorFlow's matrix products lay out their weights once if they are declared frozen.
+    """Let TensorFlow's matrix products lay out their weights once, if they are declared frozen.
 
     Saves a twentieth of the time in bfloat16. TensorFlow reads the setting before its first
-    product, for the life of the process; a setting in the environment stays.
+    product, for the life of the process; a setting in the environment is kept.
     """
     if os.environ.get(FROZEN_WEIGHTS):
         os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
@@ -44,11 +45,16 @@ class SavedModelEngine(CallingEngine):
     """A SavedModel written by `bert-pipeline export`; its graph tokenizes and batches.
 
     Args:
-        precision: of matrix products and most operations between them.
-        calls_at_once: calls of the graph side by side.
+        path: folder of the SavedModel.
+        precision: precision of matrix products and most operations between them.
+        calls_at_once: calls of the graph that run side by side.
+
+    Raises:
+        InputError: the SavedModel is damaged.
+        UsageError: it does not take texts, or is from another tool.
     """
 
-    # With any number of threads: the rows of a batch decide how their results are rounded.
+    # For any number of threads, because rounding depends on the rows of a batch.
     dealt_among = _CALLS_AT_ONCE
 
     def __init__(self, path: str | Path, *, precision: str = FLOAT32, calls_at_once: int = 1):
@@ -57,7 +63,7 @@ class SavedModelEngine(CallingEngine):
         self.calls_at_once = calls_at_once
         self._counting = threading.Lock()
         try:
-            # The signature alone does not keep its variables alive.
+            # The loaded object is kept, because a signature does not keep its variables alive.
             with plain_path(self.path) as plain:
                 self._loaded: Any = tf.saved_model.load(str(plain))
         except (OSError, ValueError, tf.errors.OpError) as error:
@@ -80,6 +86,7 @@ class SavedModelEngine(CallingEngine):
         self.list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
 
     def signature(self, name: str) -> Any:
+        """Return a signature by its name."""
         return self._loaded.signatures[name]
 
     def call(
@@ -115,13 +122,17 @@ def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngi
 
 
 def _divide_threads(threads: int) -> int:
-    """Settle TensorFlow's threads for calls side by side, a tenth faster; return their number."""
+    """Configure TensorFlow's threads for calls side by side, a tenth faster.
+
+    Returns:
+        The number of calls.
+    """
     calls = 1 if has_accelerator() or threads < _CALLS_AT_ONCE else _CALLS_AT_ONCE
     is_settled = settle_threads(threads // calls, operations_at_once=calls)
     return calls if is_settled else 1
 
 
-_LOCK = threading.Lock()
+_LOCK = threading.Lock()  # guards `_inside` and the option
 _inside = 0  # calls of `_rewriting` that have not ended
 
 

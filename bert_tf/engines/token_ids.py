@@ -24,8 +24,8 @@ from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
 
+# From the inputs of a graph to its outputs, by name.
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
-"""From the inputs of a graph to its outputs, by name."""
 
 _WEIGHTS = "model.safetensors"
 
@@ -33,13 +33,18 @@ _WEIGHTS = "model.safetensors"
 class TokenIdsEngine(CallingEngine):
     """An `Engine` whose `run` computes a graph of `bert_tf.weights.onnx_graph` for a batch.
 
-    With `has_few_shapes` batches have at most eight shapes, see `Batching`.
+    Args:
+        folder: the exported model.
+        run: computes the graph.
+        *faults: exceptions that `run` raises for a damaged graph.
+
+    Attributes:
+        has_few_shapes: whether batches have at most eight shapes, see `Batching`.
     """
 
     has_few_shapes: ClassVar[bool] = False
 
     def __init__(self, folder: Path, run: RunGraph, *faults: type[Exception]):
-        """`faults` are what `run` raises of a damaged graph."""
         self.path = folder
         self._run = run
         self._faults = faults
@@ -64,7 +69,7 @@ class TokenIdsEngine(CallingEngine):
         return {name: _as_array(values) for name, values in predicted.items()}
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
-        """Collect inputs of the graph for rows of `predict`, one sequence each; for calibration."""
+        """Return the inputs of the graph for rows of `predict`, one sequence each."""
         given: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -87,7 +92,9 @@ class TokenIdsEngine(CallingEngine):
     def _reduced(
         self, rows: HostRows, batch_tokens: int, on_tokens: Callable[[int, int], None] | None
     ) -> dict[str, np.ndarray]:
-        sequences, more = rows.sequences, rows.inputs
+        """Run the graph over all sequences, and reduce its outputs to what the task needs."""
+        sequences = rows.sequences
+        more = rows.inputs
         if not len(sequences):
             return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
         lengths = np.diff(sequences.offsets)
@@ -97,7 +104,8 @@ class TokenIdsEngine(CallingEngine):
             max_seq_length=self._task.max_seq_length,
             has_few_shapes=self.has_few_shapes,
         )
-        batches, parts = batching.batches(lengths), []
+        batches = batching.batches(lengths)
+        parts = []
         for chosen in batches:
             inputs = sequences.padded(chosen, **batching.padding(lengths[chosen]))
             for name, values in more.items():
@@ -123,7 +131,7 @@ class TokenIdsEngine(CallingEngine):
         return outputs
 
     def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Make outputs [0, …]: those of a sequence of padding, cut."""
+        """Return outputs [0, …]: those of a sequence of padding, cut."""
         padding = np.zeros((1, LENGTH_MULTIPLE), np.int64)
         inputs = dict.fromkeys(IDS_INPUTS, padding)
         inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more.items()}
@@ -131,6 +139,7 @@ class TokenIdsEngine(CallingEngine):
 
 
 def model_fault(folder: Path, entry: EngineEntry) -> str | None:
+    """Return why a graph of token ids cannot run a model; None if it can."""
     settings = read_task(folder)
     if host_task_from_settings(settings, str(folder)) is None:
         name = declared_task(settings, str(folder)).name
@@ -149,9 +158,16 @@ def model_fault(folder: Path, entry: EngineEntry) -> str | None:
 def graph_of(
     folder: Path, names: Sequence[str], *faults: type[Exception]
 ) -> Iterator[Path | bytes]:
-    """Find the first of the named graphs that exists, or make an ONNX graph of the weights.
+    """Yield the first of the named graphs that exists, or an ONNX graph made from the weights.
 
-    Raises InputError if the block raises one of `faults`, and UsageError as `onnx_model`.
+    Args:
+        folder: the exported model.
+        names: file names, in the order of preference.
+        *faults: exceptions of the block that mean a damaged graph.
+
+    Raises:
+        InputError: the block raises one of `faults`.
+        UsageError: see `onnx_model`.
     """
     file = _first_file(folder, names)
     graph = _onnx_graph(folder) if file is None else file
@@ -167,7 +183,15 @@ def _damaged(path: Path, error: Exception) -> InputError:
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:
-    """Name a graph's outputs as `onnx_model` does; raise ValueError for graphs of other origin."""
+    """Return the names of a graph's outputs, as `onnx_model` gives them.
+
+    Args:
+        inputs: names of the inputs.
+        outputs: all names of each output.
+
+    Raises:
+        ValueError: the graph has another origin.
+    """
     if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
     found = [[name for name in OUTPUTS if name in names] for names in outputs]
@@ -181,7 +205,7 @@ def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
 
 
 def _onnx_graph(folder: Path) -> bytes:
-    # Takes a while to import, and is not needed where the folder has a graph.
+    # The import takes a while, and is not needed if the folder has a graph.
     from bert_tf.weights.onnx_graph import onnx_model
 
     file = folder / _WEIGHTS
@@ -198,12 +222,12 @@ def _onnx_graph(folder: Path) -> bytes:
         raise InputError(
             f"{file}: has no tensor {error}, which {CONFIG} asks for; export the model again"
         ) from None
-    del tensors  # the model and the bytes are two copies more
+    del tensors  # the model and its bytes are two more copies
     return model.SerializeToString()
 
 
 def _as_array(values: Any) -> np.ndarray:
-    """Convert numbers to float32 or int32, anything else to objects."""
+    """Convert numbers to float32 or int32, everything else to objects."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.float32) if values.dtype.kind == "f" else values
     column = np.empty(len(values), object)

@@ -22,7 +22,13 @@ from bert_tf.weights.onnx_graph import onnx_model
 
 
 class GraphFormat(HuggingFaceFormat):
-    """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them."""
+    """A `QuantizableFormat`: files for HuggingFace's libraries, with a graph beside them.
+
+    Attributes:
+        library: library that runs the graph.
+        runner: Python expression that loads the graph.
+        call: Python expression that runs this `model` on `inputs`.
+    """
 
     library: ClassVar[str]  # runs the graph
     runner: ClassVar[str]  # Python that loads the graph
@@ -35,6 +41,7 @@ class GraphFormat(HuggingFaceFormat):
         return [*notes, *graph_notes(trained)]
 
     def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
+        """Write the graph to a folder in the format of the library."""
         raise NotImplementedError
 
     def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
@@ -58,6 +65,8 @@ class GraphFormat(HuggingFaceFormat):
 
 
 class OnnxFormat(GraphFormat):
+    """A `QuantizableFormat` for onnxruntime."""
+
     library = "onnxruntime"
     runner = f'onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")'
     call = "model.run(None, inputs)"
@@ -72,6 +81,8 @@ class OnnxFormat(GraphFormat):
 
 
 class OpenVinoFormat(GraphFormat):
+    """A `QuantizableFormat` for OpenVINO."""
+
     library = "openvino"
     runner = f'openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")'
     call = "model(inputs)"
@@ -90,7 +101,10 @@ class OpenVinoFormat(GraphFormat):
 
 
 def _save_openvino(model: Any, file: Path) -> None:
-    """Name nodes by position: with OpenVINO's names, from a counter, equal models differ."""
+    """Write a model, with nodes named by their position.
+
+    OpenVINO names them by a counter of the process, with which equal models would differ.
+    """
     import openvino
 
     for place, node in enumerate(model.get_ordered_ops()):
@@ -100,7 +114,11 @@ def _save_openvino(model: Any, file: Path) -> None:
 
 
 def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
-    """Build the graph of a model in memory; raise UsageError as `onnx_model`."""
+    """Build the graph of a model in memory.
+
+    Raises:
+        UsageError: see `onnx_model`.
+    """
     model = trained.model
     # Without a task the graph gives vectors, whatever heads of pretraining the model has.
     architecture = "BertModel" if trained.task is None else model.huggingface_class
@@ -110,6 +128,7 @@ def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
 
 
 def graph_notes(trained: TrainedModel) -> list[str]:
+    """Return differences between the graph and the model, a sentence each."""
     notes = []
     if trained.task is None and trained.model is not trained.encoder:
         notes.append(

@@ -33,7 +33,15 @@ CALIBRATION_ROWS = 300
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Int8Comparison:
-    """A metric of the float32 and the int8 graph, measured on `rows` rows of the file `source`."""
+    """A metric of the float32 and the int8 graph.
+
+    Attributes:
+        metric: name of the metric.
+        float32, int8: its values.
+        rows: number of rows it was measured on.
+        calibration_rows: number of rows that the graph was calibrated with.
+        source: file name of the rows.
+    """
 
     metric: str
     float32: float
@@ -44,6 +52,7 @@ class Int8Comparison:
 
     @property
     def drop(self) -> float:
+        """How much worse int8 is; negative if it is better."""
         values = self.float32, self.int8
         before, after = (rank({self.metric: value}, self.metric)[0] for value in values)
         return before - after
@@ -64,8 +73,10 @@ class Int8Comparison:
 
 
 def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
-    """Raise UsageError if a model cannot have an int8 graph here: it was not fine-tuned, only
-    TensorFlow runs its task, or a package is not installed.
+    """Check that a model can have an int8 graph here.
+
+    Raises:
+        UsageError: it was not fine-tuned, only TensorFlow runs its task, or a package is missing.
     """
     task_from_settings(directory.task, str(directory.path))
     if host_task_from_settings(directory.task, str(directory.path)) is None:
@@ -120,11 +131,15 @@ def _engine_of(entry: FormatEntry) -> EngineEntry:
 
 
 def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:
-    """Copy an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
+    """Return a copy of an `openvino.Model` with matrix products of 8-bit integers, by NNCF.
 
-    The batches fix the scales, so that scores do not depend on other rows. Outliers of activations
-    go to the weights (SmoothQuant, Xiao et al. 2023), which use half of their range: processors
-    without VNNI would overflow.
+    The batches determine the scales, so that scores do not depend on other rows. Outliers of
+    activations are moved to the weights (SmoothQuant, Xiao et al. 2023). Weights use half of their
+    range, because processors without VNNI would overflow.
+
+    Args:
+        model: the float32 model.
+        batches: inputs of the graph, for calibration.
     """
     os.environ.setdefault("NNCF_CI", "1")  # else it reports its use over the network
     import nncf
@@ -149,7 +164,12 @@ def write_quantized_onnx(
 ) -> None:
     """Write an ONNX graph with matrix products of 8-bit integers, by onnxruntime.
 
-    Scales as in `quantized_openvino`; weights have one per column.
+    Scales are determined like in `quantized_openvino`; weights have one per column.
+
+    Args:
+        source: path of the float32 graph.
+        target: path of the new graph.
+        batches: inputs of the graph, for calibration.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 

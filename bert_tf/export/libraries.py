@@ -35,6 +35,7 @@ def _in_python(library: str, *lines: str) -> list[str]:
 
 
 def write_folder(trained: TrainedModel, output: Path, *, with_weights: bool = True) -> None:
+    """Write a model directory, with or without its weights."""
     write_model_directory(
         output,
         trained.model,
@@ -76,6 +77,8 @@ class SentenceTransformersFormat:
 
 
 class GoogleFormat:
+    """A `ModelFormat` for the scripts of google-research/bert."""
+
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         from bert_tf.weights.google_checkpoint import write_google_checkpoint
 

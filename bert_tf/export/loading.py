@@ -30,33 +30,47 @@ _TIED = ("cls.predictions.decoder.",)  # copies of the embeddings and of the hea
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A model with its weights."""
+    """A model with its weights.
+
+    Attributes:
+        directory: the model directory.
+        task: its task; None for a pretrained model that gives vectors.
+        model: the Keras model, float32.
+        tokenizer: its tokenizer.
+        pooling, normalize: for formats that state them; None for what the model's folder says.
+    """
 
     directory: ModelDirectory
-    task: ServedTask | None  # None for a pretrained model that gives vectors
-    model: Any  # the Keras model, float32
+    task: ServedTask | None
+    model: Any
     tokenizer: WordPieceTokenizer
-    pooling: str | None = None  # for formats that state it; None: as the model's folder says
-    normalize: bool | None = None  # likewise
+    pooling: str | None = None
+    normalize: bool | None = None
 
     @property
     def recipe(self) -> EmbeddingRecipe | None:
-        """Recipe of text vectors of a model without a task; None without any."""
+        """Recipe of embeddings of a model without a task; None if there is none."""
         if self.task is not None or (recipe := self.directory.recipe) is None:
             return None
         return recipe.changed(pooling=self.pooling, normalize=self.normalize)
 
     @property
     def encoder(self) -> Any:
+        """The encoder, which may be the model itself."""
         return getattr(self.model, "encoder", self.model)
 
     @property
     def has_head(self) -> bool:
+        """Whether the model has weights besides those of the encoder."""
         return len(self.model.weights) > len(self.encoder.weights)
 
 
 def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
-    """Turn a pretrained model into one for `config.task`; raise UsageError if impossible."""
+    """Return a pretrained model as one for `config.task`.
+
+    Raises:
+        UsageError: that is impossible.
+    """
     assert config.task is not None
     before = (directory.task or {}).get("task", config.task)
     if before != config.task:
@@ -69,10 +83,13 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 
 
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
-    """Build a directory's model with its weights; raise UsageError if task or head is missing.
+    """Build the model of a directory with its weights.
 
-    What the task does with the head's outputs is moved into its weights where that is possible (see
-    `ServedTask.folded_into`), so that all libraries predict alike.
+    What the task does with the outputs of the head is moved into its weights if that is possible
+    (see `ServedTask.folded_into`), so that all libraries predict alike.
+
+    Raises:
+        UsageError: the task or its head is missing.
     """
     task = None
     if directory.task is None:
@@ -92,7 +109,7 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
 
 
 def unread_heads(trained: TrainedModel) -> list[str]:
-    """List the directory's tensors that neither the encoder nor the model's head has."""
+    """Return the names of tensors that neither the encoder nor the head of the model has."""
     read = {name for binding in model_bindings(trained.model) for name in binding.names}
     return sorted(
         name
@@ -102,7 +119,7 @@ def unread_heads(trained: TrainedModel) -> list[str]:
 
 
 def _pretrained_model(directory: ModelDirectory) -> Any:
-    """Make the model, with heads and pooler if there are weights for them."""
+    """Return the model, with heads and pooler if there are weights for them."""
     tensors, config = directory.tensors, directory.config
     has_pooler = _POOLER in tensors
     if all(name in tensors for name in _MASKED_LM):
@@ -127,15 +144,19 @@ class ModelFormat(Protocol):
     """A way to write a trained model for a library, and the library's way to load it."""
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-        """Write a model to a folder that exists; other files in it stay.
+        """Write a model to an existing folder; other files in it stay.
 
-        Returns differences between the folder and the model, or its library's results, a sentence
-        each. Raises UsageError if the library has no such model, BertPipelineError if the written
-        model computes something else.
+        Returns:
+            Differences between the folder, or the results of its library, and the model, a sentence
+            each.
+
+        Raises:
+            UsageError: the library has no such model.
+            BertPipelineError: the written model computes something else.
         """
 
     def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
-        """Write Markdown lines for the model card that load the folder with the library."""
+        """Return Markdown lines for the model card that load the folder with the library."""
 
 
 class QuantizableFormat(ModelFormat, Protocol):

@@ -47,23 +47,32 @@ _CARDS = {
     BertPretrainingModel: _PRETRAINED,
     BertMaskedLM: dataclasses.replace(_PRETRAINED, transformers_class="AutoModelForMaskedLM"),
 }
-# Of another card, what stays true when the same weights are written in another format.
+# Keys of a card that stay true if the same weights are written in another format.
 _KEPT_KEYS = ("language", "license", "license_name", "license_link", "base_model", "datasets")
+# Keys of a card's metadata, in the order in which they are written.
 HUB_KEYS = (
-    *("language", "license", "license_name", "license_link", "library_name", "pipeline_tag"),
-    *("base_model", "tags", "datasets", "model-index"),
+    "language",
+    "license",
+    "license_name",
+    "license_link",
+    "library_name",
+    "pipeline_tag",
+    "base_model",
+    "tags",
+    "datasets",
+    "model-index",
 )
 _TAGS = ("bert", "bert-pipeline")
-# By what the `datasets` library loads files of each format with.
+# Names by which the `datasets` library loads files of each format.
 _LOADERS = {"csv": "csv", "tsv": "csv", "jsonl": "json", "parquet": "parquet"}
-_NOT_MEASURES = ("step", "loss")
-_DIGITS = 6
-# Where the Hub's client keeps what it downloads: https://hf.co/docs/huggingface_hub/guides/manage-cache
+_NOT_MEASURES = ("step", "loss")  # numbers of an evaluation that are no results
+_DIGITS = 6  # decimals of results
+# Folder of the Hub's downloads: https://hf.co/docs/huggingface_hub/guides/manage-cache
 _CACHE_FOLDER = re.compile(r"models--(?:(.+?)--)?(.+)")
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
-    """Choose the card of a model's task, or that of a model without one."""
+    """Return the card of a model's task, or that of a model without one."""
     if trained.task is not None:
         return trained.task.card()
     recipe = trained.recipe
@@ -101,7 +110,17 @@ def model_card(
     notes: list[str],
     comparison: Int8Comparison | None = None,
 ) -> str:
-    """Write the card as Markdown: `manifest` of the run, {} without, `notes` of the format."""
+    """Return the card as Markdown.
+
+    Args:
+        config: sizes of the model.
+        card: facts about the task.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+        manifest: manifest of the run; {} without one.
+        written: format that the model was written in.
+        notes: differences between the format and the model.
+        comparison: results of the int8 graph; None if there is none.
+    """
     letters = "lower-cased" if lowercase else "cased"
     if lowercase == KEEP_ACCENTS:
         letters += ", with accents"
@@ -197,16 +216,19 @@ def hub_metadata(
     source: Path,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Collect metadata by https://github.com/huggingface/hub-docs/blob/main/modelcard.md's keys.
+    """Return the metadata of a card, by the keys of
+    https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
 
-    A run's model has no card yet; a folder written in another format keeps its card's license and
-    languages.
+    The model of a run has no card yet. A folder written in another format keeps license and
+    languages of its card.
 
     Args:
-        name: of the model, for its results.
-        manifest: the run's, empty if it has none.
-        source: the folder that the weights were read from.
-        given: `license`, `language` and `base_model`, None where the user gave none.
+        card: facts about the task.
+        entry: format that the model was written in.
+        name: name of the model, for its results.
+        manifest: manifest of the run; empty without one.
+        source: folder that the weights were read from.
+        given: `license`, `language` and `base_model`; None if the user gave none.
     """
     before = read_front_matter(source / CARD)
     known = {key: before[key] for key in _KEPT_KEYS if key in before}
@@ -226,7 +248,7 @@ def hub_metadata(
 
 
 def _base_model(manifest: Mapping[str, Any], source: Path) -> str | None:
-    """Find the Hub's id of the weights that a run started from, or that are exported unchanged."""
+    """Return the Hub's id of the weights that a run started from, or that are exported."""
     inputs = manifest.get("inputs", [])
     starts = [each["path"] for each in inputs if each.get("key") in ("init", "source")]
     parts = (part for path in map(Path, starts or [source]) for part in path.parts)

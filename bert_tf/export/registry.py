@@ -17,12 +17,24 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormatEntry(Format):
+    """A format, which is imported when it is used.
+
+    Attributes:
+        implementation: `module:class` of its `ModelFormat`.
+        model_file: a folder with this file and `config_file` has this format.
+        config_file: see `model_file`.
+        library_name: the Hub's name of the library; None if it knows none.
+        tags: tags of the model card.
+        keeps_head: returns whether the format keeps the head of a task.
+        encoder_pipeline_tag: the Hub's task of a model without its head.
+    """
+
     asked: ClassVar[str] = "--format {}"
 
-    implementation: str  # `module:class` of its `ModelFormat`
-    model_file: str  # a folder with this file and `config_file` is of this format
+    implementation: str
+    model_file: str
     config_file: str = "config.json"
-    library_name: str | None = None  # of the Hub, None if it knows none
+    library_name: str | None = None
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = lambda card: True
     encoder_pipeline_tag: str = "feature-extraction"
@@ -32,7 +44,14 @@ class FormatEntry(Format):
         return self.packages[0] if self.packages else ""
 
     def load(self, **options: Any) -> ModelFormat:
-        """Import the format; `options` are fields of it. Raise as `check_installed`."""
+        """Import the format.
+
+        Args:
+            **options: fields of the format.
+
+        Raises:
+            UsageError: a package is missing.
+        """
         self.check_installed()
         module, _, name = self.implementation.partition(":")
         model_format: ModelFormat = getattr(importlib.import_module(module), name)(**options)
@@ -109,7 +128,7 @@ FORMATS: dict[str, FormatEntry] = by_name(
 
 
 def recognize_format(folder: str | Path) -> FormatEntry | None:
-    """Tell the format of a folder by its files' names, None if it is of none."""
+    """Return the format of a folder, by the names of its files; None if it has none."""
     for entry in FORMATS.values():
         if all((Path(folder) / name).is_file() for name in (entry.config_file, entry.model_file)):
             return entry

@@ -33,10 +33,10 @@ from bert_tf.serving.row_batches import single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import TaskCard, same_text
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # largest difference between the results of graph and model
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
-_TRIAL_LENGTHS = (7, 2, 5)
-_LOWEST = -1e4
+_TRIAL_LENGTHS = (7, 2, 5)  # tokens of rows of ids
+_LOWEST = -1e4  # lower logits are not compared: float32 rounds those of padding to dozens
 # An address of TensorFlow Serving that its image has by default.
 _SERVER = "http://localhost:8501/v1/models/bert:predict"
 # The first release of TensorFlow Serving whose binaries have each: 2.10 was built with TF Text 2.7,
@@ -48,9 +48,14 @@ class TextEmbedder(TextModule):
     """Maps `text` to vectors with a built `BertEncoder`, float32.
 
     Outputs, float32 [n, hidden]: `mean_embedding`, the mean of the last layer over all tokens,
-    [CLS] and [SEP] included (Reimers and Gurevych 2019, section 3); of an encoder with a pooler its
-    `pooled_output` (Devlin et al. 2019, section 3); of a model with a recipe `embedding`. Without a
-    recipe, texts are cut to the positions of the model.
+    [CLS] and [SEP] included (Reimers and Gurevych 2019, section 3); with a pooler its
+    `pooled_output` (Devlin et al. 2019, section 3); with a recipe `embedding`. Without a recipe,
+    texts are cut to the positions of the model.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        recipe: recipe of embeddings; None for none.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -64,11 +69,12 @@ class TextEmbedder(TextModule):
         longest = encoder.config.max_position_embeddings
         super().__init__(encoder, tokenizer, longest if recipe is None else recipe.max_seq_length)
         self._recipe = recipe
-        self._vectors = (
-            "mean_embedding",
-            *(("pooled_output",) if encoder.has_pooler else ()),
-            *(() if recipe is None else (EMBEDDING,)),
-        )
+        vectors = ["mean_embedding"]
+        if encoder.has_pooler:
+            vectors.append("pooled_output")
+        if recipe is not None:
+            vectors.append(EMBEDDING)
+        self._vectors = tuple(vectors)  # names of the outputs
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         sequences = self.packed(self.tokenizer.tokenize(self._prepared(texts["text"])))
@@ -110,8 +116,10 @@ class TextEmbedder(TextModule):
 
 
 def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """Compute the module's vectors outside any exported graph, float32 [texts, hidden]."""
-    module, tokenizer, recipe = text_module(trained), trained.tokenizer, trained.recipe
+    """Compute the vectors of the module outside of any exported graph, float32 [texts, hidden]."""
+    module = text_module(trained)
+    tokenizer = trained.tokenizer
+    recipe = trained.recipe
     if recipe is not None:
         texts = prepared_texts(texts, prompt=recipe.prompt(), lowercase=recipe.lowercase_texts)
     tokens = tokenizer.tokenize_texts(texts)
@@ -122,7 +130,12 @@ def reference_vectors(trained: TrainedModel, texts: Sequence[str]) -> dict[str, 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SavedModelFormat(HuggingFaceFormat):
-    """A HuggingFace folder and the graph beside it; for serving, a version with only the graph."""
+    """A HuggingFace folder with the graph beside it; for serving, a version with only the graph.
+
+    Attributes:
+        layout: FOLDER or SERVING.
+        inputs: TEXT or IDS.
+    """
 
     layout: str = FOLDER
     inputs: str = TEXT
@@ -190,7 +203,7 @@ class SavedModelFormat(HuggingFaceFormat):
 
 
 def _example_ids(card: TaskCard) -> list[Any]:
-    """Make ids of a row of the shortest vocabulary, or of one of several sequences."""
+    """Return ids of a row for the shortest vocabulary, or of a row of several sequences."""
     row = [2, 1, 3]
     has_lists = any(not isinstance(value, str) for value in card.example.values())
     return [[row, row]] if has_lists else [row]
@@ -213,8 +226,10 @@ def _serving_notes(folder: Path) -> list[str]:
 
 
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
-    """Write a SavedModel that takes texts; remove its graph and raise BertPipelineError if the
-    loaded model gives other results than its model.
+    """Write a SavedModel that takes texts, load it again and compare it with the model.
+
+    Raises:
+        BertPipelineError: the results differ; the graph has been removed.
     """
     module = text_module(trained)
     _save(module, module.signatures(), output)
@@ -249,7 +264,7 @@ def _check_difference(difference: float, trained: TrainedModel, output: Path) ->
 
 
 def identify_by_content(path: Path) -> None:
-    """Derive a fingerprint's random `uuid` from its hashes, so that equal models are equal."""
+    """Derive the random `uuid` of a fingerprint from its hashes: equal models, equal files."""
     fingerprint = FingerprintDef.FromString(path.read_bytes())
     fingerprint.ClearField("uuid")
     digest = hashlib.sha256(fingerprint.SerializeToString(deterministic=True)).digest()
@@ -258,13 +273,14 @@ def identify_by_content(path: Path) -> None:
 
 
 def text_module(trained: TrainedModel) -> TextModule:
+    """Return the module that is exported: that of the task, or vectors of texts."""
     if trained.task is not None:
         return trained.task.serving_module(trained.model, trained.tokenizer)
     return TextEmbedder(trained.encoder, trained.tokenizer, trained.recipe)
 
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
-    """Measure the largest difference of a SavedModel from the Keras model, on a few texts."""
+    """Return the largest difference of a SavedModel from the Keras model, on a few texts."""
     trial_value = same_text if trained.task is None else trained.task.declaration.trial_value
     values = {
         name: [trial_value(name, text) for text in _TRIAL_TEXTS] for name in exported.input_names
@@ -278,7 +294,7 @@ def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> flo
 
 
 def ids_difference(module: TextModule, signature: Any) -> float:
-    """Measure the largest difference of a signature that takes ids from the Keras model."""
+    """Return the largest difference of a signature that takes ids from the Keras model."""
     mask = np.arange(max(_TRIAL_LENGTHS)) < np.array(_TRIAL_LENGTHS)[:, None]
     numbers = np.arange(mask.size).reshape(mask.shape)
     rows = {
@@ -295,14 +311,13 @@ def ids_difference(module: TextModule, signature: Any) -> float:
 
 def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
     pairs = ((np.asarray(got[name]), np.asarray(expected[name])) for name in expected)
-    # Padding has logits so low that float32 rounds them to dozens.
     return float(
         np.max([np.abs(one.clip(_LOWEST) - two.clip(_LOWEST)).max() for one, two in pairs])
     )
 
 
 def text_operations(saved_model: Path) -> list[str]:
-    """List operations of tensorflow_text in the graphs of a `saved_model.pb`, sorted."""
+    """Return the operations of tensorflow_text in the graphs of a `saved_model.pb`, sorted."""
     graphs = SavedModel.FromString(saved_model.read_bytes()).meta_graphs
     used = {
         operation.name for graph in graphs for operation in graph.meta_info_def.stripped_op_list.op
@@ -311,7 +326,7 @@ def text_operations(saved_model: Path) -> list[str]:
 
 
 def first_serving_release(operations: list[str]) -> str | None:
-    """Find the first TensorFlow Serving with all of some operations; None if unknown."""
+    """Return the first TensorFlow Serving that has all of some operations; None if unknown."""
     if not all(name in _FIRST_SERVING for name in operations):
         return None
     return ".".join(map(str, max(_FIRST_SERVING[name] for name in operations)))
