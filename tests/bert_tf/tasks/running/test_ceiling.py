@@ -1,6 +1,7 @@
 """What a perfect model reaches on rows: everything on clean ones, and less by a known count."""
 
 import collections
+import functools
 import io
 import itertools
 import json
@@ -24,12 +25,17 @@ from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling, stored_colum
 LETTERS = [*"bcdefghijklmnopq"]  # without the article, which measures of answers leave out
 WORDS = [*LETTERS, "a", "the", "red", "?", ".", ",", "-"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-TOKENIZER = WordPieceTokenizer(VOCAB, lowercase=True)
 COLUMNS = {
     "regression": {"label_column": "number"},
     "multiple-choice": {"choices_column": ("choices",), "label_form": "number"},
     "similarity": {"loss": "cosent"},
 }
+
+
+@functools.cache
+def tokenizer():
+    """Made by the first test: it starts TensorFlow, which collecting tests must not."""
+    return WordPieceTokenizer(VOCAB, lowercase=True)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +57,8 @@ def ceiling_of(folder):
             settings = {"max_query_length": 8, "doc_stride": 8} | settings
         config = finetune_config({"task": task, **settings})
         made, source = task_class(task).from_training(config, Console(io.StringIO()))
-        data = made.encode(source, TOKENIZER, training=True)
-        found = measure_ceiling(made, data, TOKENIZER, fits=True)
+        data = made.encode(source, tokenizer(), training=True)
+        found = measure_ceiling(made, data, tokenizer(), fits=True)
         assert found is not None
         json.dumps(found.as_json(), allow_nan=False)
         return found
@@ -467,8 +473,8 @@ def test_evaluation_rows_need_no_positions_of_answers(ceiling_of, folder):
     path = folder / "no-starts.jsonl"
     path.write_text("".join(json.dumps({**row, "answer_start": None}) + "\n" for row in rows))
     source = task.read(str(path), Console(io.StringIO()))
-    data = task.encode(source, TOKENIZER, training=False)
-    found = measure_ceiling(task, data, TOKENIZER, fits=False)
+    data = task.encode(source, tokenizer(), training=False)
+    found = measure_ceiling(task, data, tokenizer(), fits=False)
     assert found.value == pytest.approx(80.0)
     assert "1 of 5 answers is not in the context" in found.sentence()
 
