@@ -1,4 +1,4 @@
-"""Inside a graph: rows of any number and length through a model in batches of similar length."""
+"""Inside a graph: rows of any number and length through a model, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, EncodedRows
 
+# From a padded batch and the numbers of its rows to outputs; see `map_row_batches`.
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
 
@@ -22,17 +23,22 @@ def map_row_batches(
     pad_id: int,
     outputs: tuple[tf.TensorSpec, ...],
 ) -> tuple[tf.Tensor, ...]:
-    """Runs a model over rows, the longest first, and returns its outputs in the rows' own order.
+    """Run a model over rows, the longest first, and return its outputs in the order of the rows.
 
-    Neither memory nor padding grows with the number of rows or with the longest of them.
+    Neither memory nor padding grows with the number of rows or with the longest of them: a batch
+    has as many rows of similar length as fit its budget of tokens.
 
     Args:
         forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
             the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
         word_ids, type_ids: ragged int32 [rows, (tokens)].
-        batch_tokens: int32 scalar, rows x padded length of a batch.
-        max_seq_length: no row is padded to more: the model may have no more positions.
-        outputs: shape (without the row axis) and dtype of `forward`'s results.
+        batch_tokens: int32 scalar, most of rows x padded length of a batch.
+        max_seq_length: no row is padded to more, because the model may have no more positions.
+        pad_id: id of [PAD].
+        outputs: shape (without the row axis) and dtype of the results of `forward`.
+
+    Returns:
+        The results of `forward` for all rows, [rows, …] each.
     """
     lengths = tf.cast(word_ids.row_lengths(), tf.int32)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
@@ -96,14 +102,14 @@ def _padded(
 
 
 def _dense(rows: tf.RaggedTensor, shape: tf.Tensor, fill: int) -> tf.Tensor:
-    """`RaggedTensor.to_tensor` for a width known only when the graph runs."""
+    """Pad rows like `RaggedTensor.to_tensor`, to a width only known when the graph runs."""
     dense = rows.to_tensor(default_value=fill)
     missing = shape[1] - tf.shape(dense)[1]
     return tf.pad(dense, [[0, 0], [0, missing]], constant_values=fill)
 
 
 def single_batch(rows: EncodedRows, pad_id: int) -> dict[str, tf.Tensor]:
-    """Pads all rows into one batch: int32 [rows, longest row]."""
+    """Pad all rows into one batch: int32 [rows, longest row]."""
     batch = rows.padded(
         np.arange(len(rows)), length=int(rows.lengths.max(initial=2)), pad_id=pad_id
     )

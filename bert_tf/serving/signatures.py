@@ -26,11 +26,14 @@ MOST_CANDIDATE_BYTES = 1 << 20
 ROW_TOKENS = "row_tokens"
 MANY_CUT = 0.05  # of the rows: then their results may suffer
 # Files with a graph from token ids to scores.
-ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"
+ONNX_FILE = "model.onnx"
+OPENVINO_FILE = "openvino_model.xml"
 # The same with products of 8-bit integers.
-ONNX_INT8_FILE, OPENVINO_INT8_FILE = "model_int8.onnx", "openvino_model_int8.xml"
+ONNX_INT8_FILE = "model_int8.onnx"
+OPENVINO_INT8_FILE = "openvino_model_int8.xml"
 # Outputs of models that give vectors.
-EMBEDDING, PAIR_EMBEDDING = "embedding", "text_pair_embedding"
+EMBEDDING = "embedding"
+PAIR_EMBEDDING = "text_pair_embedding"
 PROBABILITY_DIGITS = 6  # decimals
 # Logit of padding, and of a choice that a row does not have.
 FAR_BELOW = -1e9
@@ -52,6 +55,7 @@ class AnswerRules:
     """Rules that choose an answer from spans of a context and the null score.
 
     Attributes:
+        may_be_unanswerable: whether the model may leave a question without an answer.
         null_threshold: there is no answer if the null odds, the null score minus the best span's
             score, exceed this.
         sentence_margin: a span that runs over the end of a sentence yields to the best span within
@@ -65,7 +69,17 @@ class AnswerRules:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerLengths:
-    """Limits in tokens, and spans per answer; see the task's `QuestionAnsweringConfig`."""
+    """Limits in tokens, and the number of spans per answer.
+
+    See the task's `QuestionAnsweringConfig`.
+
+    Attributes:
+        max_seq_length: tokens of a window, question and special tokens included.
+        doc_stride: tokens from the start of a window to the start of the next.
+        max_query_length: most tokens of a question.
+        max_answer_length: most tokens of an answer.
+        n_best_size: number of spans per question and window.
+    """
 
     max_seq_length: int
     doc_stride: int

@@ -47,15 +47,17 @@ class TextModule(tf.Module, abc.ABC):
     """Base of the modules: string [n] inputs by name, outputs by name with n as their first axis.
 
     Has three signatures when saved: `serving_default` takes only the texts, `batched` also takes
-    `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that
-    were tokenized and padded elsewhere.
+    `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that were
+    tokenized and padded elsewhere.
 
     Args:
         model: built Keras model with its weights, float32.
+        tokenizer: its tokenizer.
         max_seq_length: tokens of a sequence, [CLS] and [SEP] included.
 
     Attributes:
-        list_inputs: inputs that hold several texts of each row: string [n, texts], in which an
+        input_names: names of the inputs.
+        list_inputs: inputs that have several texts of each row: string [n, texts], in which an
             empty text is none.
         ids_rank: axes of tokenized rows: 2 for [n, length], 3 for [n, sequences, length].
     """
@@ -77,7 +79,7 @@ class TextModule(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Computes outputs by name; graph-safe.
+        """Compute outputs by name; graph-safe.
 
         Args:
             texts: string [n], or [n, texts], by the names of `inputs`.
@@ -85,11 +87,11 @@ class TextModule(tf.Module, abc.ABC):
         """
 
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs; fewer than `input_names` where the task leaves some out."""
+        """Return the names of the inputs; fewer than `input_names` if the task leaves some out."""
         return self.input_names
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Runs the model on tokenized rows; graph-safe.
+        """Run the model on tokenized rows; graph-safe.
 
         Args:
             batch: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and
@@ -100,7 +102,7 @@ class TextModule(tf.Module, abc.ABC):
     def packed(
         self, tokens: tf.RaggedTensor, second: tf.RaggedTensor | None = None
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Makes word and type ids of texts or pairs, see `pack_pairs`."""
+        """Return word and type ids of texts or pairs, see `pack_pairs`."""
         return pack_pairs(
             tokens, second, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
         )
@@ -112,7 +114,7 @@ class TextModule(tf.Module, abc.ABC):
         batch_tokens: tf.Tensor,
         *outputs: tf.TensorSpec,
     ) -> tuple[tf.Tensor, ...]:
-        """Runs a model over rows, their word and type ids, see `map_row_batches`."""
+        """Run a model over rows, given by their word and type ids, see `map_row_batches`."""
         return map_row_batches(
             forward,
             *rows,
@@ -123,7 +125,7 @@ class TextModule(tf.Module, abc.ABC):
         )
 
     def signatures(self) -> Signatures:
-        """The functions to save, by name, traced."""
+        """Return the functions to save, by name, traced."""
         texts = {
             name: tf.TensorSpec(
                 [None, None] if name in self.list_inputs else [None], tf.string, name=name
@@ -153,12 +155,12 @@ class TextModule(tf.Module, abc.ABC):
         }
 
     def ids_signatures(self) -> Signatures:
-        """The functions to save of a model without texts, by name, traced; none tokenizes."""
+        """Return the traced functions to save, by name, of a model that takes ids only."""
         ids = self._ids_signature()
         return {SERVING: ids, IDS: ids}
 
     def without_texts(self) -> tf.Module:
-        """The module that is saved with `ids_signatures`: only the weights."""
+        """Return the module that is saved with `ids_signatures`: only the weights."""
         weights = tf.Module(name=self.name)
         weights.model_weights = self.model_weights
         return weights
@@ -177,8 +179,10 @@ class TextModule(tf.Module, abc.ABC):
 
 
 def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Repeats constants for each row: TensorFlow Serving answers a request that lists rows only
-    if every output has one of each (MakeRowFormatJsonFromTensors of its json_tensor.cc).
+    """Repeat constants for each row.
+
+    TensorFlow Serving answers a request that lists rows only if every output has one of each
+    (MakeRowFormatJsonFromTensors of its json_tensor.cc).
     """
     of_rows = next(values for name, values in outputs.items() if name not in NOT_OF_ROWS)
     rows = tf.shape(of_rows)[0]
@@ -189,7 +193,7 @@ def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def json_text(texts: tf.Tensor) -> tf.Tensor:
-    """UTF-8 texts as JSON has them between quotes, string of any shape; graph-safe."""
+    """Return UTF-8 texts as JSON has them between quotes, string of any shape; graph-safe."""
     changed = tf.where(~tf.strings.regex_full_match(texts, _PLAIN_TEXT))
     escaped = tf.gather_nd(texts, changed)
     for character, written in _JSON_ESCAPES.items():  # of few texts
@@ -206,7 +210,7 @@ def json_text(texts: tf.Tensor) -> tf.Tensor:
 def checked_texts(
     given: Mapping[str, tf.Tensor], *, list_inputs: Collection[str] = ()
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs of a request once their shapes are right; may include `batch_tokens`."""
+    """Return the inputs of a request once their shapes are right; may include `batch_tokens`."""
     axes = {
         name: () if name == BATCH_TOKENS else _ROW_AXES[: 2 if name in list_inputs else 1]
         for name in given
@@ -225,7 +229,7 @@ def checked_texts(
 def checked_ids(
     given: Mapping[str, tf.Tensor], *, rank: int, config: BertConfig
 ) -> dict[str, tf.Tensor]:
-    """Returns tokenized rows once their shapes, of `rank` axes, and their ids fit the model."""
+    """Return tokenized rows, once their shapes, of `rank` axes, and their ids fit the model."""
     tensors = _of_rank(given, dict.fromkeys(IDS_INPUTS, _IDS_AXES[rank]))
     shapes = [tf.shape(tensors[name]) for name in IDS_INPUTS]
     length, longest = shapes[0][-1], config.max_position_embeddings

@@ -156,7 +156,7 @@ class CandidateText(tf.Module):
     def _filled_as_json(
         self, texts: tf.Tensor, masked: MaskedTexts, tokens: tf.Tensor
     ) -> tf.Tensor:
-        """The text with each candidate as a JSON string, string [predicted masks, candidates].
+        """Return the text with each candidate as JSON, string [predicted masks, candidates].
 
         Each is a copy of its text, so their memory is the product of length, masks and candidates:
         `null` for the texts in which that exceeds MOST_CANDIDATE_BYTES.
@@ -198,9 +198,9 @@ def _without_blanks_at_end(texts: tf.Tensor) -> tf.Tensor:
 def _around_masks(
     texts: tf.Tensor, masked: MaskedTexts, is_chosen: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The text before and after each chosen mask, other masks included, string [chosen masks].
+    """Return the text before and after each chosen mask, string [chosen masks].
 
-    `is_chosen`: bool [predicted masks].
+    The other masks of a text are part of what is around one. `is_chosen`: bool [predicted masks].
     """
     parts = masked.parts
     lengths = tf.strings.length(parts.flat_values) + len(_MASK)

@@ -1,4 +1,4 @@
-"""The right choice for a context, inside one graph."""
+"""Choose the right one of several choices for a context, inside one graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from bert_tf.serving.text_module import TextModule
 def choice_logits(
     model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
-    """Computes `logits`, float32 [rows, choices], far below zero where a row has fewer choices."""
+    """Return `logits`, float32 [rows, choices], far below zero where a row has fewer choices.
+
+    Args:
+        model: a built `BertMultipleChoice`.
+        batch: int32 [rows, choices, length] by input name.
+        training: whether dropout is applied.
+        dropout_key: int32 [2]; None for no dropout.
+    """
     logits = model(batch, training=training, dropout_key=dropout_key)
     is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
     return {"logits": tf.where(is_choice, logits, FAR_BELOW)}
@@ -29,6 +36,8 @@ class ChoiceModule(TextModule):
 
     Args:
         model: built `BertMultipleChoice` with its weights, float32.
+        tokenizer: its tokenizer.
+        has_question: whether rows have a question.
         max_seq_length: tokens of a context with a choice.
     """
 
@@ -71,7 +80,7 @@ class ChoiceModule(TextModule):
     def _scores(
         self, texts: dict[str, tf.Tensor], places: tf.Tensor, batch_tokens: tf.Tensor
     ) -> tf.Tensor:
-        """Logits, float32 [sequences], of the choices at some places, int64 [sequences, 2]."""
+        """Return logits, float32 [sequences], of the choices at `places`, int64 [sequences, 2]."""
         rows = places[:, 0]
         second = tf.gather_nd(texts["choices"], places)
         if "question" in texts:

@@ -1,6 +1,10 @@
-"""Question answering over contexts of any length inside one graph.
+"""Question answering over contexts of any length, inside one graph.
 
-The same steps in NumPy: `bert_tf.data.rows.windows` and the task's host.
+A context is read in overlapping windows (`window_rows`). Of each window the best spans are kept
+(`window_spans`), those of all windows of a question are ranked without repetitions (`rank_spans`),
+and compete with the score of no answer (`choose_answers`). The method is that of
+google-research/bert run_squad.py (Devlin et al. 2019, sections 4.2 and 4.3). The same steps in
+NumPy are in `bert_tf.data.rows.windows` and the task's host.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from bert_tf.serving.signatures import (
 )
 from bert_tf.serving.text_module import TextModule, json_text
 
-_NOTHING = -float("inf")
+_NOTHING = -float("inf")  # score of a place where no span can begin or end
 
 
 class WindowRows(NamedTuple):
@@ -28,15 +32,17 @@ class WindowRows(NamedTuple):
 
     Attributes:
         word_ids, type_ids: ragged int32 [windows, (tokens)].
+        question: int32 [windows], ascending, question of the window.
         start, length: int32 [windows], first token and tokens of the context in the window.
+        context_begin: int32 [windows], position in the row where the context begins.
     """
 
     word_ids: tf.RaggedTensor
     type_ids: tf.RaggedTensor
-    question: tf.Tensor  # int32 [windows], ascending
+    question: tf.Tensor
     start: tf.Tensor
     length: tf.Tensor
-    context_begin: tf.Tensor  # int32 [windows], where in the row the context begins
+    context_begin: tf.Tensor
 
 
 def context_windows(
@@ -46,7 +52,16 @@ def context_windows(
     max_seq_length: int,
     doc_stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """`bert_tf.data.rows.windows.cut_windows` in a graph: question, start and length, int32."""
+    """Cut contexts into windows; `bert_tf.data.rows.windows.cut_windows` in a graph.
+
+    Args:
+        context_lengths, question_lengths: int32 [questions], tokens.
+        max_seq_length: tokens of a row, question and special tokens included.
+        doc_stride: tokens from the start of a window to the start of the next.
+
+    Returns:
+        Question, start and length of each window, int32 [windows].
+    """
     capacity = max_seq_length - 3 - question_lengths
     step = tf.minimum(doc_stride, capacity)
     beyond_first = tf.maximum(context_lengths - capacity, 0)
@@ -65,10 +80,12 @@ def window_rows(
     doc_stride: int,
     tokenizer: WordPieceTokenizer,
 ) -> WindowRows:
-    """Builds `[CLS] question [SEP] part of the context [SEP]` for every window.
+    """Build `[CLS] question [SEP] part of the context [SEP]` for every window.
 
     Args:
         questions, contexts: ragged int32 [questions, (tokens)]; the questions are already cut.
+        max_seq_length, doc_stride: see `context_windows`.
+        tokenizer: has the ids of [CLS] and [SEP].
     """
     question_lengths = tf.cast(questions.row_lengths(), tf.int32)
     question, start, length = context_windows(
@@ -98,13 +115,15 @@ class RankedSpans(NamedTuple):
     """Different spans of each question, the best first.
 
     Attributes:
+        question: int32 [n], ascending.
         first, last: int32 [n], tokens of the context, both inclusive.
+        score: float64 [n], start logit plus end logit.
     """
 
-    question: tf.Tensor  # int32 [n], ascending
+    question: tf.Tensor
     first: tf.Tensor
     last: tf.Tensor
-    score: tf.Tensor  # float64 [n], start logit plus end logit
+    score: tf.Tensor
 
 
 def window_spans(
@@ -116,14 +135,25 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The host's `window_spans` in a graph: first and last are int32."""
+    """Find the best spans of each window; the host's `window_spans` in a graph.
+
+    Args:
+        start_logits, end_logits: float32 [windows, length].
+        context_begins, context_lengths: int32 [windows], position of the context in the row.
+        max_answer_length: most tokens of a span.
+        n_best: spans per window.
+
+    Returns:
+        First and last token, int32, and score, float32, [windows, n_best] each. Tokens count from
+        the begin of the context in the window; the score is -inf if there is no such span.
+    """
     windows, length = tf.unstack(tf.shape(start_logits))
     place = tf.range(length)
     begins = context_begins[:, None]
     is_inside = (place >= begins) & (place < begins + context_lengths[:, None])
     starts = tf.where(is_inside, start_logits, _NOTHING)
     ends = tf.where(is_inside, end_logits, _NOTHING)
-    # Beyond the row's end, and so that n_best places exist however short the rows are.
+    # Places beyond the end of the row, which also make sure that there are n_best places.
     beyond = tf.fill([windows, max_answer_length + n_best], _NOTHING)
     reachable = place[:, None] + tf.range(max_answer_length)
     scores = starts[:, :, None] + tf.gather(tf.concat([ends, beyond], 1), reachable, axis=1)
@@ -142,7 +172,18 @@ def rank_spans(
     max_answer_length: int,
     n_best: int,
 ) -> RankedSpans:
-    """The host's `question_spans` in a graph; `first`, `last` and `score` are [windows, n]."""
+    """Rank the different spans of each question; the host's `question_spans` in a graph.
+
+    Stable sorts, one key after the other, give the order by several keys: first the best of equal
+    spans is found, then spans are sorted by question and score.
+
+    Args:
+        question: int32 [windows].
+        first, last: int32 [windows, n], tokens of the context.
+        score: float32 [windows, n], -inf for no span.
+        max_answer_length: most tokens of a span.
+        n_best: spans per question.
+    """
     is_span = tf.math.is_finite(score)
     question = tf.boolean_mask(tf.broadcast_to(question[:, None], tf.shape(score)), is_span)
     first, last, score = (tf.boolean_mask(values, is_span) for values in (first, last, score))
@@ -171,11 +212,17 @@ def rank_spans(
 
 
 def sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
+    """Return the order that sorts values; equal ones keep their order."""
     return tf.argsort(values, direction="DESCENDING" if descending else "ASCENDING", stable=True)
 
 
 class SpanTexts(NamedTuple):
-    """The text of each span, string [n], and its characters of the context, int32 [n]."""
+    """The text of each span, and its place.
+
+    Attributes:
+        text: string [n].
+        start, end: int32 [n], first character in the context, and the one after the last.
+    """
 
     text: tf.Tensor
     start: tf.Tensor
@@ -185,15 +232,22 @@ class SpanTexts(NamedTuple):
 def choose_answers(
     spans: RankedSpans, texts: SpanTexts, null: tf.Tensor, rules: AnswerRules
 ) -> dict[str, tf.Tensor]:
-    """The host's `choose_answers` in a graph; `predicted_nbest` is JSON.
+    """Choose the answer of each question; the host's `choose_answers` in a graph.
 
-    `null` is float64 [questions], least start plus end logit of [CLS] over the windows.
+    Args:
+        spans: ranked spans of all questions.
+        texts: their texts.
+        null: float64 [questions], least start plus end logit of [CLS] over the windows.
+        rules: when there is no answer, and which spans are preferred.
+
+    Returns:
+        Outputs of `QuestionAnswerer`; `predicted_nbest` is JSON.
     """
     questions = tf.size(null)
     every = tf.range(questions)
     first = tf.searchsorted(spans.question, every)
     has_span = tf.searchsorted(spans.question, every, side="right") > first
-    # One more span, so that there is something to look up where no question has any.
+    # One more span, so that the lookup also works if no question has any.
     best = tf.gather(tf.concat([spans.score, [0.0]], 0), tf.where(has_span, first, 0))
     best = tf.where(has_span, best, tf.constant(_NOTHING, tf.float64))
     picked = _within_sentence(spans, texts, best, first, rules.sentence_margin)
@@ -245,7 +299,7 @@ def choose_answers(
 def _within_sentence(
     spans: RankedSpans, texts: SpanTexts, best: tf.Tensor, first: tf.Tensor, margin: float
 ) -> tf.Tensor:
-    """The first span of each question near the best and within a sentence, else the best."""
+    """Return the first span of each question near the best and within a sentence, else the best."""
     if not margin:
         return first
     runs_over = tf.strings.regex_full_match(texts.text, f"(?s).*(?:{SENTENCE_END}).*")
@@ -257,6 +311,7 @@ def _within_sentence(
 
 
 def _softmax(question: tf.Tensor, score: tf.Tensor, questions: tf.Tensor) -> tf.Tensor:
+    """Return probabilities among the candidates of each question."""
     peak = tf.math.unsorted_segment_max(score, question, questions)
     odds = tf.exp(score - tf.gather(peak, question))
     total = tf.math.unsorted_segment_sum(odds, question, questions)
@@ -285,14 +340,14 @@ def _json_entries(
 def span_logits(
     model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
-    """Computes start and end logits, float32 [rows, length], far below zero on padding."""
+    """Return start and end logits, float32 [rows, length], far below zero on padding."""
     start, end = model(batch, training=training, dropout_key=dropout_key)
     padding = FAR_BELOW * (1.0 - tf.cast(batch["input_mask"], tf.float32))
     return {"start_logits": start + padding, "end_logits": end + padding}
 
 
 class QuestionAnswerer(TextModule):
-    """`question` and `context` to the answer.
+    """From `question` and `context` to the answer.
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,
@@ -302,6 +357,9 @@ class QuestionAnswerer(TextModule):
 
     Args:
         model: built `BertQuestionAnswerer` with its weights, float32.
+        tokenizer: its tokenizer.
+        lengths: limits in tokens.
+        rules: when there is no answer.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("question", "context")
@@ -345,7 +403,7 @@ class QuestionAnswerer(TextModule):
     def _span_scores(
         self, rows: WindowRows, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """First, last and score of each window's best spans, and its score of no answer."""
+        """Return first, last and score of each window's best spans, and its score of no answer."""
         lengths, best = self._lengths, self._lengths.n_best_size
 
         def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Vectors of texts and the cosine of pairs, inside one graph."""
+"""Vectors of texts, and the cosine of pairs, inside one graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMBED = "embed"
 
 
 def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Cosines of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
+    """Return cosines of vectors [rows, hidden] with those of the same rows, float32 [rows]."""
     return tf.reduce_sum(unit_vectors(first) * unit_vectors(second), axis=-1)
 
 
@@ -56,7 +56,7 @@ class SimilarityModule(TextModule):
         return {EMBEDDING: self.model(batch, training=False)}
 
     def _embed(self, texts: tf.Tensor, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Vectors [n, hidden] and the tokens that each text loses, int32 [n]."""
+        """Return vectors [n, hidden], and the tokens that each text loses, int32 [n]."""
         tokens = self.tokenizer.tokenize(texts)
         word_ids, type_ids = self.packed(tokens)
         (vectors,) = self.over_rows(

@@ -16,22 +16,36 @@ _SPECIALS = 2
 
 
 class Sequences(NamedTuple):
-    word_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
-    type_ids: tf.RaggedTensor  # ragged int32 [sequences, (at most max_seq_length)]
-    owners: tf.Tensor  # int32 [sequences], the text of each, ascending; every text has a sequence
-    lost_tokens: tf.Tensor  # int32 [texts], tokens of each that no sequence has
+    """Sequences of texts.
+
+    Attributes:
+        word_ids, type_ids: ragged int32 [sequences, (at most max_seq_length)].
+        owners: int32 [sequences], the text of each, ascending; every text has a sequence.
+        lost_tokens: int32 [texts], tokens of each text that no sequence has.
+    """
+
+    word_ids: tf.RaggedTensor
+    type_ids: tf.RaggedTensor
+    owners: tf.Tensor
+    lost_tokens: tf.Tensor
 
 
 def pack_texts(
     tokens: tf.RaggedTensor, *, method: str, max_seq_length: int, tokenizer: WordPieceTokenizer
 ) -> Sequences:
-    """Make one or several sequences of each text, ids int32 [texts, (tokens)].
+    """Make one or several sequences of each text.
 
     - `head`: the first tokens.
     - `head-tail`: the first and the last tokens, 128 to 382 of them as in Sun et al. 2019 ("How to
       Fine-Tune BERT for Text Classification?"), in proportion for other lengths.
     - `windows`: all tokens; each window overlaps the next by a quarter, the last one by more, so
       that it is as long as the others.
+
+    Args:
+        tokens: ids, ragged int32 [texts, (tokens)].
+        method: `head`, `head-tail` or `windows`.
+        max_seq_length: tokens of a sequence, special tokens included.
+        tokenizer: has the ids of [CLS] and [SEP].
     """
     owners = tf.range(tokens.nrows(out_type=tf.int32))
     lengths = tf.cast(tokens.row_lengths(), tf.int32)
@@ -79,6 +93,7 @@ class TableModule(TextModule):
     Args:
         task: a `TableTask`; has the length of a sequence and turns logits into predictions.
         model: built Keras model with its weights, float32.
+        tokenizer: its tokenizer.
     """
 
     def __init__(self, task: Any, model: Any, tokenizer: WordPieceTokenizer):

@@ -86,7 +86,7 @@ def graph_words(
 def _nearest_windows(
     place: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor, *, capacity: int, step: int
 ) -> tf.Tensor:
-    """The window, int32 [n], in which a token has most context, the first of equals."""
+    """Return the window, int32 [n], in which a token has most context; the first of equals."""
     most = -(-capacity // step)  # windows that hold a token
     window = (place // step)[:, None] - tf.range(most - 1, -1, -1)
     begin = window * step
@@ -136,7 +136,7 @@ class EntityWriter:
     def joined(
         self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
     ) -> tuple[GraphWords, tf.Tensor, tf.Tensor]:
-        """Joins glued words that are one by their tags, see the task's `joined_words`.
+        """Join glued words that are one by their tags, see the task's `joined_words`.
 
         Arguments are those of `outputs`; returns those after `texts`, of fewer words.
         """
@@ -284,7 +284,7 @@ def cut_texts(texts: tf.Tensor, owners: tf.Tensor, starts: tf.Tensor, ends: tf.T
 
 
 def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
-    """Turns byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
+    """Turn byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
     flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     begins = tf.cast(tf.bitwise.bitwise_and(flat, 0xC0) != 0x80, tf.int64)
     before = tf.concat([[0], tf.cumsum(begins)], 0)
@@ -294,7 +294,7 @@ def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor)
 
 
 def _first_characters(texts: tf.Tensor, words: GraphWords) -> tf.Tensor:
-    """The code point that each word begins with, int32 [words], from UTF-8."""
+    """Return the code point that each word begins with, int32 [words], from UTF-8."""
     flat = tf.pad(tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8), [[0, 3]])
     lengths = tf.cast(tf.strings.length(texts), tf.int64)
     places = tf.gather(tf.cumsum(lengths, exclusive=True), words.text) + words.start_bytes
@@ -320,7 +320,7 @@ def _lists(items: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _shifted(values: tf.Tensor, first: int | bool) -> tf.Tensor:
-    """The value of the word before each."""
+    """Return the value of the word before each; `first` stands before the first word."""
     return tf.concat([tf.constant([first], values.dtype), values], 0)[:-1]
 
 
