@@ -5,7 +5,8 @@
 PLAN.json lists the ways in which files are meant to be read:
 
     [{"task": "tagging", "train": "data/dev.conll"},
-     {"task": "classification", "train": "data/train.tsv", "options": {"label_column": "topic"}}]
+     {"task": "classification", "train": "data/train.tsv", "options": {"label_column": "topic"}},
+     {"corpus": "data/news.txt.gz"}]
 
 Every file is cut into files of `--rows` rows (sentences of CoNLL, lines of text), each of which is
 read as if it were all there is. Prints for each detector how many of these it found fault with, and
@@ -17,7 +18,9 @@ from __future__ import annotations
 
 import argparse
 import collections
+import csv
 import dataclasses
+import gzip
 import io
 import json
 import re
@@ -29,10 +32,13 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.config.sections import PreprocessConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.tasks.base.review import rows_judged
 from bert_tf.tasks.registry import finetune_config, task_class
+from pipeline.beam.files import match_files
+from pipeline.report.corpus.language import understand_corpus
 
 
 @dataclasses.dataclass
@@ -56,6 +62,9 @@ class Alarms:
 
 def parts_of(path: Path, rows: int) -> Iterator[bytes]:
     """Cut a file into parts of `rows` rows, each with the header of a table."""
+    if path.suffix == ".gz":
+        yield from parts_of_corpus(path, rows)
+        return
     data = path.read_bytes()
     if path.suffix == ".json":
         articles = json.loads(data)["data"]
@@ -70,6 +79,38 @@ def parts_of(path: Path, rows: int) -> Iterator[bytes]:
         header = [first_line]
     for first in range(0, len(pieces), rows):
         yield separator.join([*header, *pieces[first : first + rows]]) + b"\n"
+
+
+def parts_of_corpus(path: Path, rows: int) -> Iterator[bytes]:
+    """Cut a corpus into parts of whole documents with about `rows` lines."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
+        text = stream.read()
+    if ".csv" in path.name:
+        csv.field_size_limit(1 << 30)
+        header, *documents = csv.reader(io.StringIO(text))
+        for first in range(0, len(documents), max(rows // 20, 1)):
+            table = io.StringIO()
+            csv.writer(table).writerows([header, *documents[first : first + max(rows // 20, 1)]])
+            yield table.getvalue().encode()
+        return
+    separator = "\n\n" if ".txt" in path.name else "\n"
+    part: list[str] = []
+    lines = 0
+    for document in text.strip().split(separator):
+        part.append(document)
+        lines += document.count("\n") + 1
+        if lines >= rows:
+            yield separator.join(part).encode() + b"\n"
+            part.clear()
+            lines = 0
+    if part:
+        yield separator.join(part).encode() + b"\n"
+
+
+def corpus_findings(path: Path, options: dict[str, Any]) -> dict[str, str]:
+    """Read a file as a corpus, and return what detectors say, by their names."""
+    config = PreprocessConfig(input=(str(path),), vocab="v", output="o", **options)
+    return dict(understand_corpus(config, match_files([str(path)])).findings)
 
 
 def findings_of(task: str, path: Path, options: dict[str, Any]) -> dict[str, str]:
@@ -92,14 +133,18 @@ def main() -> None:
     total = Alarms()
     with tempfile.TemporaryDirectory() as folder:
         for way in json.loads(arguments.plan.read_text()):
-            source = Path(way["train"])
-            part, alarms = Path(folder) / source.name, Alarms()
+            source = Path(way.get("train") or way["corpus"])
+            part, alarms = Path(folder) / source.name.removesuffix(".gz"), Alarms()
+            options = way.get("options", {})
             for data in parts_of(source, arguments.rows):
                 part.write_bytes(data)
-                found = findings_of(way["task"], part, way.get("options", {}))
+                if "corpus" in way:
+                    found = corpus_findings(part, options)
+                else:
+                    found = findings_of(way["task"], part, options)
                 alarms.add(found)
                 total.add(found)
-            print(f"{way['task']}: {source}: {alarms.parts:,} parts", flush=True)
+            print(f"{way.get('task', 'corpus')}: {source}: {alarms.parts:,} parts", flush=True)
             sys.stdout.writelines(f"{line}\n" for line in alarms.lines())
     print(f"all: {total.parts:,} parts")
     sys.stdout.writelines(f"{line}\n" for line in total.lines())

@@ -121,6 +121,7 @@ def _make_records(
     console = record.console
     corpus = understand_corpus(config, files)
     console.info(corpus.line)
+    console.info(*corpus.first)
     record.warn(corpus.warnings)
     record.extra["corpus"] = corpus.facts
     output = path_of(config.output).absolute()  # workers may run in another folder

@@ -164,6 +164,7 @@ def _count_words(
     input_bytes = sum(file.bytes for file in files)
     corpus = understand_corpus(config, files)
     record.console.info(f"{corpus.line}; {shown_size(input_bytes)}")
+    record.console.info(*corpus.first)
     record.warn(corpus.warnings)
     record.extra["corpus"] = corpus.facts
 

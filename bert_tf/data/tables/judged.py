@@ -152,7 +152,7 @@ def report(source: str, findings: Iterable[Finding], console: Console) -> None:
 def first_values(values: ReadValues) -> Iterator[str]:
     """Yield lines with the first rows: `  text: 'The lamp was …'  label: 'billing'`."""
     for row in values.shown or _first_rows(values):
-        cells = (f"{name}: {_shown(value)}" for name, value in row.items())
+        cells = (f"{name}: {shown_value(value)}" for name, value in row.items())
         yield f"  {'  '.join(cells)}"
 
 
@@ -162,11 +162,11 @@ def _first_rows(values: ReadValues) -> Iterator[Mapping[str, Any]]:
         yield {name: cells[row] for name, cells in columns.items()}
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any, longest: int = _SHOWN_CHARACTERS) -> str:
+    """Write a value as Python does, a text cut to its first characters and `…`."""
     if isinstance(value, str):
-        is_short = len(value) <= _SHOWN_CHARACTERS
-        return repr(value if is_short else value[: _SHOWN_CHARACTERS - 1] + "…")
-    return shortened(value.item() if isinstance(value, np.generic) else value, _SHOWN_CHARACTERS)
+        return repr(value if len(value) <= longest else value[: longest - 1] + "…")
+    return shortened(value.item() if isinstance(value, np.generic) else value, longest)
 
 
 def shown_words(words: Sequence[str], tags: Sequence[str]) -> str:

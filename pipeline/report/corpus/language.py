@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.characters import NUM_CODE_POINTS
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
+from pipeline.corpus.readers.layouts import has_other_line_ends
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk
+from pipeline.corpus.readers.text import TextReader
 from pipeline.corpus.sentences import WORDS_OF_LANGUAGES
+from pipeline.report.corpus.judged import first_sentences, judge_corpus, read_values
 from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
+from pipeline.report.corpus.scripts import count_scripts
 
 _LANGUAGE_BYTES = 1_000_000
 _TABLE_BYTES = 1_000_000
@@ -30,19 +33,6 @@ _FORMATS = {
     "mediawiki": "MediaWiki dump: a document per article",
     "html": "HTML: a document per file",
     "warc": "WARC: a document per page",
-}
-OTHER = "other"
-_SCRIPT = re.compile(
-    r"(?:FULLWIDTH |HALFWIDTH )?(?!MODIFIER|SUPERSCRIPT|TURNED)(.+?)"
-    r" (?:(?:(?:UNIFIED|COMPATIBILITY) )?IDEOGRAPH|LETTER|CAPITAL|SMALL|SUBSCRIPT|SYLLABLE|"
-    r"SYLLABICS|CHARACTER|LIGATURE|(?:INDEPENDENT )?VOWEL|"
-    r"EPIGRAPHIC|MTAVRULI|MODIFIER)\b"
-)
-_OTHER_NAMES = {
-    "BOPOMOFO FINAL": "Bopomofo",
-    "CJK": "Han",
-    "HENTAIGANA": "Hiragana",
-    "KATAKANA-HIRAGANA": "Katakana",
 }
 _SCRIPTS_OF_ONE_LANGUAGE = (
     *("Armenian", "Georgian", "Greek", "Gujarati", "Kannada", "Khmer", "Lao", "Malayalam"),
@@ -71,9 +61,15 @@ class UnderstoodCorpus:
     """How a corpus will be read: a line for the user, layouts by path, facts for the manifest."""
 
     line: str
-    warnings: list[str]  # about text that is not prose
+    first: Sequence[str]  # a line with the first sentences, or none
+    signs: list[str]  # warnings about text that is not prose
+    findings: Mapping[str, str]  # by detector, warnings about what becomes of the text
     layouts: Mapping[str, str]
     facts: dict[str, Any]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*self.signs, *self.findings.values()]
 
 
 def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> UnderstoodCorpus:
@@ -86,12 +82,14 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     documents, is_exact = look.documents(), look.is_whole
     dumps = formats["mediawiki"]  # whose mark-up takes seconds to understand
     tables = [file for file in files if file.path not in look.layouts]
+    blocks: Sequence[DocumentBlock] = ()
     if tables and not dumps:
         sample = read_sample(config, tables, most_bytes=_TABLE_BYTES)
         found = sum(block.num_documents for block in sample.blocks)
         documents += found if sample.is_whole else found * text_scale(config, sample, tables)
         is_exact &= sample.is_whole
-        for block in sample.blocks:
+        blocks = sample.blocks
+        for block in blocks:
             if len(language_sample) < 2 * _LANGUAGE_BYTES:
                 text = "\n".join(block.sentences.to_pylist())
                 language_sample += text
@@ -110,9 +108,30 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         "language": language,
         "documents_about": number,
     }
+    blocks = [*_blocks_of_heads(config, heads, look.layouts), *blocks]
+    read = list(read_values(config, blocks, look))
     plain = {path: head for path, head in heads.items() if look.layouts[path] != "wikiextractor"}
-    warnings = signs_of_other_formats(plain, cells, config)
-    return UnderstoodCorpus(line=line, warnings=warnings, layouts=look.layouts, facts=facts)
+    return UnderstoodCorpus(
+        line=line,
+        first=first_sentences(read),
+        signs=signs_of_other_formats(plain, cells, config),
+        findings=judge_corpus(read),
+        layouts=look.layouts,
+        facts=facts,
+    )
+
+
+def _blocks_of_heads(
+    config: CorpusSection, heads: Mapping[str, bytes], layouts: Mapping[str, str]
+) -> Iterator[DocumentBlock]:
+    """Yield what becomes of the beginnings of text files, which may be one large document."""
+    rules = dataclasses.replace(DocumentRules.from_config(config), limits={}, curation=())
+    for path, head in heads.items():
+        layout, has_other_ends = layouts[path], has_other_line_ends(head)
+        reader = TextReader(layout=layout, has_other_line_ends=has_other_ends)
+        lines = head[: head.rfind(b"\n") + 1] or head
+        data = lines.removeprefix(BYTE_ORDER_MARK)
+        yield make_block(reader.read(path, Chunk(0, 0, 1, data)), rules)
 
 
 def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
@@ -127,31 +146,6 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
             text + (f" ({quantity(files, 'file')})" if is_mixed else "")
             for text, files in descriptions.most_common()
         )
-
-
-def script_of(character: str) -> str:
-    """The script of a letter, such as `Latin` or `Han`; `other` for the rest."""
-    if not character.isalpha():
-        return OTHER
-    found = _SCRIPT.match(unicodedata.name(character, ""))
-    if found is None:
-        return OTHER
-    name = found[1]
-    return _OTHER_NAMES.get(name, name.title())
-
-
-def count_scripts(texts: Iterable[str]) -> dict[str, int]:
-    """Counts letters by script, most frequent first."""
-    counts = np.zeros(NUM_CODE_POINTS, np.int64)
-    for text in texts:
-        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        counts += np.bincount(points, minlength=NUM_CODE_POINTS)
-    scripts: dict[str, int] = {}
-    for code_point in np.flatnonzero(counts).tolist():
-        script = script_of(chr(code_point))
-        if script != OTHER:
-            scripts[script] = scripts.get(script, 0) + int(counts[code_point])
-    return dict(sorted(scripts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def language_of(text: str) -> str | None:

@@ -22,7 +22,7 @@ from pipeline.corpus.duplicates.near_duplicates import (
     pair_candidates,
     signatures_of,
 )
-from pipeline.report.corpus.language import count_scripts
+from pipeline.report.corpus.scripts import count_scripts
 from pipeline.vocabulary.word_counter import WordCounter
 
 _LONGEST_WORD = 100

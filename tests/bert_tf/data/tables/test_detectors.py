@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,6 +235,17 @@ def test_damaged_rows_are_found(name, variant):
 
 def test_every_detector_has_damaged_rows():
     assert [detector.name for detector in ROW_DETECTORS] == list(DAMAGED)
+
+
+def test_every_detector_is_documented():
+    page = (Path(__file__).parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
+    rows = {
+        name.strip(): line
+        for line in page.splitlines()
+        for name in line[2:].split("|")[0].split(",")
+    }
+    for detector in ROW_DETECTORS:
+        assert f"| {detector.severity.value} |" in rows[detector.name]
 
 
 def test_numbers_are_words_where_their_column_is_named():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.report.corpus.language import OTHER, count_scripts, script_of
+from pipeline.report.corpus.scripts import OTHER, count_scripts, script_of
 
 SCRIPTS = """
 Latin Greek Cyrillic Armenian Hebrew Arabic Syriac Thaana Devanagari Bengali Gurmukhi Gujarati

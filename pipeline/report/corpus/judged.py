@@ -1,0 +1,256 @@
+"""Corpora judged by the sentences and documents that were made of a sample; see `judged.py` of
+`bert_tf/data/tables`. What lines of files look like as they are is in `other_formats.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.judged import Detector, Found, Severity, judge, shown_value
+from bert_tf.data.tables.value_forms import is_blob
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.readers.formats import TextLook
+from pipeline.corpus.readers.layouts import Sketch
+from pipeline.report.corpus.scripts import OTHER, main_script
+
+_LONGEST_SENTENCE = 150  # words
+_IN_LONG_SENTENCES, _FEWEST_LONG = 0.15, 3  # share of the words, number of such sentences
+# `Name: Ambrose Age: 12`, as headers of mail, front matter and forms have keys.
+_KEY = re.compile(r"(?:^|(?<=\s))[A-Z][\w-]{1,24}:(?=\s)")
+_KEYS_OF_SENTENCE = 3
+_SENTENCES_OF_KEYS, _FEWEST_WITH_KEYS = 0.02, 2  # share and number of the sentences
+# Characters of a paragraph that surely has several sentences; other scripts need fewer.
+_LONG_LINE, _LONG_LINE_OF_OTHERS = 300, 120
+# A mark that ends sentences between two words; a line with two of them has several sentences.
+_INNER_MARK = re.compile(r"\w[.!?\u06d4\u061f\u0964\u17d4\u104b\u1362]\s+\w")
+_INNER_MARKS = 2
+_WITH_CAPITALS = frozenset(("Latin", "Cyrillic", "Greek", "Armenian"))
+_FEWEST_LONG_LINES = 3
+_OF_SCRIPT = 0.05  # of the sample's characters; other scripts are quotes
+_FEWEST_BLOCKS = 100  # in a file that is read as one document
+_BLOCKS_OF_LINES = 0.2  # of them, with several lines each: paragraphs of a book have one
+_FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of the sentences
+_SHOWN_SENTENCES, _SHOWN_CHARACTERS = 3, 40
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadCorpus:
+    """What was made of the beginning of a file.
+
+    Attributes:
+        section: of the config, for remedies: `vocab` or `preprocess`.
+        sentences: of all documents.
+        line_offsets: int64 [lines + 1] into the sentences, of paragraphs.
+        documents: number of them.
+        is_split: whether a splitter looked for the ends of sentences.
+        layout, sketch: of plain text; None of other formats.
+    """
+
+    source: str
+    section: str
+    sentences: Sequence[str]
+    line_offsets: np.ndarray
+    documents: int
+    is_split: bool
+    layout: str | None = None
+    sketch: Sketch | None = None
+
+    @functools.cached_property
+    def words(self) -> np.ndarray:
+        """Words of each sentence, int64; white space separates them."""
+        return np.array([sentence.count(" ") + 1 for sentence in self.sentences], np.int64)
+
+    @property
+    def lines(self) -> Iterator[Sequence[str]]:
+        """The sentences of each line."""
+        for first, last in itertools.pairwise(self.line_offsets.tolist()):
+            yield self.sentences[first:last]
+
+
+def read_values(
+    config: CorpusSection, blocks: Sequence[DocumentBlock], look: TextLook
+) -> Iterator[ReadCorpus]:
+    """Yield the files of a sample with what was made of them."""
+    by_source: dict[str, list[DocumentBlock]] = {}
+    for block in blocks:
+        by_source.setdefault(block.source, []).append(block)
+    for source, of_file in by_source.items():
+        layout = look.layouts.get(source)
+        counts = np.concatenate([np.diff(block.line_offsets) for block in of_file])
+        yield ReadCorpus(
+            source=source,
+            section=config.section_name,
+            sentences=[text for block in of_file for text in block.sentences.to_pylist()],
+            line_offsets=np.concatenate([[0], np.cumsum(counts)]),
+            documents=sum(block.num_documents for block in of_file),
+            is_split=config.sentence_splitter != "none" and layout != "sentences",
+            layout=layout,
+            sketch=look.sketches.get(source),
+        )
+
+
+def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
+    """Return a warning by each detector that finds something, with the first file it is in.
+
+    What no file shows by itself, such as a header in each of a thousand mails, all together may.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for values in files:
+        for finding in judge(values, CORPUS_DETECTORS):
+            found.setdefault(finding.detector, []).append((values.source, finding.text))
+    if len(files) > 1:
+        together = _together(files)
+        for finding in judge(together, CORPUS_DETECTORS):
+            found.setdefault(finding.detector, [(together.source, finding.text)])
+    warnings = {}
+    for name, places in found.items():
+        source, text = places[0]
+        others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
+        warnings[name] = f"{source}{others}: {text}"
+    return warnings
+
+
+def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
+    counts = np.concatenate([np.diff(each.line_offsets) for each in files])
+    return ReadCorpus(
+        source=quantity(len(files), "file"),
+        section=files[0].section,
+        sentences=[text for each in files for text in each.sentences],
+        line_offsets=np.concatenate([[0], np.cumsum(counts)]),
+        documents=sum(each.documents for each in files),
+        is_split=all(each.is_split for each in files),
+    )
+
+
+def first_sentences(files: Sequence[ReadCorpus]) -> list[str]:
+    """Return a line with the first sentences of a corpus, if it has any."""
+    sentences = next((each.sentences for each in files if each.sentences), ())
+    shown = [shown_value(text, _SHOWN_CHARACTERS) for text in sentences[:_SHOWN_SENTENCES]]
+    return [f"  first sentences: {', '.join(shown)}"] if shown else []
+
+
+def _long_sentences(values: ReadCorpus) -> Found | None:
+    words = values.words
+    is_long = words > _LONGEST_SENTENCE
+    in_long = words[is_long].sum() / max(words.sum(), 1)
+    if is_long.sum() < _FEWEST_LONG or in_long <= _IN_LONG_SENTENCES:
+        return None
+    example = values.sentences[int(np.argmax(is_long))]
+    return {
+        "share": f"{in_long:.0%}",
+        "most": _LONGEST_SENTENCE,
+        "example": shown_value(example, _SHOWN_CHARACTERS),
+        "section": values.section,
+    }
+
+
+def _keys(values: ReadCorpus) -> Found | None:
+    found = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
+    if len(found) < max(_FEWEST_WITH_KEYS, _SENTENCES_OF_KEYS * len(values.sentences)):
+        return None
+    keys = ", ".join(key for key in _KEY.findall(found[0])[:_KEYS_OF_SENTENCE])
+    share = f"{len(found) / len(values.sentences):.0%}"
+    return {"share": share, "keys": keys, "section": values.section}
+
+
+def _blocks(values: ReadCorpus) -> Found | None:
+    """Many blocks between blank lines, of several lines each, in a single document."""
+    sketch = values.sketch
+    if sketch is None or sketch.groups < _FEWEST_BLOCKS or values.documents > sketch.files:
+        return None
+    several = sketch.groups - sketch.single_groups
+    if sketch.is_wrapped or several < _BLOCKS_OF_LINES * sketch.groups:
+        return None
+    return {
+        "blocks": f"{sketch.groups:,}",
+        "several": f"{several:,}",
+        "section": values.section,
+    }
+
+
+def _unsplit(values: ReadCorpus) -> Found | None:
+    """Long paragraphs of a script of which none was ever split into sentences."""
+    if not values.is_split:
+        return None
+    characters: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    was_split: set[str] = set()
+    for sentences in values.lines:
+        length = sum(map(len, sentences))
+        script = main_script(sentences[0])
+        characters[script] += length
+        if len(sentences) > 1:
+            was_split.add(script)
+        elif length >= _long_line(script) or len(_INNER_MARK.findall(sentences[0])) >= _INNER_MARKS:
+            lines[script] += 1
+    total = characters.total()
+    for script, count in lines.most_common():
+        is_much = characters[script] >= _OF_SCRIPT * total and count >= _FEWEST_LONG_LINES
+        if script != OTHER and script not in was_split and is_much:
+            return {"script": script, "lines": quantity(count, "long paragraph")}
+    return None
+
+
+def _long_line(script: str) -> int:
+    return _LONG_LINE if script in _WITH_CAPITALS else _LONG_LINE_OF_OTHERS
+
+
+def _blobs(values: ReadCorpus) -> Found | None:
+    blobs = [text for text in values.sentences if is_blob(text)]
+    if len(blobs) < max(_FEWEST_BLOBS, _BLOBS * len(values.sentences)):
+        return None
+    share = f"{len(blobs) / len(values.sentences):.1%}"
+    return {"share": share, "example": shown_value(blobs[0], _SHOWN_CHARACTERS)}
+
+
+CORPUS_DETECTORS: tuple[Detector[ReadCorpus], ...] = (
+    Detector(
+        name="long sentences",
+        severity=Severity.WARNING,
+        message="{share} of the words are in sentences of more than {most} words, such as "
+        "{example}",
+        remedy="check where sentences end: --set {section}.text_layout=…, or "
+        "--set {section}.sentence_splitter=…",
+        find=_long_sentences,
+    ),
+    Detector(
+        name="keys in sentences",
+        severity=Severity.WARNING,
+        message="{share} of the sentences hold several keys such as {keys} as in headers and forms",
+        remedy="remove such lines first, or write one sentence per line",
+        find=_keys,
+    ),
+    Detector(
+        name="blocks in a document",
+        severity=Severity.WARNING,
+        message="is read as one document, though blank lines separate {blocks} blocks, {several} "
+        "of them with several lines",
+        remedy="if each is a document, give --set {section}.text_layout=paragraph_lines (or "
+        "sentences)",
+        find=_blocks,
+    ),
+    Detector(
+        name="unsplit script",
+        severity=Severity.WARNING,
+        message="none of {lines} in {script} was split into sentences",
+        remedy="split such text first, one sentence per line: its script has no mark at the end of "
+        "a sentence, or the text has none",
+        find=_unsplit,
+    ),
+    Detector(
+        name="base64",
+        severity=Severity.WARNING,
+        message="{share} of the sentences are base64 or hexadecimal digits, such as {example}",
+        remedy="decode them, or remove such rows",
+        find=_blobs,
+    ),
+)

@@ -1,0 +1,62 @@
+"""The scripts of letters, by their Unicode names."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable
+
+import numpy as np
+
+from pipeline.corpus.characters import NUM_CODE_POINTS
+
+OTHER = "other"
+_SCRIPT = re.compile(
+    r"(?:FULLWIDTH |HALFWIDTH )?(?!MODIFIER|SUPERSCRIPT|TURNED)(.+?)"
+    r" (?:(?:(?:UNIFIED|COMPATIBILITY) )?IDEOGRAPH|LETTER|CAPITAL|SMALL|SUBSCRIPT|SYLLABLE|"
+    r"SYLLABICS|CHARACTER|LIGATURE|(?:INDEPENDENT )?VOWEL|"
+    r"EPIGRAPHIC|MTAVRULI|MODIFIER)\b"
+)
+_OTHER_NAMES = {
+    "BOPOMOFO FINAL": "Bopomofo",
+    "CJK": "Han",
+    "HENTAIGANA": "Hiragana",
+    "KATAKANA-HIRAGANA": "Katakana",
+}
+_SAMPLED_LETTERS = 100
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def script_of(character: str) -> str:
+    """Return the script of a letter, such as `Latin` or `Han`; `other` for the rest."""
+    if not character.isalpha():
+        return OTHER
+    found = _SCRIPT.match(unicodedata.name(character, ""))
+    if found is None:
+        return OTHER
+    name = found[1]
+    return _OTHER_NAMES.get(name, name.title())
+
+
+def count_scripts(texts: Iterable[str]) -> dict[str, int]:
+    """Count letters by script, most frequent first."""
+    counts = np.zeros(NUM_CODE_POINTS, np.int64)
+    for text in texts:
+        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        counts += np.bincount(points, minlength=NUM_CODE_POINTS)
+    scripts: dict[str, int] = {}
+    for code_point in np.flatnonzero(counts).tolist():
+        script = script_of(chr(code_point))
+        if script != OTHER:
+            scripts[script] = scripts.get(script, 0) + int(counts[code_point])
+    return dict(sorted(scripts.items(), key=lambda each: (-each[1], each[0])))
+
+
+def main_script(text: str) -> str:
+    """Return the script of most of the first letters of a text; `other` without letters."""
+    letters = [character for character in text[: 4 * _SAMPLED_LETTERS] if character.isalpha()]
+    counts = collections.Counter(map(script_of, letters[:_SAMPLED_LETTERS]))
+    counts.pop(OTHER, None)
+    return max(counts, key=counts.__getitem__, default=OTHER)
