@@ -99,6 +99,15 @@ def shown_setting(value: Any) -> str:
     return str(value)
 
 
+def shown_measure(value: float, error: float | None = None, rows: int | None = None) -> str:
+    """Write a metric with its standard error: `0.926 ± 0.050, 27 rows`; `0.9259` without one."""
+    if error is None:
+        return f"{value:.4f}"
+    decimals = 1 if max(abs(value), error) > 1 else 3  # percentages or fractions
+    shown = f"{value:.{decimals}f} ± {error:.{decimals}f}"
+    return shown if rows is None else f"{shown}, {quantity(rows, 'row')}"
+
+
 def shown_number(value: Any) -> str:
     """Format a number to read: `12,345`, `6.4312`, `0.0001235`, `1e-12`.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bert_tf.base.wording import shown_measure
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
@@ -17,6 +18,7 @@ _PERFECT = (1.0, 100.0)
 # Keys of the notes that checkpoints keep. `IMPROVED` is the step of the last improvement. It is
 # older than the best model if that model only has a lower loss with an already perfect metric.
 IMPROVED = "improved_at"
+_TOP = "top"  # step, value and standard error of the best metric so far, whatever its loss
 _EVALUATIONS_SINCE_BEST = "evaluations_since_best"
 _LOWEST_LOSS = "lowest_loss"  # with its step
 _EXCEEDING_LOSS = "exceeding_loss"
@@ -34,6 +36,11 @@ class BestModel:
         metric: name of the metric that the model was chosen by; None for the last model of a run
             without evaluation.
         value: value of the metric; None without one.
+        error: standard error of the value; None if it is not known.
+        rows: number of rows that it was measured on; None if that is not known.
+        best_value: best value of any epoch, if this model was chosen by the loss among those within
+            the error of it; else None.
+        best_epoch: epoch of `best_value`.
     """
 
     step: int
@@ -41,25 +48,41 @@ class BestModel:
     phase: int | None = None
     metric: str | None = None
     value: float | None = None
+    error: float | None = None
+    rows: int | None = None
+    best_value: float | None = None
+    best_epoch: float | None = None
 
     @classmethod
     def of_notes(
-        cls, best: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
+        cls, notes: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
     ) -> Self:
-        """Read `notes["best"]` of a training loop.
+        """Read the notes of a training loop.
 
         Args:
-            best: the value of `notes["best"]`, see `BestModelKeeper.keep_if_best`.
+            notes: with the `best` model, see `BestModelKeeper.keep_if_best`.
             metric: name of the metric that models are chosen by.
-            steps_per_epoch: for `epoch`, which is None without it.
+            steps_per_epoch: for epochs, which are None without it.
         """
+
+        def epoch_of(step: int) -> float | None:
+            return round(step / steps_per_epoch, 4) if steps_per_epoch else None
+
+        best, top = notes["best"], notes.get(_TOP, {})
+        is_by_loss = bool(top) and metric in best and best[metric] != top["value"]
         return cls(
             step=best["step"],
-            epoch=round(best["step"] / steps_per_epoch, 4) if steps_per_epoch else None,
+            epoch=epoch_of(best["step"]),
             phase=best.get("phase"),
             metric=metric if metric in best else None,
             value=best.get(metric),
+            best_value=top["value"] if is_by_loss else None,
+            best_epoch=epoch_of(top["step"]) if is_by_loss else None,
         )
+
+    def measured(self, value: float, error: float | None, rows: int) -> Self:
+        """Return the model with its metric as measured anew, such as in another precision."""
+        return dataclasses.replace(self, value=value, error=error, rows=rows)
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
@@ -75,16 +98,30 @@ class BestModel:
         place = f"step {self.step}"
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"
+        shown = shown_measure(self.value or 0.0, self.error, self.rows)
         extreme = "lowest" if _is_lower_better(self.metric) else "highest"
-        return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {self.value:.4f}"
+        if self.best_value is None:
+            return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {shown}"
+        best = shown_measure(self.best_value)
+        when = f" of epoch {self.best_epoch:g}" if self.best_epoch else ""
+        return (
+            f"the model of {place}{of_phase}, {self.metric} {shown}: of those within the standard "
+            f"error of the {extreme}, {best}{when}, it has the lowest loss"
+        )
 
 
 @dataclasses.dataclass(eq=False)
 class BestModelKeeper:
     """Write `best/` whenever a model is the best so far; without evaluation that is the newest.
 
-    The metric decides (a loss: the lowest, everything else: the highest). Ties are broken by the
-    `loss`. Metrics on different data cannot be compared, so every phase of a run starts anew.
+    The metric decides (a loss: the lowest, everything else: the highest), and within its standard
+    error the `loss`: of the models whose metric is at most one standard error worse than the best
+    so far, the one with the lowest loss (the one-standard-error rule of Breiman et al. 1984). On 20
+    rows, one row more that is right by chance would otherwise choose a model that has hardly begun
+    to learn. A model that was passed over is gone: if a new best metric leaves the kept model
+    behind, the new model is kept. Without errors, ties are broken by the loss.
+
+    Metrics on different data cannot be compared, so every phase of a run starts anew.
 
     Attributes:
         path: the model directory to write.
@@ -111,6 +148,7 @@ class BestModelKeeper:
         metrics: dict[str, float],
         notes: dict[str, Any],
         task: dict[str, Any] | None = None,
+        errors: Mapping[str, float] | None = None,
     ) -> bool:
         """Compare with `notes["best"]`, which is saved in checkpoints, and update it.
 
@@ -121,15 +159,31 @@ class BestModelKeeper:
         Args:
             found: `step`, and in a run of several phases `phase`.
             metrics: result of the evaluation; empty without evaluation.
-            notes: notes of the loop; receives `best`, `task` and `IMPROVED`.
+            notes: notes of the loop; receives `best`, `task`, `IMPROVED` and the `top` metric.
             task: content of `task.json`; None for a pretrained model.
+            errors: standard errors of metrics, as far as known.
 
         Returns:
             Whether this model is the best so far.
         """
         best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
-        if not self._is_best(found, metrics, best):
+        if best is not None and best.get("phase") != found.get("phase"):
+            best = None
+        top = None
+        if best is not None and self.metric in best:
+            # Earlier releases noted no top: there the kept model had the best metric.
+            top = notes.get(_TOP, {"value": best[self.metric], "error": 0.0})
+        value = metrics.get(self.metric)
+        is_top = top is None or value is None or self._order(value) > self._order(top["value"])
+        if is_top and value is not None:
+            error = (errors or {}).get(self.metric, 0.0)
+            top = {"step": found["step"], "value": value, "error": error}
+            notes[_TOP] = top
+        if is_top:
+            notes[IMPROVED] = found["step"]
+        is_compared = not (best is None or top is None or value is None)
+        if is_compared and not self._is_preferred(metrics, best or {}, top or {}, is_top=is_top):
             return False
         if self.writes:
             write_model_directory(
@@ -140,7 +194,6 @@ class BestModelKeeper:
                 task=task,
                 restore=self.restore,
             )
-        value = metrics.get(self.metric)
         if best is None or value not in _PERFECT or value != best.get(self.metric):
             notes[IMPROVED] = found["step"]
         notes["best"] = {**found, **metrics}
@@ -148,14 +201,31 @@ class BestModelKeeper:
             notes["task"] = task
         return True
 
-    def _is_best(
-        self, found: dict[str, Any], metrics: dict[str, float], best: dict[str, Any] | None
+    def _is_preferred(
+        self,
+        metrics: Mapping[str, float],
+        best: Mapping[str, Any],
+        top: Mapping[str, float],
+        *,
+        is_top: bool,
     ) -> bool:
-        if best is None or best.get("phase") != found.get("phase"):
-            return True
-        if not metrics or self.metric not in best:
-            return True
-        return rank(metrics, self.metric) > rank(best, self.metric)
+        """Return whether a model replaces the kept one, by the one-standard-error rule.
+
+        Args:
+            best: metrics of the kept model.
+            top: value and standard error of the best metric so far, this model's included.
+            is_top: whether that is this model's.
+        """
+        bar = self._order(top["value"]) - top["error"]
+        is_left_behind = self.metric not in best or self._order(best[self.metric]) < bar
+        if is_left_behind or "loss" not in metrics or "loss" not in best:
+            return is_top
+        if self._order(metrics[self.metric]) < bar:
+            return False
+        return _by_loss(metrics, self.metric) > _by_loss(best, self.metric)
+
+    def _order(self, value: float) -> float:
+        return _ascending(value, self.metric)
 
 
 def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
@@ -164,13 +234,21 @@ def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
     Returns:
         (metric, negative loss); the sign of the metric is flipped if lower is better.
     """
-    value = metrics[metric]
-    value = -value if _is_lower_better(metric) else value
-    return _ranked(value), _ranked(-metrics.get("loss", 0.0))
+    loss, value = _by_loss(metrics, metric)
+    return value, loss
 
 
-def _ranked(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
+def _by_loss(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
+    """Return the key of `rank` with the loss first."""
+    loss = metrics.get("loss", 0.0)
+    return _ascending(loss, "loss"), _ascending(metrics[metric], metric)
+
+
+def _ascending(value: float, metric: str) -> float:
+    """Return a number that is higher for better values of a metric; NaN is the worst."""
+    if math.isnan(value):
+        return -math.inf
+    return -value if _is_lower_better(metric) else value
 
 
 def _is_lower_better(metric: str) -> bool:

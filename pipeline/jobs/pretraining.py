@@ -231,7 +231,7 @@ def _report(
 ) -> None:
     output, result = path_of(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
-    best = BestModel.of_notes(result.notes["best"], metric=SELECTION_METRIC)
+    best = BestModel.of_notes(result.notes, metric=SELECTION_METRIC)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}
     record.extra = {
         "training_seconds": round(result.seconds, 3),

@@ -143,7 +143,8 @@ def write_evaluation(
 
 def write_results(folder: Path, results: TaskResults) -> None:
     """Writes `metrics.json` and `predictions.jsonl`."""
-    metrics = {**results.metrics, **results.report.details}
+    errors = {"standard_errors": dict(results.errors)} if results.errors else {}
+    metrics = {**results.metrics, **results.report.details, **errors}
     text = json.dumps(metrics, indent=2, ensure_ascii=False)
     write_text_atomically(folder / "metrics.json", f"{text}\n")
     with (
@@ -155,6 +156,6 @@ def write_results(folder: Path, results: TaskResults) -> None:
 
 
 def log_results(console: Console, results: TaskResults) -> None:
-    console.info(*(f"{name}: {value:.4f}" for name, value in results.metrics.items()))
+    console.info(*(f"{name}: {results.shown(name)}" for name in results.metrics))
     console.info(*results.report.lines)
     console.warn(*results.report.warnings)

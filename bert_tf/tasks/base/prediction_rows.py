@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import shown_measure
 from bert_tf.config.sections.scoring import BEST, top_of
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import (
@@ -39,6 +40,11 @@ class TaskResults:
     predictions: list[dict[str, Any]]  # of the usable rows of the file, in file order
     report: TaskReport = dataclasses.field(default_factory=TaskReport)
     predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # columns they are of
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)  # standard, of metrics
+
+    def shown(self, metric: str) -> str:
+        """Write a metric with its standard error, if that is known."""
+        return shown_measure(self.metrics[metric], self.errors.get(metric))
 
 
 def prediction_rows(

@@ -126,6 +126,10 @@ class TableTask(Task):
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
         return None
 
+    def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Returns the standard errors of `metrics`, as far as known, by `standard_errors.py`."""
+        return {}
+
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         return TaskReport()
 
@@ -293,6 +297,7 @@ class TableTask(Task):
                 probabilities=self.row_probabilities(predicted),
             ),
             report=self.report(source, predicted),
+            errors=self.standard_errors(source, predicted),
         )
 
     def row_probabilities(self, predicted: Mapping[str, Any]) -> list[Any] | None:

@@ -27,6 +27,7 @@ from bert_tf.tasks.base.labels import (
     suspicious_labels,
 )
 from bert_tf.tasks.base.prediction_rows import TaskReport
+from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.classification.metrics import (
     CalibrationReport,
@@ -180,6 +181,12 @@ class ClassificationTask(LabelTask):
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self.gold(table), predicted["predicted_label"]
         return classification_metrics(self.label_numbers(gold), self.label_numbers(chosen))
+
+    def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        gold = self.label_numbers(self.gold(table))
+        chosen = self.label_numbers(predicted["predicted_label"])
+        errors = jackknife_errors(classification_metrics, gold, chosen)
+        return {**errors, "accuracy": error_of_mean(gold == chosen)}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         gold = self.label_numbers(self.gold(table))

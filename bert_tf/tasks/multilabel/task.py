@@ -35,6 +35,7 @@ from bert_tf.tasks.base.prediction_rows import (
     json_values,
     labeled_rows,
 )
+from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
@@ -254,6 +255,16 @@ class MultiLabelTask(LabelTask):
     def _set_metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self._gold_and_predicted(table, predicted)
         return label_set_metrics(gold, chosen, self._measures(gold, chosen))
+
+    def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Returns those of the metrics of label sets; rankings are too slow to compute often."""
+        gold, chosen = self._gold_and_predicted(table, predicted)
+
+        def measure(gold: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
+            return label_set_metrics(gold, chosen, self._measures(gold, chosen))
+
+        errors = jackknife_errors(measure, gold, chosen)
+        return {**errors, "subset_accuracy": error_of_mean((gold == chosen).all(axis=1))}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         return self._measures(*self._gold_and_predicted(table, predicted)).report()

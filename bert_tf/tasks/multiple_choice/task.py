@@ -34,6 +34,7 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
+from bert_tf.tasks.base.standard_errors import error_of_mean
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.multiple_choice.ceiling import (
     choice_causes,
@@ -168,13 +169,15 @@ class MultipleChoiceTask(Task):
         return choice_predictions(reduced["logits"], data.source.choices)
 
     def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
+        values = choice_values(
+            source.right,
+            np.asarray(predicted["predicted_choice"]),
+            predicted["probabilities"],
+            source.counts,
+        )
         return TaskResults(
-            metrics=choice_metrics(
-                source.right,
-                np.asarray(predicted["predicted_choice"]),
-                predicted["probabilities"],
-                source.counts,
-            ),
+            metrics={name: float(each.mean()) for name, each in values.items()},
+            errors={name: error_of_mean(each) for name, each in values.items()},
             predictions=labeled_rows(
                 self.declaration.predictions,
                 source.lines,
@@ -241,10 +244,10 @@ class MultipleChoiceTask(Task):
         )
 
 
-def choice_metrics(
+def choice_values(
     right: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, counts: np.ndarray
-) -> dict[str, float]:
-    """Accuracy, and the mean of 1 / rank of the right choice.
+) -> dict[str, np.ndarray]:
+    """Return what the metrics are means of: whether a row is right, and 1 / rank of its choice.
 
     `probabilities` are float [rows, choices], of which a row has the first `counts`. A choice ranks
     after all that are as likely (scikit-learn `label_ranking_average_precision_score`).
@@ -252,10 +255,7 @@ def choice_metrics(
     is_there = np.arange(probabilities.shape[1]) < counts[:, None]
     of_right = np.take_along_axis(probabilities, right[:, None], axis=1)
     ranks = ((probabilities >= of_right) & is_there).sum(axis=1)
-    return {
-        "accuracy": float((right == chosen).mean()),
-        "mean_reciprocal_rank": float((1 / ranks).mean()),
-    }
+    return {"accuracy": right == chosen, "mean_reciprocal_rank": 1 / ranks}
 
 
 _MATRIX_CHOICES = 20

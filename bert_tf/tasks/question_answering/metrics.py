@@ -28,12 +28,14 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
+from bert_tf.tasks.base.standard_errors import error_of_mean
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.rows import Questions
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
+_PERCENT = 100.0
 _NAMES = ("exact_match", "f1")
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -87,7 +89,14 @@ def answer_metrics(
     """Means of `question_scores`; version 2 adds `…_answerable` and `…_unanswerable` (`HasAns`,
     `NoAns`) if there are such questions.
     """
-    scores = dict(zip(_NAMES, question_scores(predicted, golds, version_2=version_2), strict=True))
+    return _means(question_scores(predicted, golds, version_2=version_2), golds, version_2)
+
+
+def _means(
+    arrays: tuple[np.ndarray, np.ndarray], golds: Sequence[Sequence[str]], version_2: bool
+) -> dict[str, float]:
+    """Average what `question_scores` returns over all questions, and over those of each kind."""
+    scores = dict(zip(_NAMES, arrays, strict=True))
     metrics = {name: percentage(values) for name, values in scores.items()}
     if version_2:
         has_answer = np.array([bool(listed) for listed in golds])
@@ -99,7 +108,7 @@ def answer_metrics(
 
 
 def percentage(values: np.ndarray) -> float:
-    return 100.0 * float(np.mean(values))
+    return _PERCENT * float(np.mean(values))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,13 +196,19 @@ def question_results(
     `null_threshold` is the model's; None if it leaves no question unanswered.
     """
     golds = source.golds
-    metrics = answer_metrics(predicted["predicted_answer"], golds, version_2=not all(golds))
+    version_2 = not all(golds)
+    scores = question_scores(predicted["predicted_answer"], golds, version_2=version_2)
+    metrics = _means(scores, golds, version_2)
     cells = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
     if null_threshold is not None and not all(golds):
         metrics |= threshold_metrics(SpanScores.of(predicted, golds), null_threshold)
     has_lines = len(source.lines) == 1 or len(set(source.lines)) > 1  # JSON may be one line
     return TaskResults(
         metrics=metrics,
+        errors={
+            name: _PERCENT * error_of_mean(values)
+            for name, values in zip(_NAMES, scores, strict=True)
+        },
         predictions=[
             {"id": identity, **({"line": line} if has_lines else {}), "answers": gold, **row}
             for identity, line, gold, row in zip(

@@ -17,6 +17,7 @@ from bert_tf.models.heads import BertRegressor, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import reject_other_labels
+from bert_tf.tasks.base.standard_errors import jackknife_errors
 from bert_tf.tasks.base.table_task import Student
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.regression.metrics import (
@@ -143,6 +144,10 @@ class RegressionTask(Student):
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
         return abs(row["predicted_value"] - row["label"]) <= _ROUNDING * self.target_scale
+
+    def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        values = np.asarray(predicted["predicted_value"])
+        return jackknife_errors(regression_metrics, self.gold(table), values)
 
     def card_facts(self) -> Iterator[str]:
         if self.target_scaling == STANDARD:

@@ -137,9 +137,7 @@ def finetune(
     if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}
-    best_model = BestModel.of_notes(
-        best, metric=config.selection_metric, steps_per_epoch=inputs.steps_per_epoch
-    )
+    best_model = _best_model(config, training.notes, results, inputs.steps_per_epoch)
     return FinetuningResult(
         **vars(read),
         task=task,
@@ -210,6 +208,22 @@ def make_inputs(
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
         seed=config.seed,
+    )
+
+
+def _best_model(
+    config: FinetuneConfig,
+    notes: dict[str, Any],
+    results: TaskResults | None,
+    steps_per_epoch: int,
+) -> BestModel:
+    """Describe the model in `best/`, with its metric as measured in float32, if it was."""
+    metric = config.selection_metric
+    best = BestModel.of_notes(notes, metric=metric, steps_per_epoch=steps_per_epoch)
+    if results is None:
+        return best
+    return best.measured(
+        results.metrics[metric], results.errors.get(metric), len(results.predictions)
     )
 
 

@@ -26,6 +26,7 @@ from bert_tf.tasks.base.prediction_rows import (
     prediction_rows,
 )
 from bert_tf.tasks.base.report_sections import PlotSection, Section, spread_points
+from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.similarity.options import SIMILARITY
 
 if TYPE_CHECKING:
@@ -118,10 +119,12 @@ _BLOCK_SCORES = 1 << 24  # similarities that are held at once
 class Retrieval:
     """How well anchors find their positives among all positives and negatives.
 
-    `metrics` are means over distinct anchors (`InformationRetrievalEvaluator`).
+    `metrics` are means over distinct anchors (`InformationRetrievalEvaluator`), which `errors`
+    count as independent.
     """
 
     metrics: dict[str, float]  # `mrr@10`, `recall@1`, `recall@10`
+    errors: dict[str, float]  # standard errors of these
     ranks: np.ndarray  # int64 [rows], of each row's positive, after texts as similar to the anchor
     # float64 [rows], cross-entropy of the positive among texts that do not match
     losses: np.ndarray
@@ -167,12 +170,12 @@ def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> 
     counts = np.bincount(matches[:, 0])
     starts = np.cumsum(counts) - counts
     best = np.minimum.reduceat(ranks, starts)
-    recalls = {
-        f"recall@{k}": float((np.add.reduceat(ranks <= k, starts, dtype=np.int64) / counts).mean())
-        for k in (1, _TOP)
-    }
+    of_anchors = {f"mrr@{_TOP}": np.where(best <= _TOP, 1 / best, 0.0)}
+    for k in (1, _TOP):
+        of_anchors[f"recall@{k}"] = np.add.reduceat(ranks <= k, starts, dtype=np.int64) / counts
     return Retrieval(
-        metrics={f"mrr@{_TOP}": float(np.where(best <= _TOP, 1 / best, 0.0).mean()), **recalls},
+        metrics={name: float(values.mean()) for name, values in of_anchors.items()},
+        errors={name: error_of_mean(values) for name, values in of_anchors.items()},
         ranks=ranks[match_of_row],
         losses=losses[match_of_row],
     )
@@ -218,6 +221,7 @@ def scored_results(
             "loss": cosent(scores, similarities, scale=scale),
             **score_metrics(scores, similarities),
         },
+        errors=jackknife_errors(score_metrics, scores, similarities),
         predictions=labeled_rows(SIMILARITY.predictions, lines, scores, predicted),
         report=TaskReport(warnings=warnings),
     )
@@ -238,6 +242,7 @@ def matched_results(
     """
     found = retrieval(vectors, text_ids, scale=scale)
     metrics = {"loss": float(found.losses.mean()), **found.metrics}
+    errors = dict(found.errors)
     pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(lines)]}
     rows = prediction_rows(SIMILARITY.predictions, pairs)
     # Anchors and positives of several rows are named by the line of their first.
@@ -248,12 +253,15 @@ def matched_results(
         row |= {"rank": rank, "anchor": anchor, "positive": positive}
     if vectors.shape[1] > 2:
         cosines = similarities_of(vectors[:, :1], vectors[:, 1:])
-        metrics["triplet_accuracy"] = float((cosines[:, :1] > cosines[:, 1:]).mean())
+        is_nearer = cosines[:, :1] > cosines[:, 1:]
+        metrics["triplet_accuracy"] = float(is_nearer.mean())
+        errors["triplet_accuracy"] = error_of_mean(is_nearer.mean(axis=1))
         for row, negatives in zip(rows, exact_values(cosines[:, 1:]), strict=True):
             row["negative_similarity"] = max(negatives)
             row["negative_similarities"] = negatives
     return TaskResults(
         metrics=metrics,
+        errors=errors,
         predictions=[{"line": line, **row} for line, row in zip(lines, rows, strict=True)],
     )
 

@@ -1,14 +1,19 @@
 """Which models are kept in `best/`: the rank of metrics, phases, runs without evaluation."""
 
+import functools
 import math
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert_tf.training import best_model
-from bert_tf.training.best_model import BestModel, BestModelKeeper, EarlyStop
+from bert_tf.training.best_model import BestModel, BestModelKeeper, EarlyStop, rank
 
 
-def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=True):
+def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=True, errors=None):
     """The steps whose models are written when these (found, metrics) come up one by one."""
     written, notes = [], {} if notes is None else notes
 
@@ -29,7 +34,7 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
     )
     for found, metrics in evaluations:
         step = found["step"]
-        keeper.keep_if_best(found, metrics, notes)
+        keeper.keep_if_best(found, metrics, notes, errors=errors)
     return written, notes.get("best")
 
 
@@ -142,4 +147,101 @@ def test_workers_that_only_train_along_note_the_best_but_write_nothing(monkeypat
     ],
 )
 def test_words_on_the_best_model(best, metric, words):
-    assert str(BestModel.of_notes(best, metric=metric, steps_per_epoch=4)) == words
+    found = BestModel.of_notes({"best": best}, metric=metric, steps_per_epoch=4)
+    assert str(found) == words
+
+
+def test_words_on_a_model_that_the_loss_chose():
+    best = {"step": 12, "accuracy": 0.9, "loss": 0.1}
+    notes = {"best": best, "top": {"step": 4, "value": 0.95, "error": 0.06}}
+    found = BestModel.of_notes(notes, metric="accuracy", steps_per_epoch=4)
+    assert str(found.measured(25 / 27, 0.0504, 27)) == (
+        "the model of epoch 3 (step 12), accuracy 0.926 ± 0.050, 27 rows: of those within the "
+        "standard error of the highest, 0.9500 of epoch 1, it has the lowest loss"
+    )
+    alike = BestModel.of_notes(
+        {**notes, "top": {**notes["top"], "value": 0.9}}, metric="accuracy", steps_per_epoch=4
+    )
+    assert str(alike.measured(0.9, 0.05, 27)) == (
+        "the model of epoch 3 (step 12), with the highest accuracy: 0.900 ± 0.050, 27 rows"
+    )
+
+
+METRICS = st.lists(
+    st.tuples(
+        st.integers(0, 20).map(lambda right: right / 20),  # accuracy, with many ties
+        st.integers(0, 6).map(float),  # loss
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(values=METRICS, error=st.sampled_from([0.0, 0.05, 0.2, 1.0]))
+def test_the_loss_decides_within_a_standard_error_of_the_best_metric(values, error):
+    evaluations = [
+        ({"step": step}, {"accuracy": accuracy, "loss": loss})
+        for step, (accuracy, loss) in enumerate(values, 1)
+    ]
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
+        notes = {}
+        written, best = kept_steps(
+            *(patch, Path(place), "accuracy", evaluations), notes=notes, errors={"accuracy": error}
+        )
+    assert written[-1] == best["step"]
+    top = max(accuracy for accuracy, _ in values)
+    assert notes["top"]["value"] == top
+    assert best["accuracy"] >= top - error
+    # Since the metric was that high for the first time, no model in reach had a lower loss.
+    first = next(step for step, (accuracy, _) in enumerate(values) if accuracy == top)
+    in_reach = [loss for accuracy, loss in values[first:] if accuracy >= top - error]
+    assert best["loss"] <= min(in_reach)
+    if not error:
+        ranks = [rank(metrics, "accuracy") for _, metrics in evaluations]
+        assert best["step"] == 1 + ranks.index(max(ranks))
+
+
+def test_one_row_by_chance_keeps_no_model_that_has_hardly_begun_to_learn(monkeypatch, tmp_path):
+    accuracies, losses = (1.0, 0.95, 0.95, 0.95, 0.95), (0.455, 0.3, 0.2, 0.1, 0.07)
+    evaluations = [
+        ({"step": step}, {"accuracy": accuracy, "loss": loss})
+        for step, (accuracy, loss) in enumerate(zip(accuracies, losses, strict=True), 1)
+    ]
+    keep = functools.partial(kept_steps, monkeypatch, tmp_path, "accuracy", evaluations)
+    assert keep()[0] == [1]
+    assert keep(errors={"accuracy": 0.06})[0] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("losses", "end"),
+    [
+        ([1.0, 0.5, 0.9, 1.1, 0.4], 4),
+        ([1.0, 0.5, 0.9, 0.99, 0.4], None),
+        ([0.1, 0.3], 2),
+        ([math.nan, 0.5, math.nan, 1.1], 4),
+    ],
+)
+def test_a_loss_that_has_doubled_ends_a_run(losses, end, monkeypatch, tmp_path):
+    notes, stop = {}, EarlyStop(0, loss_factor=2.0)
+    reasons = {}
+    for step, loss in enumerate(losses, 1):
+        evaluation = ({"step": step}, {"accuracy": 0.5, "loss": loss})
+        kept_steps(monkeypatch, tmp_path, "accuracy", [evaluation], notes=notes)
+        stop.count(step, notes, evaluation[1])
+        if stop.reason(notes):
+            reasons[step] = stop.reason(notes)
+    assert min(reasons, default=None) == end
+    assert EarlyStop(0).reason(notes) is None
+    if losses[0] == 1.0 and end:
+        assert reasons[end] == (
+            "the evaluation loss, 1.1000, is over 2 times its lowest, 0.5000 at step 2"
+        )
+
+
+def test_a_better_metric_goes_on_though_the_loss_has_doubled(monkeypatch, tmp_path):
+    notes, stop = {}, EarlyStop(0, loss_factor=2.0)
+    for step, loss in enumerate([0.1, 0.3, 0.5], 1):
+        evaluation = ({"step": step}, {"accuracy": step / 10, "loss": loss})
+        kept_steps(monkeypatch, tmp_path, "accuracy", [evaluation], notes=notes)
+        stop.count(step, notes, evaluation[1])
+        assert stop.reason(notes) is None
