@@ -45,6 +45,8 @@ def jackknife_errors(
         columns: arrays [rows, …].
     """
     rows = len(columns[0])
+    if not rows:
+        return {}
     whole = measure(*columns)
     groups = min(rows, _GROUPS)
     # Rows of a file may be sorted: a group has rows from all parts of it.

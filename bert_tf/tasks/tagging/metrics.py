@@ -24,6 +24,7 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
+from bert_tf.tasks.base.standard_errors import jackknife_errors
 from bert_tf.tasks.tagging.gold import gold_words, skipped_words
 from bert_tf.tasks.tagging.host import columns_by_words, span_rows
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING
@@ -47,8 +48,8 @@ class TaggingScores:
     def __init__(self, gold: TaggedWords, predicted: TaggedWords, scheme: str):
         numbers: dict[str, int] = {}
         self._predicted = _entities(predicted, scheme, numbers)
-        gold_entities = _entities(gold, scheme, numbers)
-        self._counts = _counts(gold_entities, self._predicted, len(numbers))
+        self._gold = _entities(gold, scheme, numbers)
+        self._counts = _counts(self._gold, self._predicted, len(numbers))
         self._numbers = numbers
         self._strict_f1: float | None = None
         if scheme != PLAIN:
@@ -59,7 +60,9 @@ class TaggingScores:
             )
             self._strict_f1 = _measures(*(counts.sum() for counts in strict))["f1"]
         tags: dict[str, int] = {}
-        hits, _, words = _counts(_tags(gold, tags), _tags(predicted, tags), len(tags))
+        self._tags = _tags(gold, tags), _tags(predicted, tags)
+        self._num_tags = len(tags)
+        hits, _, words = _counts(*self._tags, len(tags))
         self._accuracy = float(quotient(hits.sum(), words.sum()))
 
     def metrics(self) -> dict[str, float]:
@@ -67,14 +70,23 @@ class TaggingScores:
         `macro_f1`, the mean of the types' F1; `accuracy`, the fraction of words with the right
         tag; with a scheme `strict_f1`, of the entities that seqeval's strict mode finds.
         """
-        _, predicted, gold = self._counts
-        f1 = quotient(2 * self._counts[0], predicted + gold)[predicted + gold > 0]
-        metrics = {
-            **_measures(*(counts.sum() for counts in self._counts)),
-            "macro_f1": float(f1.mean()) if len(f1) else 0.0,
-            "accuracy": self._accuracy,
-        }
+        metrics = {**_entity_metrics(*self._counts), "accuracy": self._accuracy}
         return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
+
+    def errors(self, texts: int) -> dict[str, float]:
+        """Return standard errors of metrics; the texts, of which there are so many, are the rows.
+
+        Entities of one text are no independent rows: they are right or wrong together.
+        """
+        kinds = len(self._numbers)
+        by_text = _counts(self._gold, self._predicted, kinds, texts=texts)
+        errors = jackknife_errors(
+            lambda *each: _entity_metrics(*(counts.sum(axis=0) for counts in each)), *by_text
+        )
+        hits, _, words = _counts(*self._tags, self._num_tags, texts=texts)
+        return errors | jackknife_errors(
+            lambda hits, words: {"accuracy": float(quotient(hits.sum(), words.sum()))}, hits, words
+        )
 
     def offset_f1(self, marks: TextWords, kinds: Sequence[str]) -> float:
         """Return the F1 of predicted entities by the characters that the file marks.
@@ -125,8 +137,10 @@ def _tags(found: TaggedWords, numbers: dict[str, int]) -> Spans:
     return Spans(*_places(found.words), np.array(codes, np.int32))
 
 
-def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]:
-    """Entities that are right, predicted, and in the data, each int64 [kinds]."""
+def _counts(
+    gold: Spans, predicted: Spans, kinds: int, *, texts: int | None = None
+) -> tuple[np.ndarray, ...]:
+    """Entities that are right, predicted, and in the data, each int64 [kinds] or [texts, kinds]."""
     place = np.searchsorted(gold.first, predicted.first)
     is_right = place < len(gold.first)
     place = place[is_right]
@@ -135,10 +149,23 @@ def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]
         & (gold.last[place] == predicted.last[is_right])
         & (gold.kinds[place] == predicted.kinds[is_right])
     )
-    return tuple(
-        np.bincount(of.astype(np.int64), minlength=kinds)
-        for of in (predicted.kinds[is_right], predicted.kinds, gold.kinds)
-    )
+    right = Spans(*(each[is_right] for each in predicted))
+    if texts is None:
+        return tuple(
+            np.bincount(of.kinds.astype(np.int64), minlength=kinds)
+            for of in (right, predicted, gold)
+        )
+    cells = ((of.first >> _TEXT_BITS) * kinds + of.kinds for of in (right, predicted, gold))
+    return tuple(np.bincount(each, minlength=texts * kinds).reshape(texts, kinds) for each in cells)
+
+
+def _entity_metrics(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+    """Compute F1, precision and recall of all entities, and the mean F1, from int [kinds]."""
+    f1 = quotient(2 * right, predicted + gold)[predicted + gold > 0]
+    return {
+        **_measures(right.sum(), predicted.sum(), gold.sum()),
+        "macro_f1": float(f1.mean()) if len(f1) else 0.0,
+    }
 
 
 def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
@@ -181,6 +208,7 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
             for *cells, row in zip(*columns.values(), predictions, strict=True)
         ],
         report=report,
+        errors=scores.errors(len(source.texts)),
     )
 
 

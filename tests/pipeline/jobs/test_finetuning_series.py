@@ -93,11 +93,11 @@ def test_an_interrupted_series_is_finished_and_used_like_a_run(config, tmp_path,
     made = []
     alone = finetuning.finetune
 
-    def interrupted(single, *others):
+    def interrupted(single, *others, **more):
         if len(made) == 2:
             raise KeyboardInterrupt
         made.append((single.learning_rate, single.seed))
-        return alone(single, *others)
+        return alone(single, *others, **more)
 
     monkeypatch.setattr(finetuning, "finetune", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -105,8 +105,8 @@ def test_an_interrupted_series_is_finished_and_used_like_a_run(config, tmp_path,
     monkeypatch.setattr(
         finetuning,
         "finetune",
-        lambda single, *others: (
-            made.append((single.learning_rate, single.seed)) or alone(single, *others)
+        lambda single, *others, **more: (
+            made.append((single.learning_rate, single.seed)) or alone(single, *others, **more)
         ),
     )
     shown = io.StringIO()

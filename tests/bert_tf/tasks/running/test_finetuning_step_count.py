@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 
+from bert_tf.config.sections.finetuning import Recipe
 from bert_tf.tasks.running.finetuning import too_few_steps
 
 
 def doubts(*, rows: int, batch_size: int, epochs: float, steps: int) -> list[str]:
-    config: Any = SimpleNamespace(batch_size=batch_size, epochs=epochs)
+    config: Any = SimpleNamespace(recipe=Recipe(epochs, batch_size, 5e-5))
     inputs: Any = SimpleNamespace(steps_per_epoch=steps / epochs)
     return list(too_few_steps(config, inputs, rows))
 

@@ -61,6 +61,29 @@ def test_without_entities_and_without_words_everything_is_defined(scheme):
     assert outside["accuracy"] == 1.0
 
 
+TAGS = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b"])
+
+
+@given(texts=st.lists(st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=4), min_size=2))
+def test_errors_are_those_of_leaving_out_each_text(texts):
+    gold, predicted = ([[pair[side] for pair in text] for text in texts] for side in (0, 1))
+    scores = scored(gold, predicted, "bio")
+    errors = scores.errors(len(texts))
+    left = [
+        scored(gold[:text] + gold[text + 1 :], predicted[:text] + predicted[text + 1 :], "bio")
+        for text in range(len(texts))
+    ]
+    if len(texts) > 50:
+        return
+    for name in ("f1", "macro_f1", "accuracy"):
+        values = np.array([each.metrics()[name] for each in left])
+        expected = np.sqrt((len(texts) - 1) / len(texts) * np.square(values - values.mean()).sum())
+        if expected > 1e-6:
+            assert errors[name] == pytest.approx(expected), name
+        else:
+            assert errors[name] >= 0
+
+
 def test_the_report_has_each_label():
     gold = ["B-per", "O", "B-loc", "I-loc", "B-per"]
     predicted = ["B-per", "B-org", "B-loc", "O", "B-per"]
