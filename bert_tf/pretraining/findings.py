@@ -13,8 +13,10 @@ from bert_tf.data.records.dataset_info import PretrainingData
 Line = Mapping[str, Any]  # of metrics.jsonl
 
 UNIGRAM_ENTROPY = "unigram_entropy"
+# A loss that is less than 2% below the unigram entropy predicts nothing from context that anyone
+# would notice.
+_NO_BETTER = 0.98
 # Differences of losses from which on something is reported, in nats per token.
-_NO_BETTER = 0.05  # a loss that is not so far below the unigram entropy is no better
 _ABOVE_FREQUENCIES = 0.15  # a loss that is so far above it has collapsed
 _RISE = 0.3  # a held-out loss has risen since the best one, or a training loss is above guessing
 _GAP = 0.7  # the held-out loss is above that of training
@@ -121,11 +123,22 @@ def _about_guessing(trains: Sequence[Line], vocab_size: int) -> str | None:
     )
 
 
+def beats_frequencies(evaluation: Line) -> bool:
+    """Return whether an evaluation shows more than token frequencies; True if that is unknown."""
+    entropy = evaluation.get(UNIGRAM_ENTROPY)
+    return not entropy or evaluation["mlm_loss"] < _NO_BETTER * entropy
+
+
+def steps_beyond_frequencies(steps: int) -> int:
+    """Return how many steps to make where so many did not get below the unigram baseline."""
+    return max(_FEW_STEPS, 2 * steps)
+
+
 def _about_frequencies(best: Line, last: Line) -> str | None:
-    entropy = best.get(UNIGRAM_ENTROPY)
-    loss = best["mlm_loss"]
-    if not entropy or loss < entropy - _NO_BETTER:
+    if beats_frequencies(best):
         return None
+    entropy = best[UNIGRAM_ENTROPY]
+    loss = best["mlm_loss"]
     steps = last["step"]
     if steps >= _STEPS_TO_FREQUENCIES and loss > entropy + _ABOVE_FREQUENCIES:
         return (

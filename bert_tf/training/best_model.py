@@ -13,7 +13,7 @@ from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
 # The highest value of a metric: fractions, and percentages of question answering.
-_PERFECT = (1.0, 100.0)
+PERFECT = (1.0, 100.0)
 
 # Keys of the notes that checkpoints keep. `IMPROVED` is the step of the last improvement. It is
 # older than the best model if that model only has a lower loss with an already perfect metric.
@@ -194,7 +194,7 @@ class BestModelKeeper:
                 task=task,
                 restore=self.restore,
             )
-        if best is None or value not in _PERFECT or value != best.get(self.metric):
+        if best is None or value not in PERFECT or value != best.get(self.metric):
             notes[IMPROVED] = found["step"]
         notes["best"] = {**found, **metrics}
         if task is not None:
@@ -271,7 +271,7 @@ class EarlyStop:
 
     def count(self, step: int, notes: dict[str, Any], metrics: Mapping[str, float]) -> None:
         """Note an evaluation, after the best model so far is in the notes."""
-        has_improved = _improved_at(notes) == step
+        has_improved = improved_at(notes) == step
         if self._limit:
             notes[_EVALUATIONS_SINCE_BEST] = (
                 0 if has_improved else notes.get(_EVALUATIONS_SINCE_BEST, 0) + 1
@@ -288,7 +288,7 @@ class EarlyStop:
     def reason(self, notes: dict[str, Any]) -> str | None:
         """Return why the run ends here; None if it goes on."""
         if self._limit and notes.get(_EVALUATIONS_SINCE_BEST, 0) >= self._limit:
-            return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"
+            return f"no better evaluation in {self._limit} since step {improved_at(notes)}"
         if self._loss_factor and _EXCEEDING_LOSS in notes:
             lowest = notes[_LOWEST_LOSS]
             return (
@@ -299,5 +299,6 @@ class EarlyStop:
         return None
 
 
-def _improved_at(notes: dict[str, Any]) -> int:
+def improved_at(notes: dict[str, Any]) -> int:
+    """Return the step of the last improvement, by the notes of `BestModelKeeper`."""
     return int(notes.get(IMPROVED, notes["best"]["step"]))

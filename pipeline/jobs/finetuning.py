@@ -20,9 +20,10 @@ from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
-from bert_tf.tasks.running.finetuning import FinetuningResult, finetune, learning_doubts
+from bert_tf.tasks.running.doubts import compared, learning_doubts, not_improved
+from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT, Truncation
-from bert_tf.training.best_model import rank
+from bert_tf.training.best_model import PERFECT, rank
 from bert_tf.training.distribution import is_chief_process
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -40,7 +41,7 @@ from pipeline.report.document import REPORT
 
 # What the best run has that its series has too, so that this can be used like a run.
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
-_KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows")
+_KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows", "baseline")
 _UNSAFE = re.compile(r"[^\w.,=+-]")
 
 
@@ -111,7 +112,7 @@ def _finetune(
     if result.results is not None:
         record.console.info(*result.results.report.lines)
         record.console.warn(*result.results.report.warnings)
-    record.console.warn(*learning_doubts(result))
+    is_useful = _report_doubts(config, result, record)
     run = Path(config.output)
     record.made = [
         (str(run / "best"), str(result.best_model)),
@@ -127,7 +128,34 @@ def _finetune(
             facts=[f"the rows are {_eval_rows(config, result)}"] if result.held_out else [],
         )
     record.list_rejects(rejects_file, len(rejects))
-    record.suggest("export", run=config.output, output=f"{run}-model")
+    _suggest(config, record, is_useful=is_useful)
+
+
+def _report_doubts(config: FinetuneConfig, result: FinetuningResult, record: JobRecord) -> bool:
+    """Say what speaks against the best model; return whether it is of use nevertheless."""
+    metric = config.selection_metric
+    doubts = list(learning_doubts(result))
+    comparison, is_useful = compared(result, metric), not doubts
+    if comparison is not None:
+        is_useful = comparison.is_better
+        record.extra["baseline"] = comparison.as_json()
+        if not comparison.is_better and result.results is not None:
+            rows = len(result.results.predictions)
+            doubts.append(comparison.doubt(rows=rows, steps=result.training.step))
+    record.warn(doubts)
+    if result.training.stopped_early is None and result.best.get(metric) not in PERFECT:
+        since = not_improved(metric, improved_epoch=result.improved_epoch, epochs=result.epochs)
+        if result.evaluation is not None and since is not None:
+            record.console.info(since)
+    return is_useful
+
+
+def _suggest(config: FinetuneConfig, record: JobRecord, *, is_useful: bool) -> None:
+    """Suggest to export a model that is of use, and otherwise to look at the rows."""
+    if is_useful:
+        record.suggest("export", run=config.output, output=f"{config.output}-model")
+    else:
+        record.suggest("init", config.task, **{"from": config.train, "init": config.init})
 
 
 def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
@@ -270,7 +298,7 @@ def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combin
         "deviation": chosen.deviation(),
     }
     record.extra = {
-        **{key: best.manifest[key] for key in _KEYS_OF_BEST},
+        **{key: best.manifest[key] for key in _KEYS_OF_BEST if key in best.manifest},
         "best_run": best.path.relative_to(output).as_posix(),
         "runs": [
             {
@@ -290,7 +318,8 @@ def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combin
         ),
         (str(output / "runs.csv"), "settings, seed and metrics of every run"),
     ]
-    record.suggest("export", run=config.output, output=f"{output}-model")
+    baseline = best.manifest.get("baseline")
+    _suggest(config, record, is_useful=baseline is None or baseline["is_better"])
 
 
 def _log_series(console: Console, found: Sequence[Combination], names: Sequence[str]) -> None:

@@ -21,7 +21,13 @@ from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.data.text.vocabulary_files import VOCAB
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
-from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, plan_finding, run_findings
+from bert_tf.pretraining.findings import (
+    UNIGRAM_ENTROPY,
+    beats_frequencies,
+    plan_finding,
+    run_findings,
+    steps_beyond_frequencies,
+)
 from bert_tf.pretraining.phases import pretraining_phases
 from bert_tf.pretraining.plan import preview_pretraining
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
@@ -259,7 +265,11 @@ def _report(
     ]
     if TENSORBOARD in config.report_to:
         record.made.append((str(output / "tensorboard"), "the same for TensorBoard"))
-    if not isinstance(output, RemotePath):  # which `finetune` does not read
+    if not beats_frequencies({**(result.eval or {}), **result.notes["best"]}):
+        if not (config.phases or config.max_minutes):
+            steps = steps_beyond_frequencies(result.step)
+            record.suggest("train", config=str(output / "config.yaml"), steps=str(steps))
+    elif not isinstance(output, RemotePath):  # which `finetune` does not read
         files = {"init": config.output, "train": "train.csv", "eval": "dev.csv"}
         record.suggest("finetune", next(iter(TASKS)), **files, output=f"{output}-finetuned")
 

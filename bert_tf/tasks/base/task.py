@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypedDict, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
 
 import numpy as np
 import tensorflow as tf
@@ -132,6 +132,18 @@ class TaskData:
             batch[name] = np.zeros((size, length), values.dtype)
             batch[name][is_token] = values[tokens]
         return batch
+
+
+class Baseline(NamedTuple):
+    """The best prediction that ignores the texts.
+
+    Attributes:
+        metrics: those that are known, by name.
+        prediction: what it predicts, to follow "is no better than".
+    """
+
+    metrics: Mapping[str, float]
+    prediction: str
 
 
 class ServedTask(abc.ABC):
@@ -359,6 +371,13 @@ class Task(ServedTask):
         Returns columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
         return self.host().predict(data.host_rows, self.texts(data.source), reduced)
+
+    def baseline(self, train: Any, evaluation: Any) -> Baseline | None:
+        """Return what evaluation rows score if their texts are ignored; None if that is unknown.
+
+        Such as the most frequent label of the training rows in every row.
+        """
+        return None
 
     @abc.abstractmethod
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:

@@ -28,7 +28,7 @@ from bert_tf.tasks.base.labels import (
 )
 from bert_tf.tasks.base.prediction_rows import TaskReport
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.classification.metrics import (
     CalibrationReport,
     LabelReport,
@@ -181,6 +181,15 @@ class ClassificationTask(LabelTask):
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self.gold(table), predicted["predicted_label"]
         return classification_metrics(self.label_numbers(gold), self.label_numbers(chosen))
+
+    def baseline(self, train: Table, evaluation: Table) -> Baseline:
+        counts = np.bincount(self.label_numbers(self.gold(train)))
+        gold = self.label_numbers(self.gold(evaluation))
+        frequent = int(counts.argmax())
+        return Baseline(
+            classification_metrics(gold, np.full_like(gold, frequent)),
+            f"always predicting {self.labels[frequent]!r}",
+        )
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold = self.label_numbers(self.gold(table))

@@ -36,7 +36,7 @@ from bert_tf.tasks.base.prediction_rows import (
     labeled_rows,
 )
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
     is_one_column_of_many,
@@ -255,6 +255,17 @@ class MultiLabelTask(LabelTask):
     def _set_metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold, chosen = self._gold_and_predicted(table, predicted)
         return label_set_metrics(gold, chosen, self._measures(gold, chosen))
+
+    def baseline(self, train: Table, evaluation: Table) -> Baseline:
+        frequencies = self.membership(self.label_sets(train)).mean(axis=0)
+        # Of these labels each is right more often than not, or else the most often.
+        is_frequent = frequencies >= min(DEFAULT_THRESHOLD, frequencies.max())
+        gold = self.membership(self.label_sets(evaluation)).astype(bool)
+        chosen = np.broadcast_to(is_frequent, gold.shape)
+        return Baseline(
+            label_set_metrics(gold, chosen, self._measures(gold, chosen)),
+            "always predicting the most frequent labels",
+        )
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         """Returns those of the metrics of label sets; rankings are too slow to compute often."""

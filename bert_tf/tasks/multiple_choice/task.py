@@ -35,7 +35,14 @@ from bert_tf.tasks.base.report_sections import (
     worst_rows,
 )
 from bert_tf.tasks.base.standard_errors import error_of_mean
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Baseline,
+    Task,
+    TaskData,
+    cross_entropy,
+    weighted_hits,
+)
 from bert_tf.tasks.multiple_choice.ceiling import (
     choice_causes,
     gold_choice_logits,
@@ -167,6 +174,12 @@ class MultipleChoiceTask(Task):
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         return choice_predictions(reduced["logits"], data.source.choices)
+
+    def baseline(self, train: ChoiceRows, evaluation: ChoiceRows) -> Baseline:
+        frequent = int(np.bincount(train.right).argmax())
+        same = float((evaluation.right == frequent).mean())
+        guessed = float((1 / evaluation.counts).mean())
+        return Baseline({"accuracy": max(same, guessed)}, "guessing, or always the same choice")
 
     def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
         values = choice_values(

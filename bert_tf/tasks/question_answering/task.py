@@ -23,7 +23,14 @@ from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Baseline,
+    Task,
+    TaskData,
+    cross_entropy,
+    weighted_hits,
+)
 from bert_tf.tasks.question_answering.ceiling import (
     answer_causes,
     gold_span_logits,
@@ -39,6 +46,7 @@ from bert_tf.tasks.question_answering.metrics import (
     can_tune,
     exact_match,
     how_tuned,
+    percentage,
     question_results,
     tuned_threshold,
 )
@@ -234,6 +242,11 @@ class QuestionAnsweringTask(Task):
             return dataclasses.replace(self, tune_null_threshold=False)
         threshold = tuned_threshold(data.source, self.predict(data, reduced))
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
+
+    def baseline(self, train: Questions, evaluation: Questions) -> Baseline:
+        unanswered = [not listed for listed in evaluation.answers]
+        right = percentage(np.array(unanswered)) if self.may_be_unanswerable else 0.0
+        return Baseline({"f1": right, "exact_match": right}, "never answering")
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None

@@ -19,7 +19,7 @@ from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.standard_errors import jackknife_errors
 from bert_tf.tasks.base.table_task import Student
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
     regression_metrics,
@@ -144,6 +144,10 @@ class RegressionTask(Student):
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
         return abs(row["predicted_value"] - row["label"]) <= _ROUNDING * self.target_scale
+
+    def baseline(self, train: Table, evaluation: Table) -> Baseline:
+        metrics = dict.fromkeys(("pearson", "spearman", "r2"), 0.0)
+        return Baseline(metrics, "always predicting the mean")
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         values = np.asarray(predicted["predicted_value"])

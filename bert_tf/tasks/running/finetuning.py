@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from bert_tf.training.arithmetic import (
     measure_matmul_peak,
     settle_arithmetic,
 )
-from bert_tf.training.best_model import BestModel
+from bert_tf.training.best_model import BestModel, improved_at
 from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
@@ -53,6 +53,8 @@ class FinetuningResult(FinetuningRows):
 
     Attributes:
         best: step and metrics of the model in `best/`; without evaluation only the last step.
+        improved_epoch: of the last evaluation with a better metric, or a lower loss that counts.
+        epochs: passes over the training rows that were made.
         results: see `evaluation.measure_best`; None without evaluation rows, and in workers other
             than the chief.
     """
@@ -61,6 +63,8 @@ class FinetuningResult(FinetuningRows):
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
+    improved_epoch: float
+    epochs: float
     results: TaskResults | None
 
 
@@ -144,6 +148,8 @@ def finetune(
         training=training,
         best=best,
         best_model=best_model,
+        improved_epoch=improved_at(training.notes) / inputs.steps_per_epoch,
+        epochs=training.step / inputs.steps_per_epoch,
         results=results,
     )
 
@@ -310,30 +316,3 @@ def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -
             f"{quantity(steps, 'step')} in {epochs:g} epochs, too few to learn from; give "
             f"--epochs {needed} for {_ENOUGH} steps, or a smaller --batch-size"
         )
-
-
-_NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from useful
-
-
-def learning_doubts(result: FinetuningResult) -> Iterator[str]:
-    """Warns if the training loss, and that of evaluation if there is one, stayed at chance.
-
-    Needs both: the training loss is a mean over the last steps, in a short run over all of them.
-    """
-    chance = result.train.chance_loss
-    loss = result.training.train.get("loss")
-    if chance is None or loss is None or loss < _NEARLY * chance:
-        return
-    if _is_below_chance(result.training.eval, result.evaluation):
-        return
-    yield (
-        f"the training loss ended at {loss:.4f}, no better than a model that ignores the texts "
-        f"({chance:.4f}): nothing was learned. Likely causes: a learning rate that is too high or "
-        "too low, too few steps, labels that do not belong to their rows"
-    )
-
-
-def _is_below_chance(measured: Mapping[str, float] | None, data: TaskData | None) -> bool:
-    if measured is None or data is None or data.chance_loss is None:
-        return False
-    return measured["loss"] < _NEARLY * data.chance_loss

@@ -30,7 +30,14 @@ from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import (
+    ROW_WEIGHTS,
+    Baseline,
+    Task,
+    TaskData,
+    cross_entropy,
+    weighted_hits,
+)
 from bert_tf.tasks.similarity.ceiling import (
     match_causes,
     matched_vectors,
@@ -262,6 +269,10 @@ class SimilarityTask(Task):
         first = np.tile(vectors[:, 0], (others, 1))
         second = vectors[:, 1:].transpose(1, 0, 2).reshape(len(first), -1)
         return pair_predictions(first, second)
+
+    def baseline(self, train: Table, evaluation: Table) -> Baseline:
+        chance = {"spearman": 0.0, "pearson": 0.0, "triplet_accuracy": 0.5}
+        return Baseline(chance, "vectors that ignore the texts")
 
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
         """Correlations of scored pairs, else retrieval; the loss is of all rows as one batch."""

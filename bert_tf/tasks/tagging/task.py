@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -28,7 +29,7 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import Baseline, Task, TaskData, cross_entropy, weighted_hits
 from bert_tf.tasks.tagging.ceiling import entity_causes, gold_tag_logits
 from bert_tf.tasks.tagging.gold import gold_labels, learned_tags, skipped_words
 from bert_tf.tasks.tagging.metrics import tagging_results
@@ -239,6 +240,13 @@ class TaggingTask(Task):
             losses={"loss": tf.reduce_sum(cross_entropy(logits, tags) * weights)},
             metrics={"accuracy": weighted_hits(right, weights)},
         )
+
+    def baseline(self, train: TaggedTexts, evaluation: TaggedTexts) -> Baseline:
+        if self.scheme != PLAIN:
+            return Baseline({"f1": 0.0, "macro_f1": 0.0}, "finding no entities")
+        ((frequent, _),) = Counter(train.tags).most_common(1)
+        share = evaluation.tags.count(frequent) / len(evaluation.tags)
+        return Baseline({"f1": share, "accuracy": share}, f"always predicting {frequent!r}")
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         return tagging_results(source, predicted, self.scheme)

@@ -15,6 +15,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.tasks.registry import finetune_config
 from bert_tf.tasks.running import recipe
+from bert_tf.training.best_model import BestModel
 from pipeline.jobs import finetuning
 from pipeline.outputs.job import RunOptions
 
@@ -137,3 +138,33 @@ def test_each_run_of_a_series_chooses(place):
     }
     assert train(config)["already_done"]
     assert len(train(dataclasses.replace(config, seeds=3))["runs"]) == 6
+
+
+def test_a_model_no_better_than_the_most_frequent_label_is_not_to_be_exported(place):
+    said = io.StringIO()
+    config = config_of(place, "useless", learning_rate=1e-12, epochs=2)
+    manifest = train(config, Console(said))
+    assert manifest["baseline"]["value"] == manifest["baseline"]["baseline"] == 0.5
+    assert manifest["baseline"]["is_better"] is False
+    assert manifest["next"] == (
+        f"bert-pipeline init classification --from {config.train} --init {config.init}"
+    )
+    (note,) = (note for note in manifest["notes"] if "the model is of no use" in note)
+    assert "is no better than always predicting 'bad' (0.500)" in note
+    assert note in said.getvalue()
+    series = train(config_of(place, "useless-series", learning_rate=1e-12, epochs=2, seeds=2))
+    assert series["next"] == manifest["next"]
+    assert series["baseline"]["is_better"] is False
+
+
+def test_metrics_have_their_standard_errors(place, whole):
+    config, manifest = whole
+    metrics = json.loads((place / "whole" / "metrics.json").read_text())
+    right = metrics["accuracy"]
+    assert 0 < right < 1
+    assert metrics["standard_errors"]["accuracy"] == pytest.approx((right * (1 - right) / 6) ** 0.5)
+    best = manifest["best_model"]
+    assert (best["error"], best["rows"]) == (metrics["standard_errors"]["accuracy"], 6)
+    assert f"accuracy: {right:.3f} ± {best['error']:.3f}, 6 rows" in str(
+        BestModel.of_manifest(manifest)
+    )
