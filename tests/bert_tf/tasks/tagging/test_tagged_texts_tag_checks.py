@@ -259,6 +259,8 @@ def test_two_tags_without_a_prefix_are_refused(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("a B-x\nb I-x\nc X\n\n" + "d X\ne O\n\n" * 50)
     texts = usual_tags(read_tagged_texts(path, COLUMNS), "auto", (), Console(io.StringIO()))
-    with pytest.raises(UsageError, match="2 of 53 words with a tag have one such as 'B-x', the ot"):
+    with pytest.raises(
+        UsageError, match="2 of 53 words with a tag have one such as 'B-x', the other"
+    ):
         scheme_of(texts, "auto")
     assert scheme_of(texts, "plain") == "plain"

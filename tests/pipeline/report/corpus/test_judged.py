@@ -44,7 +44,7 @@ SOUND = {
     "files": {f"{number:03}.txt": prose(each) for number, each in enumerate(DOCUMENTS)},
     "quotes in Thai": rows([*map(prose, DOCUMENTS), THAI * 3, THAI * 4]),
     "short Georgian": rows([f"{text}." for text in GEORGIAN * 9]),
-    "a play": rows(["HAMLET: To be, or not.", "OPHELIA: Good my lord, how does your honour?"] * 50),
+    "a play": rows(["HAMLET: To be, or not.", "OPHELIA: Good my lord, how is your lordship?"] * 50),
     "a form among many": rows([*map(prose, DOCUMENTS), "Name: Ada Born: 1815 Town: London"]),
 }
 
