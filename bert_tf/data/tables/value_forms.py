@@ -14,9 +14,12 @@ from bert_tf.data.text.casing import normalize
 
 # An item of PostgreSQL's arrays, and what is after it: https://www.postgresql.org/docs/current/
 # arrays.html#ARRAYS-IO
-_ARRAY_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s{},"\\:][^{},"\\:]*?))\s*(,|\Z)')
-_IN_ANGLES = re.compile(r"\s*<([^<>]+)>\s*")
-_OF_ANGLES = re.compile(r"(?:\s*<[^<>]+>\s*)+")
+# A bare item ends with its last character that is no blank, so blanks are read once.
+_ARRAY_ITEM = re.compile(
+    r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s{},"\\:](?:[^{},"\\:]*[^\s{},"\\:])?))\s*(,|\Z)'
+)
+_IN_ANGLES = re.compile(r"<([^<>]+)>")
+_OF_ANGLES = re.compile(r"\s*(?:<[^<>]+>\s*)+")
 
 
 def postgres_array(text: str) -> list[str] | None:
