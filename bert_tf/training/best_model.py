@@ -301,4 +301,6 @@ class EarlyStop:
 
 def improved_at(notes: dict[str, Any]) -> int:
     """Return the step of the last improvement, by the notes of `BestModelKeeper`."""
-    return int(notes.get(IMPROVED, notes["best"]["step"]))
+    if IMPROVED in notes:
+        return int(notes[IMPROVED])
+    return int(notes["best"]["step"]) if "best" in notes else 0

@@ -175,6 +175,8 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
         for folder in ("measured", "measured-export")
     )
     assert of_run.pop("ceiling") == of_model.pop("ceiling")
+    errors = of_run.pop("standard_errors")
+    assert errors == pytest.approx(of_model.pop("standard_errors"), rel=1e-4)
     assert of_run == pytest.approx(of_model, rel=1e-4)
     assert of_run["loss"] == pytest.approx(best["loss"], rel=1e-4)
     vectors = [
