@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,10 +14,74 @@ from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, EncodedRows
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
 
+class BatchRows(NamedTuple):
+    """Rows for a model, of which only those of a batch need to exist at a time.
+
+    Attributes:
+        lengths: int32 [rows], tokens of each.
+        of: from the numbers of some rows, int32 [n], to their word and type ids, ragged int32
+            [n, (tokens)].
+    """
+
+    lengths: tf.Tensor
+    of: Callable[[tf.Tensor], tuple[tf.RaggedTensor, tf.RaggedTensor]]
+
+
+def whole_rows(word_ids: tf.RaggedTensor, type_ids: tf.RaggedTensor) -> BatchRows:
+    """Return rows of these ids, ragged int32 [rows, (tokens)]."""
+    return BatchRows(
+        lengths=tf.cast(word_ids.row_lengths(), tf.int32),
+        of=lambda chosen: (tf.gather(word_ids, chosen), tf.gather(type_ids, chosen)),
+    )
+
+
+class TensorRanges(NamedTuple):
+    """A part of each row: a range of the tokens of all texts.
+
+    Attributes:
+        tokens: int32 [tokens of all texts].
+        starts: int64 [rows], the first token of each range.
+        lengths: int32 [rows].
+    """
+
+    tokens: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+    def of(self, chosen: tf.Tensor) -> tf.RaggedTensor:
+        starts = tf.gather(self.starts, chosen)
+        lengths = tf.cast(tf.gather(self.lengths, chosen), tf.int64)
+        return tf.gather(self.tokens, tf.ragged.range(starts, starts + lengths))
+
+
+def rows_of_ranges(
+    first: Sequence[TensorRanges], second: Sequence[TensorRanges] = (), *, cls_id: int, sep_id: int
+) -> BatchRows:
+    """Return rows `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
+
+    For ranges that share tokens, such as one text with each of many choices: together the rows
+    would take the product of the length and the number of these.
+
+    Args:
+        first, second: the ranges that make up a and b; no `second` for rows of one part.
+    """
+    parts = [first, second] if second else [first]
+
+    def of(chosen: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        cls, sep = (tf.fill([tf.size(chosen), 1], number) for number in (cls_id, sep_id))
+        segments = [[*(ranges.of(chosen) for ranges in part), sep] for part in parts]
+        segments[0].insert(0, cls)
+        ids = [tf.concat(segment, axis=1) for segment in segments]
+        types = [tf.zeros_like(segment) + number for number, segment in enumerate(ids)]
+        return tf.concat(ids, axis=1), tf.concat(types, axis=1)
+
+    lengths = tf.add_n([ranges.lengths for part in parts for ranges in part])
+    return BatchRows(lengths=lengths + 1 + len(parts), of=of)
+
+
 def map_row_batches(
     forward: Forward,
-    word_ids: tf.RaggedTensor,
-    type_ids: tf.RaggedTensor,
+    rows: BatchRows,
     *,
     batch_tokens: tf.Tensor,
     max_seq_length: int,
@@ -31,7 +96,7 @@ def map_row_batches(
     Args:
         forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
             the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
-        word_ids, type_ids: ragged int32 [rows, (tokens)].
+        rows: any number of rows, each of at least its special tokens.
         batch_tokens: int32 scalar, most of rows x padded length of a batch.
         max_seq_length: no row is padded to more, because the model may have no more positions.
         pad_id: id of [PAD].
@@ -40,19 +105,18 @@ def map_row_batches(
     Returns:
         The results of `forward` for all rows, [rows, …] each.
     """
-    lengths = tf.cast(word_ids.row_lengths(), tf.int32)
-    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-    sorted_lengths = tf.gather(lengths, order)
-    rows = tf.size(order)
+    order = tf.argsort(rows.lengths, direction="DESCENDING", stable=True)
+    sorted_lengths = tf.gather(rows.lengths, order)
+    count = tf.size(order)
 
     def run_batch(
         batch: tf.Tensor, begin: tf.Tensor, arrays: tuple[tf.TensorArray, ...]
     ) -> tuple[tf.Tensor, tf.Tensor, tuple[tf.TensorArray, ...]]:
         length = _rounded_up(sorted_lengths[begin])
-        end = tf.minimum(begin + tf.maximum(batch_tokens // length, 1), rows)
+        end = tf.minimum(begin + tf.maximum(batch_tokens // length, 1), count)
         chosen = order[begin:end]
         length = tf.minimum(length, max_seq_length)
-        padded = _padded(word_ids, type_ids, chosen, length=length, pad_id=pad_id)
+        padded = _padded(*rows.of(chosen), length=length, pad_id=pad_id)
         results = forward(padded, chosen)
         written = tuple(
             array.write(batch, result) for array, result in zip(arrays, results, strict=True)
@@ -70,7 +134,7 @@ def map_row_batches(
         for spec in outputs
     )
     _, _, arrays = tf.while_loop(
-        lambda _batch, begin, _arrays: begin < rows,
+        lambda _batch, begin, _arrays: begin < count,
         run_batch,
         (tf.constant(0), tf.constant(0), arrays),
         parallel_iterations=1,
@@ -84,20 +148,14 @@ def _rounded_up(length: tf.Tensor) -> tf.Tensor:
 
 
 def _padded(
-    word_ids: tf.RaggedTensor,
-    type_ids: tf.RaggedTensor,
-    chosen: tf.Tensor,
-    *,
-    length: tf.Tensor,
-    pad_id: int,
+    word_ids: tf.RaggedTensor, type_ids: tf.RaggedTensor, *, length: tf.Tensor, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    rows = tf.gather(word_ids, chosen)
-    shape = tf.stack([tf.size(chosen), length])
-    mask = tf.sequence_mask(rows.row_lengths(), length, dtype=tf.int32)
+    shape = tf.stack([word_ids.nrows(out_type=tf.int32), length])
+    mask = tf.sequence_mask(word_ids.row_lengths(), length, dtype=tf.int32)
     return {
-        "input_word_ids": _dense(rows, shape, pad_id),
+        "input_word_ids": _dense(word_ids, shape, pad_id),
         "input_mask": tf.reshape(mask, shape),
-        "input_type_ids": _dense(tf.gather(type_ids, chosen), shape, 0),
+        "input_type_ids": _dense(type_ids, shape, 0),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.layers.implementation import FORWARD_ONLY, computing_by
-from bert_tf.serving.row_batches import Forward, map_row_batches
+from bert_tf.serving.row_batches import BatchRows, Forward, map_row_batches, whole_rows
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -110,14 +110,14 @@ class TextModule(tf.Module, abc.ABC):
     def over_rows(
         self,
         forward: Forward,
-        rows: Sequence[Any],
+        rows: BatchRows | tuple[tf.RaggedTensor, tf.RaggedTensor],
         batch_tokens: tf.Tensor,
         *outputs: tf.TensorSpec,
     ) -> tuple[tf.Tensor, ...]:
-        """Run a model over rows, given by their word and type ids, see `map_row_batches`."""
+        """Run a model over rows, or over word and type ids of rows, see `map_row_batches`."""
         return map_row_batches(
             forward,
-            *rows,
+            rows if isinstance(rows, BatchRows) else whole_rows(*rows),
             batch_tokens=batch_tokens,
             max_seq_length=self.max_seq_length,
             pad_id=self.tokenizer.pad_id,

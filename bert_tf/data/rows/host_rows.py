@@ -17,7 +17,7 @@ OVERLAP = 4  # a window shares a quarter of its tokens with the next
 _HEAD_TOKENS = 128
 _HEAD_AND_TAIL_TOKENS = 510
 _SPECIALS = 2  # [CLS] and [SEP]
-_SPECIALS_OF_PAIR = 3  # [CLS] and two [SEP]
+SPECIALS_OF_PAIR = 3  # [CLS] and two [SEP]
 
 
 class TokenRanges(NamedTuple):
@@ -88,7 +88,7 @@ def pack_host_pairs(
         tokenizer: has the ids of [CLS] and [SEP].
     """
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
-    kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
+    kept = longest_first(lengths, capacity=max_seq_length - SPECIALS_OF_PAIR)
     rows = pair_rows(
         TokenRanges(first.ids, first.offsets[:-1], kept[:, 0]),
         TokenRanges(second.ids, second.offsets[:-1], kept[:, 1]),
@@ -114,13 +114,6 @@ def _copy_ranges(ranges: TokenRanges, ids: np.ndarray, places: np.ndarray) -> No
     """Copy each range to its place in `ids`."""
     sources = flat_ranges(ranges.starts, ranges.lengths)
     ids[flat_ranges(places, ranges.lengths)] = ranges.ids[sources]
-
-
-def selected_tokens(tokens: Tokens, texts: np.ndarray) -> Tokens:
-    """Return the tokens of some texts, int [n], which may repeat."""
-    lengths = np.diff(tokens.offsets)[texts]
-    kept = flat_ranges(tokens.offsets[:-1][texts], lengths)
-    return Tokens(tokens.ids[kept], offsets_of(lengths))
 
 
 def head_length(capacity: int) -> int:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import (
     LOST_MASKS,
     MOST_CANDIDATE_BYTES,
@@ -30,7 +31,7 @@ class MaskedTexts(NamedTuple):
         parts: string [n, (masks + 1)], the text before, between and after the masks.
         tokens: int32 [n, (tokens)], all masks among them.
         is_predicted: bool [masks of all texts].
-        mask_rows: int64 [predicted masks], the text of each, ascending.
+        mask_texts: int64 [predicted masks], the text of each, ascending.
         mask_positions: int64 [predicted masks], its position in the tokens of its text.
         lost_masks: int32 [n], the masks of each text that are not predicted.
     """
@@ -38,7 +39,7 @@ class MaskedTexts(NamedTuple):
     parts: tf.RaggedTensor
     tokens: tf.RaggedTensor
     is_predicted: tf.Tensor
-    mask_rows: tf.Tensor
+    mask_texts: tf.Tensor
     mask_positions: tf.Tensor
     lost_masks: tf.Tensor
 
@@ -62,40 +63,39 @@ def split_at_masks(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> MaskedTex
     )
     masks = parts.row_lengths() - 1
     is_predicted = tf.ragged.range(masks).flat_values < MOST_MASKS
-    mask_rows = tf.boolean_mask(tf.boolean_mask(parts.value_rowids(), is_mask), is_predicted)
+    mask_texts = tf.boolean_mask(tf.boolean_mask(parts.value_rowids(), is_mask), is_predicted)
     ends = tf.boolean_mask(tf.boolean_mask(pieces.row_limits(), is_mask), is_predicted)
     return MaskedTexts(
         parts=parts,
         tokens=tokens,
         is_predicted=is_predicted,
-        mask_rows=mask_rows,
-        mask_positions=ends - 1 - tf.gather(tokens.row_starts(), mask_rows),
+        mask_texts=mask_texts,
+        mask_positions=ends - 1 - tf.gather(tokens.row_starts(), mask_texts),
         lost_masks=tf.cast(tf.maximum(masks - MOST_MASKS, 0), tf.int32),
     )
 
 
-def mask_sequences(
+def mask_rows(
     masked: MaskedTexts, *, max_seq_length: int, tokenizer: WordPieceTokenizer
-) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Make a sequence for each predicted mask.
+) -> tuple[BatchRows, tf.Tensor]:
+    """Make a row for each predicted mask.
 
     It has all tokens of its text if they fit, else those around the mask.
 
     Returns:
-        Word ids, ragged int32 [predicted masks, (tokens)], and the mask's position in them, int32
-        [predicted masks].
+        The rows, and the mask's position in each, int32 [predicted masks].
     """
     capacity = max_seq_length - 2
-    lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_rows)
+    lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_texts)
     begins = tf.minimum(masked.mask_positions - capacity // 2, lengths - capacity)
     begins = tf.maximum(begins, 0)
-    starts = tf.gather(masked.tokens.row_starts(), masked.mask_rows) + begins
-    kept = tf.gather(
-        masked.tokens.flat_values, tf.ragged.range(starts, starts + tf.minimum(lengths, capacity))
+    around = TensorRanges(
+        masked.tokens.flat_values,
+        starts=tf.gather(masked.tokens.row_starts(), masked.mask_texts) + begins,
+        lengths=tf.cast(tf.minimum(lengths, capacity), tf.int32),
     )
-    ends = tf.ones_like(lengths, tf.int32)[:, None]
-    word_ids = tf.concat([ends * tokenizer.cls_id, kept, ends * tokenizer.sep_id], axis=1)
-    return word_ids, tf.cast(masked.mask_positions - begins, tf.int32) + 1
+    rows = rows_of_ranges([around], cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id)
+    return rows, tf.cast(masked.mask_positions - begins, tf.int32) + 1
 
 
 class CandidateText(tf.Module):
@@ -163,10 +163,10 @@ class CandidateText(tf.Module):
         """
         candidates = tf.shape(tokens)[1]
         copies = tf.math.unsorted_segment_sum(
-            tf.fill(tf.shape(masked.mask_rows), candidates), masked.mask_rows, tf.size(texts)
+            tf.fill(tf.shape(masked.mask_texts), candidates), masked.mask_texts, tf.size(texts)
         )
         sizes = tf.cast(tf.strings.length(texts), tf.int64) * tf.cast(copies, tf.int64)
-        has_text = tf.gather(sizes <= MOST_CANDIDATE_BYTES, masked.mask_rows)
+        has_text = tf.gather(sizes <= MOST_CANDIDATE_BYTES, masked.mask_texts)
         tokens_with_text = tf.boolean_mask(tokens, has_text)
         before, after = _around_masks(texts, masked, has_text)
 
@@ -209,7 +209,7 @@ def _around_masks(
     offsets = ends - tf.gather(starts, parts.value_rowids())  # of what follows the mask
     offsets = tf.boolean_mask(offsets, is_before_mask(parts))
     offsets = tf.boolean_mask(tf.boolean_mask(offsets, masked.is_predicted), is_chosen)
-    texts = tf.gather(texts, tf.boolean_mask(masked.mask_rows, is_chosen))
+    texts = tf.gather(texts, tf.boolean_mask(masked.mask_texts, is_chosen))
     before = tf.strings.substr(texts, tf.zeros_like(offsets), offsets - len(_MASK))
     return before, tf.strings.substr(texts, offsets, tf.strings.length(texts))
 
@@ -252,7 +252,7 @@ class MaskFiller(TextModule):
         masked = split_at_masks(text, self.tokenizer)
         tokens, scores = self._candidates(masked, batch_tokens)
         rows = tf.size(text)
-        best = tf.math.unsorted_segment_prod(scores[:, 0], masked.mask_rows, rows)
+        best = tf.math.unsorted_segment_prod(scores[:, 0], masked.mask_texts, rows)
         return {
             "predicted_text": self._text.filled(masked, tokens[:, 0]),
             "predicted_score": best,
@@ -270,7 +270,7 @@ class MaskFiller(TextModule):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Ids, int32, and probabilities, float32, of each predicted mask's best tokens:
         [predicted masks, top_k]."""
-        word_ids, places = mask_sequences(
+        rows, places = mask_rows(
             masked, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
         )
 
@@ -282,7 +282,7 @@ class MaskFiller(TextModule):
 
         tokens, scores = self.over_rows(
             score,
-            (word_ids, tf.zeros_like(word_ids)),
+            rows,
             batch_tokens,
             tf.TensorSpec([self._top_k], tf.int32),
             tf.TensorSpec([self._top_k], tf.float32),

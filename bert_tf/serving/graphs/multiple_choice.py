@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, longest_first_lengths
+from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.serving.text_module import TextModule
 
@@ -81,18 +82,59 @@ class ChoiceModule(TextModule):
         self, texts: dict[str, tf.Tensor], places: tf.Tensor, batch_tokens: tf.Tensor
     ) -> tf.Tensor:
         """Return logits, float32 [sequences], of the choices at `places`, int64 [sequences, 2]."""
-        rows = places[:, 0]
-        second = tf.gather_nd(texts["choices"], places)
-        if "question" in texts:
-            second = tf.strings.join([tf.gather(texts["question"], rows), second], separator=" ")
-        sequences = self.packed(
-            tf.gather(self.tokenizer.tokenize(texts["context"]), rows),
-            self.tokenizer.tokenize(second),
-        )
+        rows = choice_rows(self.tokenizer, texts, places, max_seq_length=self.max_seq_length)
         (scores,) = self.over_rows(
             lambda batch, _: (self.model(batch, training=False),),
-            sequences,
+            rows,
             batch_tokens,
             tf.TensorSpec([], tf.float32),
         )
         return scores
+
+
+def choice_rows(
+    tokenizer: WordPieceTokenizer,
+    texts: dict[str, tf.Tensor],
+    places: tf.Tensor,
+    *,
+    max_seq_length: int,
+) -> BatchRows:
+    """Make rows `[CLS] context [SEP] question choice [SEP]` of the choices at some places.
+
+    A question and a choice have the tokens of both joined by a blank: none reaches over it.
+
+    Args:
+        texts: `context` and perhaps `question`, string [n], and `choices`, string [n, choices].
+        places: int64 [rows, 2], row and number of a choice.
+    """
+    owners = places[:, 0]
+    choices = tokenizer.tokenize(tf.gather_nd(texts["choices"], places))
+    parts = [_token_ranges(choices, tf.range(tf.size(owners, tf.int64)))]
+    if "question" in texts:
+        parts.insert(0, _token_ranges(tokenizer.tokenize(texts["question"]), owners))
+    context = _token_ranges(tokenizer.tokenize(texts["context"]), owners)
+    of_context, left = longest_first_lengths(
+        context.lengths,
+        tf.add_n([part.lengths for part in parts]),
+        capacity=max_seq_length - 3,
+    )
+    second = []
+    for part in parts:
+        kept = tf.minimum(part.lengths, left)
+        second.append(part._replace(lengths=kept))
+        left -= kept
+    return rows_of_ranges(
+        [context._replace(lengths=of_context)],
+        second,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+    )
+
+
+def _token_ranges(tokens: tf.RaggedTensor, rows: tf.Tensor) -> TensorRanges:
+    """The tokens of rows, int64 [n]."""
+    return TensorRanges(
+        tokens.flat_values,
+        starts=tf.gather(tokens.row_starts(), rows),
+        lengths=tf.cast(tf.gather(tokens.row_lengths(), rows), tf.int32),
+    )

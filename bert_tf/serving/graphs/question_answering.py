@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.graphs.spans import characters_at_bytes, cut_texts
 from bert_tf.serving.signatures import (
     FAR_BELOW,
     NO_SPAN_ODDS,
@@ -433,12 +434,13 @@ class QuestionAnswerer(TextModule):
 def _span_texts(
     spans: RankedSpans, contexts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
 ) -> SpanTexts:
-    texts = tf.gather(contexts, spans.question)
     first_tokens = tf.gather(starts.row_starts(), spans.question)
     begin = tf.gather(starts.flat_values, first_tokens + tf.cast(spans.first, tf.int64))
     end = tf.gather(ends.flat_values, first_tokens + tf.cast(spans.last, tf.int64))
-    text = tf.strings.substr(texts, begin, end - begin)
-    before = tf.strings.length(
-        tf.strings.substr(texts, tf.zeros_like(begin), begin), unit="UTF8_CHAR"
+    return SpanTexts(
+        cut_texts(contexts, spans.question, begin, end),
+        *(
+            tf.cast(characters_at_bytes(contexts, spans.question, places), tf.int32)
+            for places in (begin, end)
+        ),
     )
-    return SpanTexts(text, before, before + tf.strings.length(text, unit="UTF8_CHAR"))

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.data.text.punctuation import punctuation_bounds
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.graphs.spans import characters_at_bytes, code_points_at_bytes, cut_texts
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
 
@@ -141,7 +142,7 @@ class EntityWriter:
         Arguments are those of `outputs`; returns those after `texts`, of fewer words.
         """
         kinds, opens = tf.gather(self._kinds, tags), tf.gather(self._opens, tags)
-        is_mark = _are_punctuation(_first_characters(texts, words))
+        is_mark = _are_punctuation(code_points_at_bytes(texts, words.text, words.start_bytes))
         closes_before = _shifted(tf.gather(self._closes, tags), True)
         joins = (
             (words.text == _shifted(words.text, -1))
@@ -256,57 +257,6 @@ class EntityWriter:
             ]
         )
         return _lists(listed, owner, tf.size(texts))
-
-
-def cut_texts(texts: tf.Tensor, owners: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Cut spans out of texts, in memory proportional to the bytes of the texts and the spans.
-
-    `tf.strings.substr` of `tf.gather(texts, owners)` computes the same but copies a whole text for
-    each of its spans, as does `substr` of one text with a list of places. No operation cuts bytes
-    into strings, so each byte of a span becomes a string of one byte, which TensorFlow stores
-    inline in 24 bytes, and the strings of a span are joined.
-
-    Args:
-        texts: string [n].
-        owners: int32 [spans], number of the text that a span is cut out of.
-        starts, ends: int64 [spans], byte offsets into that text.
-
-    Returns:
-        string [spans].
-    """
-    flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    lengths = tf.cast(tf.strings.length(texts), tf.int64)
-    bases = tf.gather(tf.cumsum(lengths, exclusive=True), owners)
-    places = tf.ragged.range(bases + starts, bases + ends)
-    values = tf.cast(tf.gather(flat, places.flat_values), tf.int32)
-    strings = tf.gather(tf.constant([bytes([value]) for value in range(256)]), values)
-    return tf.strings.unsorted_segment_join(strings, places.value_rowids(), tf.size(owners))
-
-
-def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
-    """Turn byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
-    flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    begins = tf.cast(tf.bitwise.bitwise_and(flat, 0xC0) != 0x80, tf.int64)
-    before = tf.concat([[0], tf.cumsum(begins)], 0)
-    lengths = tf.cast(tf.strings.length(texts), tf.int64)
-    bases = tf.gather(tf.cumsum(lengths, exclusive=True), owners)
-    return tf.gather(before, bases + offsets) - tf.gather(before, bases)
-
-
-def _first_characters(texts: tf.Tensor, words: GraphWords) -> tf.Tensor:
-    """Return the code point that each word begins with, int32 [words], from UTF-8."""
-    flat = tf.pad(tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8), [[0, 3]])
-    lengths = tf.cast(tf.strings.length(texts), tf.int64)
-    places = tf.gather(tf.cumsum(lengths, exclusive=True), words.text) + words.start_bytes
-    first, *more = (tf.cast(tf.gather(flat, places + byte), tf.int32) for byte in range(4))
-    code = first
-    # (the least first byte of characters of so many bytes more, bits of the code point in it)
-    for further, (least, bits) in enumerate([(0xC0, 5), (0xE0, 4), (0xF0, 3)], start=1):
-        long = first % (1 << bits)
-        for byte in more[:further]:
-            long = long * (1 << 6) + byte % (1 << 6)
-        code = tf.where(first >= least, long, code)
-    return code
 
 
 def _are_punctuation(codes: tf.Tensor) -> tf.Tensor:

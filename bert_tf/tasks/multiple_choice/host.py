@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.data.rows.host_rows import pack_host_pairs, selected_tokens
-from bert_tf.data.text.host_wordpiece import Tokenizer
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.data.rows.host_rows import SPECIALS_OF_PAIR, TokenRanges, longest_first, pair_rows
+from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
@@ -27,6 +28,7 @@ class MultipleChoiceHost(HostTask):
         """A sequence for each choice: the context, then the question, a blank and the choice.
 
         As HuggingFace's run_swag.py. The details are the row and number of each choice, int64.
+        Contexts and questions are tokenized once, and no choice has a copy of all their tokens.
         """
         choices = columns["choices"]
         places = np.array(
@@ -38,16 +40,23 @@ class MultipleChoiceHost(HostTask):
             ],
             np.int64,
         ).reshape(-1, 2)
-        second = [choices[row][number] for row, number in places.tolist()]
+        owners = places[:, 0]
+        context = tokenizer.tokenize_texts(columns["context"])
+        second = tokenizer.tokenize_texts([choices[row][place] for row, place in places.tolist()])
+        lengths = np.stack([np.diff(context.offsets)[owners], np.diff(second.offsets)], axis=1)
         if "question" in columns:
-            asked = (columns["question"][row] for row in places[:, 0].tolist())
-            second = [f"{question} {text}" for question, text in zip(asked, second, strict=True)]
-        sequences = pack_host_pairs(
-            selected_tokens(tokenizer.tokenize_texts(columns["context"]), places[:, 0]),
-            tokenizer.tokenize_texts(second),
-            max_seq_length=self.max_seq_length,
-            tokenizer=tokenizer,
+            asked = tokenizer.tokenize_texts(columns["question"])
+            lengths[:, 1] += np.diff(asked.offsets)[owners]
+            second = _after_questions(asked, owners, second, most=self.max_seq_length)
+        kept = longest_first(lengths, capacity=self.max_seq_length - SPECIALS_OF_PAIR)
+        sequences = pair_rows(
+            TokenRanges(context.ids, context.offsets[:-1][owners], kept[:, 0]),
+            TokenRanges(second.ids, second.offsets[:-1], kept[:, 1]),
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
         )
+        lost_tokens = (lengths - kept).sum(axis=1)
+        sequences = dataclasses.replace(sequences, lost_tokens=lost_tokens)
         return HostRows(sequences=sequences, details=places)
 
     def predict(
@@ -70,6 +79,22 @@ class MultipleChoiceHost(HostTask):
             "predicted_score": np.where(has_choices, predicted["predicted_score"], 0.0),
             "probabilities": np.where(is_there, predicted["probabilities"], 0.0),
         }
+
+
+def _after_questions(asked: Tokens, owners: np.ndarray, choices: Tokens, *, most: int) -> Tokens:
+    """Put the question of its row before each choice, both cut to `most` tokens.
+
+    `owners`, int64 [choices], are the rows. The tokens are those of both joined by a blank.
+    """
+    of_questions = np.minimum(np.diff(asked.offsets), most)[owners]
+    of_choices = np.minimum(np.diff(choices.offsets), most)
+    starts = [asked.offsets[:-1][owners], len(asked.ids) + choices.offsets[:-1]]
+    places = flat_ranges(
+        np.stack(starts, axis=1).ravel(), np.stack([of_questions, of_choices], axis=1).ravel()
+    )
+    return Tokens(
+        np.concatenate([asked.ids, choices.ids])[places], offsets_of(of_questions + of_choices)
+    )
 
 
 def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> dict[str, Any]:

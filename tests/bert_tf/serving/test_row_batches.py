@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches
-from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.row_batches import map_row_batches, whole_rows
 
 PAD, LONGEST = 9, 39
 
@@ -30,8 +30,7 @@ def sums_and_shapes(word_ids, batch_tokens):
 
     return map_row_batches(
         forward,
-        word_ids,
-        tf.zeros_like(word_ids),
+        whole_rows(word_ids, tf.zeros_like(word_ids)),
         batch_tokens=batch_tokens,
         max_seq_length=LONGEST,
         pad_id=PAD,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import numpy as np
@@ -12,7 +11,7 @@ from behavior.examples import fewer_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.serving.graphs.tagging import EntityWriter, cut_texts, graph_words
+from bert_tf.serving.graphs.tagging import EntityWriter, graph_words
 from bert_tf.tasks.tagging.host import encode_words, prediction_columns
 from bert_tf.tasks.tagging.schemes import scheme_tags
 from bert_tf.tasks.tagging.task import entity_tags
@@ -72,15 +71,3 @@ def test_the_graph_writes_what_numpy_does(pieces, texts, scheme, length, stride,
             [item["score"] for row in table for item in row] for table in (rows, expected[name])
         )
         np.testing.assert_allclose(found, wanted, atol=2e-6)
-
-
-@given(st.lists(st.binary(max_size=30), min_size=1, max_size=4), st.data())
-@fewer_examples(0.5)
-def test_spans_are_cut_at_their_bytes(texts, data):
-    spans = []
-    for owner, text in enumerate(texts):
-        borders = data.draw(st.sets(st.integers(0, len(text)), max_size=6).map(sorted))
-        spans += [(owner, *ends) for ends in itertools.pairwise(borders)]
-    owners, starts, ends = np.array(spans, np.int64).reshape(-1, 3).T
-    found = cut_texts(tf.constant(texts), tf.constant(owners, tf.int32), starts, ends)
-    assert found.numpy().tolist() == [texts[owner][start:end] for owner, start, end in spans]
