@@ -132,7 +132,7 @@ def choice_rows(
 
 
 def _token_ranges(tokens: tf.RaggedTensor, rows: tf.Tensor) -> TensorRanges:
-    """The tokens of rows, int64 [n]."""
+    """Return the tokens of `rows`, int64 [n]."""
     return TensorRanges(
         tokens.flat_values,
         starts=tf.gather(tokens.row_starts(), rows),

@@ -57,7 +57,7 @@ def code_points_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor
 
 
 def _flat_bytes(texts: tf.Tensor, owners: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The bytes of all texts, uint8, and where the texts of `owners` begin there, int64 [n]."""
+    """Return the bytes of all texts, uint8, and where those of `owners` begin there, int64 [n]."""
     flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     lengths = tf.cast(tf.strings.length(texts), tf.int64)
     return flat, tf.gather(tf.cumsum(lengths, exclusive=True), owners)
