@@ -14,6 +14,7 @@ PAGES = sorted(
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("deploy/**/*.md"),
         ROOT / "bert_tf/cpu/README.md",
+        ROOT / "bert_tf/data/tables/README.md",
         ROOT / "bert_tf/training/README.md",
     ]
 )

@@ -45,7 +45,15 @@ def cell_text(value: Any) -> str:
 
 
 def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
-    """Read texts of a row in several columns, or in one as a list or its text; else None."""
+    """Read texts of a row in several columns, or in one as a list or its text.
+
+    Args:
+        row: values by column.
+        columns: one column has a list of texts and numbers, its JSON text, or `named_texts`.
+
+    Returns:
+        The texts; None if the one column has something else.
+    """
     if len(columns) > 1:
         return [cell_text(row.get(name)) for name in columns]
     value = row.get(columns[0])
@@ -123,15 +131,20 @@ def blank_separated(text: str) -> list[str]:
 
 
 def text_fault_of_words(text: str) -> Fault | None:
+    """Return reason and detail if words, joined by blanks, cannot be used; None if they can."""
     return None if text.strip() else ("has no words", "")
 
 
 def cell_fault(
     row: dict[str, Any], name: str, *, kind: CellKind, allow_empty: bool
 ) -> Fault | None:
-    """Reason and detail why a row cannot be used for a needed column; None if it can.
+    """Return reason and detail if a row cannot be used for a needed column; None if it can.
 
-    Empty cells and null are faults unless `allow_empty` or in list columns.
+    Args:
+        row: values by column.
+        name: the needed column.
+        kind: what it must hold.
+        allow_empty: whether empty cells and null can be used; in list columns they always can.
     """
     value = row.get(name)
     if value is None and name not in row:
@@ -148,7 +161,12 @@ def cell_fault(
 
 
 def annotation_fault(row: dict[str, Any], used: Collection[str]) -> Fault | None:
-    """Reason and detail why a row of Prodigy is not used, unless the answer itself is `used`."""
+    """Return reason and detail if an annotator of Prodigy did not accept a row; None if it is used.
+
+    Args:
+        row: values by column.
+        used: needed columns. If the answer itself is one of them, all answers are used.
+    """
     answer = row.get("answer")
     if answer not in ("reject", "ignore") or "answer" in used or _PRODIGY.isdisjoint(row):
         return None
@@ -208,12 +226,26 @@ def value_in_text(text: str) -> Any:
 
 
 class _WithoutArrays(ast.NodeTransformer):
+    """Replaces `array([…])` by the list in it, which `ast.literal_eval` reads."""
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return the first argument of a call of `array`, other calls as they are."""
         is_array = isinstance(node.func, ast.Name) and node.func.id == "array" and node.args
         return self.visit(node.args[0]) if is_array else node
 
 
 def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] | None:
+    """Parse the items between the brackets of a list.
+
+    Args:
+        inner: what is between the brackets, without blanks around it.
+        needs_commas: whether commas must separate the items; blanks alone do in NumPy's arrays.
+        may_be_single: whether one item without a comma is a list; `('a')` is a text.
+
+    Returns:
+        The items; None if one is no literal, or if the separators are not as they must be, all of
+        one kind.
+    """
     items: list[Any] = []
     separators = set()
     place = 0
@@ -234,6 +266,7 @@ _NO_VALUE = object()
 
 
 def _value(written: str) -> Any:
+    """Parse a literal: a quoted text, a number, a truth value, null; else return _NO_VALUE."""
     if written[0] in "'\"":
         value = value_in_text(written) if "\\" in written else written[1:-1]
         return _NO_VALUE if value is written else value
@@ -255,7 +288,14 @@ _NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON ar
 def check_columns(
     path: str | Path, header: TableHeader | None, columns: Sequence[str], needed: Iterable[str]
 ) -> None:
-    """Raise UsageError if a table lacks a column, naming those it has and the likely one."""
+    """Raise UsageError if a table lacks a column, naming those it has and the likely one.
+
+    Args:
+        path: the table.
+        header: its header; None for JSON lines and Parquet.
+        columns: names that it has.
+        needed: names that it must have.
+    """
     for name in needed:
         if name not in columns:
             raise UsageError(
@@ -272,6 +312,7 @@ def export_hint(columns: Iterable[str]) -> str:
 def _likely_columns(
     path: str | Path, wanted: str, columns: Sequence[str], header: TableHeader | None
 ) -> str:
+    """Say which columns there are, and what is the likely remedy; the first hint that applies."""
     if header is not None and header.raw is None:
         return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
     available = listed(columns) or "none"

@@ -1,4 +1,9 @@
-"""Reading and writing compressed files."""
+"""Reading and writing compressed files.
+
+A decompressor gets a few kilobytes at a time, because little data may unpack to much; so a bomb
+takes a bounded amount of memory. A file may have several members one after another, as `cat a.gz
+b.gz` makes it, and zeros between them.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +42,26 @@ _MOST_UNPACKED = 1 << 24
 
 
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
-    """Decompress a file by its name; damage is an OSError while reading. `stream` is not closed."""
+    """Decompress a file by its name.
+
+    Args:
+        stream: the file as it is stored; not closed with the result.
+        path: name that says how it is compressed.
+
+    Returns:
+        `stream` itself if it is not compressed. Damage is an OSError while reading.
+    """
     if (compression := compression_of(path)) is None:
         return stream
     return cast(BinaryIO, PartStream(part for _, part in unpack(stream, compression)))
 
 
 class PartStream(io.RawIOBase):
-    """A file of bytes that come in parts of any size, none of them empty."""
+    """A file of bytes that come in parts of any size, none of them empty.
+
+    An error of the parts is raised again by each later read, because a generator that has raised
+    looks as if it had ended, and a damaged file as if it were whole.
+    """
 
     def __init__(self, parts: Iterator[bytes]):
         self._parts = parts
@@ -52,12 +69,15 @@ class PartStream(io.RawIOBase):
         self._fault: Exception | None = None  # a generator that raised would seem at its end
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def read(self, size: int = -1) -> bytes:  # RawIOBase's allocates `size` bytes for each part
+        """Return at most so many bytes, all that are left for a negative `size`."""
         return self.readall() if size < 0 else bytes(self._next(size))
 
     def readinto(self, buffer: Any) -> int:
+        """Copy the next bytes into a buffer and return how many there were, 0 at the end."""
         part = self._next(len(buffer))
         buffer[: len(part)] = part
         return len(part)
@@ -75,7 +95,20 @@ class PartStream(io.RawIOBase):
 
 
 def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield where each member begins, from the `place` of the stream on, and its parts in turn."""
+    """Decompress the members of a file one after another.
+
+    Args:
+        stream: the file as it is stored.
+        compression: `gzip`, `bz2` or `zstd`.
+        place: byte of the file at which `stream` is.
+
+    Yields:
+        The byte of the file where the member begins, and the next bytes of its content.
+
+    Raises:
+        OSError: the data is damaged, ends too early, is compressed otherwise, or needs a
+            dictionary.
+    """
     begin, step_bytes, magic = _DECOMPRESSORS[compression]
     member: Any = None  # the one that is read; None between two
     start, is_first = place, True
@@ -107,6 +140,7 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
 
 
 def _parts(member: Any, step: memoryview) -> Iterator[bytes]:
+    """Yield what a part of the file unpacks to, of bzip2 at most _MOST_UNPACKED at once."""
     if not isinstance(member, bz2.BZ2Decompressor):
         if part := member.decompress(step):
             yield part
@@ -120,7 +154,12 @@ def _parts(member: Any, step: memoryview) -> Iterator[bytes]:
 
 @contextmanager
 def compressing(stream: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """Compress writes, equal content to equal bytes; `stream` stays open."""
+    """Compress what is written, equal content to equal bytes.
+
+    Args:
+        stream: a new file; stays open.
+        path: the name it will have, which says how it is compressed.
+    """
     match compression_of(path):
         case None:
             yield stream

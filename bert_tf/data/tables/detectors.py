@@ -58,12 +58,12 @@ def _counted(part: int, whole: int, noun: str) -> str:
 
 
 def _several_labels(values: ReadValues) -> Found | None:
-    """Lists among labels of a task whose rows have a single one."""
+    """Find lists among labels of a task whose rows have a single one."""
     return None if values.has_label_lists or values.words else _listed_labels(values)
 
 
 def _unread_lists(values: ReadValues) -> Found | None:
-    """Lists among labels and tags that should be parts of lists."""
+    """Find lists among labels and tags that should be parts of lists."""
     return _listed_labels(values) if values.has_label_lists or values.words else None
 
 
@@ -147,6 +147,7 @@ def _numbered_words(values: ReadValues) -> Found | None:
 
 
 def _counts(words: Sequence[str]) -> bool:
+    """Whether words are the numbers of a sentence's words: 1, 2, 3, from any number on."""
     numbers = [int(found[1]) for word in words if (found := _NUMBER.fullmatch(word))]
     return len(numbers) == len(words) and numbers == list(
         range(numbers[0], numbers[0] + len(numbers))
@@ -232,10 +233,12 @@ def _texts_with_entities(values: ReadValues) -> Iterator[tuple[str, np.ndarray, 
 
 
 def _utf16_units(points: np.ndarray) -> np.ndarray:
+    """Return the UTF-16 units of code points, int64 [n]: 2 beyond the basic plane."""
     return 1 + (points > 0xFFFF)
 
 
 def _utf8_bytes(points: np.ndarray) -> np.ndarray:
+    """Return the bytes of code points in UTF-8, int64 [n]."""
     return 1 + (points > 0x7F) + (points > 0x7FF) + (points > 0xFFFF)
 
 
@@ -259,7 +262,7 @@ def _unused_second_text(values: ReadValues) -> Found | None:
 
 
 def _judged_pairs(values: ReadValues) -> Found | None:
-    """A column that says which pairs match, though all are taken as matches."""
+    """Find a column that says which pairs match, though all are taken as matches."""
     if not values.pairs_match:
         return None
     for name, cells in values.others.items():
@@ -269,7 +272,7 @@ def _judged_pairs(values: ReadValues) -> Found | None:
 
 
 def _scored_pairs(values: ReadValues) -> Found | None:
-    """A column whose name promises scores, though all pairs are taken as matches."""
+    """Find a column whose name promises scores, though all pairs are taken as matches."""
     if not values.pairs_match:
         return None
     for name, cells in values.others.items():

@@ -1,4 +1,7 @@
-"""How a table is written, by file name and config, and its limits."""
+"""How a table is written, by file name and config, and its limits.
+
+Nothing here opens a file: names and configs are all that is looked at.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ def compression_of(path: str) -> str | None:
 
 
 def name_without_compression(path: str) -> str:
+    """Return the file name in lower case, without folders and the extension of its compression."""
     name = PurePosixPath(path).name.lower()
     return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
 
@@ -46,6 +50,8 @@ INVALID_UTF8 = "invalid UTF-8"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableDialect:
+    """How a file of rows is written, and the limits for reading it."""
+
     encoding: str = "utf-8"  # of the file, as Python names it
     has_header: bool = True  # whether CSV and TSV name the columns; if not, they are `1`, `2`, …
     max_row_characters: int = RowSection.max_row_characters  # longer rows are rejected
@@ -53,6 +59,10 @@ class TableDialect:
 
     @classmethod
     def of(cls, config: RowSection) -> TableDialect:
+        """Return the dialect that a config describes.
+
+        The default `max_table_megabytes` is used if the section has no such key.
+        """
         table = config if isinstance(config, TableSection) else TableSection
         return cls(
             encoding=config.encoding,
@@ -62,13 +72,18 @@ class TableDialect:
         )
 
     def check_has_names(self, path: str | Path, why: str) -> None:
-        """Raise UsageError if `--no-header` was given for a format whose columns have names."""
+        """Raise UsageError if `--no-header` was given for a format whose columns have names.
+
+        Args:
+            path: named in the error.
+            why: what has names, for the end of the message.
+        """
         if not self.has_header:
             raise UsageError(f"{path}: --no-header is for CSV and TSV; {why}")
 
     @property
     def invalid_text(self) -> str:
-        """The reason for bytes that are not text of the encoding."""
+        """Return the reason of rejects for bytes that are not text of the encoding."""
         is_utf8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
         return INVALID_UTF8 if is_utf8 else f"invalid {self.encoding}"
 
@@ -79,7 +94,14 @@ _ROW_BYTES = 100  # line number, places in lists; a reject takes about twice tha
 
 
 class TableBudget:
-    """Memory limit for the rows of one file: ten megabytes of .gz may hold eight gigabytes."""
+    """Memory limit for the rows of one file.
+
+    The size of the file says little: ten megabytes of .gz may hold eight gigabytes.
+
+    Args:
+        path: named in the error.
+        megabytes: limit in 10**6 bytes, of memory and not of the file.
+    """
 
     def __init__(self, path: str | Path, megabytes: float):
         self._path = path

@@ -1,4 +1,10 @@
-"""Guesses the encoding or format of files that are not UTF-8; none without text."""
+"""Guess the encoding or format of files that are not UTF-8.
+
+There is no exact way. Encodings are tried, and the one is chosen in which the bytes read most like
+a language: multi-byte encodings of East Asia by the share of common characters (the first level of
+their standards), one-byte encodings by the share of non-ASCII characters that belong to one
+alphabet and are in places where such letters can be.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +65,10 @@ def file_kind(head: bytes) -> tuple[str, str] | None:
 
 
 def has_too_many_controls(sample: bytes) -> bool:
+    """Whether a sample is not text: too many NUL or other control characters.
+
+    Some in a text of any length are mistakes: _STRAY, but of a short one at most _MOST_STRAY.
+    """
     stray = min(_STRAY, _MOST_STRAY * len(sample))
     return sample.count(0) > max(stray, _MOST_NUL * len(sample)) or control_count(sample) > max(
         stray, _MOST_CONTROLS * len(sample)
@@ -66,6 +76,7 @@ def has_too_many_controls(sample: bytes) -> bool:
 
 
 def control_count(sample: bytes) -> int:
+    """Count control characters other than those of _TEXT_CONTROLS; NUL is one of them."""
     return len(sample) - len(sample.translate(None, _CONTROLS))
 
 
@@ -75,10 +86,12 @@ def is_utf8(sample: bytes) -> bool:
 
 
 def escaping_encoding(sample: bytes) -> str | None:
+    """Name the encoding of a sample that has escape sequences of ISO-2022; None if it has none."""
     return next((name for escape, name in _ISO_2022 if escape.search(sample)), None)
 
 
 def wide_encoding(sample: bytes) -> str | None:
+    """Name the UTF-16 or UTF-32 without byte-order mark that a sample is text in, if any."""
     for width in (4, 2):
         found = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
         best = max(found, key=found.__getitem__)
@@ -88,6 +101,10 @@ def wide_encoding(sample: bytes) -> str | None:
 
 
 def _usual(text: str | None) -> float:
+    """Return the fraction of blanks and marks in a text; 1.0 for ASCII, 0.0 if it cannot be text.
+
+    A text of the wrong width or byte order has few of them, and many unassigned characters.
+    """
     if not text:
         return 0.0
     odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
@@ -100,10 +117,16 @@ def _usual(text: str | None) -> float:
 
 
 def likely_encoding(lines: bytes) -> str | None:
+    """Name the encoding that lines are likely written in; None if they are text in none.
+
+    Args:
+        lines: whole lines, none of them UTF-8.
+    """
     return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
 
 
 def _decoded(sample: bytes, encoding: str) -> str | None:
+    """Decode a sample, up to a character cut at its end; None if it is not of the encoding."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeError:
@@ -112,6 +135,7 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 
 @functools.cache
 def _level(encoding: str, first: int, last: int) -> frozenset[str]:
+    """Return the characters of an encoding with a first byte from `first` to before `last`."""
     codes = (bytes([lead, trail]) for lead in range(first, last) for trail in range(0x40, 0xFF))
     return frozenset(code.decode(encoding, "ignore") for code in codes)
 
@@ -126,6 +150,10 @@ _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = 
 
 
 def _east_asian_encoding(lines: bytes) -> str | None:
+    """Name the first encoding in which nearly all wide characters are common ones of its language.
+
+    Japanese is told from Chinese by kana, without which no Japanese text is.
+    """
     for names, common in _EAST_ASIAN:
         for name in names:
             text = _decoded(lines, name)
@@ -148,6 +176,7 @@ def _east_asian_encoding(lines: bytes) -> str | None:
 
 
 def _one_byte_encoding(lines: bytes) -> str | None:
+    """Name the encoding that reads the lines best with one alphabet; the first of equals."""
     best, highest = None, 0.0
     for name, script in _KNOWN["encodings"]:
         text = _decoded(lines, name)
@@ -165,7 +194,12 @@ def _one_byte_encoding(lines: bytes) -> str | None:
 
 
 def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
-    """Fraction of non-ASCII characters in a possible place; the same, rare ones discounted."""
+    """Return how well a text reads in an alphabet, as two fractions from 0.0 to 1.0.
+
+    Returns:
+        The fraction of non-ASCII characters that are letters of the alphabet, or marks, in a
+        possible place; and the same with rare ones discounted, which compares encodings.
+    """
     is_latin = alphabet <= _LATIN
     letters = [each for each in text.lower() if each.isalpha()]
     others = [each for each in letters if each >= "\x80"]

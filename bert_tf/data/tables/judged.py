@@ -36,6 +36,8 @@ Found = Mapping[str, Any]  # what a detector found, by the names in its message 
 
 
 class Severity(enum.Enum):
+    """How sure a detector is that something is wrong."""
+
     NOTE = "note"  # worth knowing; nothing may be wrong
     WARNING = "warning"  # probably wrong
     ERROR = "error"  # certainly wrong: the model could not learn what is meant

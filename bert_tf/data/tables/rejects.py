@@ -42,6 +42,13 @@ REMEDIES = {
 
 
 def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[str, str]:
+    """Return reason and detail for a row with the wrong number of cells.
+
+    Args:
+        count: cells of the row.
+        columns: cells that a row must have.
+        has_header: whether the header says so, or the first row.
+    """
     reason = TOO_FEW_CELLS if count < columns else TOO_MANY_CELLS
     return reason, f"{count} where the {'header' if has_header else 'first row'} has {columns}"
 
@@ -58,18 +65,22 @@ def json_line(entry: Mapping[str, Any]) -> bytes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reject:
+    """A row that is left out."""
+
     source: str  # file of the row
     line: int  # its first line, counted from 1 (Parquet: the row); 0 where the format has none
     reason: str  # one of few constant texts, so that rejects can be counted by it
     detail: str = ""  # what was found there, empty if the reason says it all
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the object that a line of a rejects file has."""
         entry: dict[str, Any] = {"source": self.source, "line": self.line, "reason": self.reason}
         if self.detail:
             entry["detail"] = self.detail
         return entry
 
     def json_line(self) -> bytes:
+        """Return the line of a rejects file, with its line end."""
         return json_line(self.as_dict())
 
     @property
@@ -83,16 +94,19 @@ class Reject:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReasonSummary:
+    """The rejects for one reason."""
+
     count: int  # rejects for one reason
     first: Reject  # of them
 
     @property
     def reason(self) -> str:
+        """Return the reason of all of them."""
         return self.first.reason
 
     @functools.cached_property
     def remedy(self) -> str:
-        """Advice, empty where it depends on the rows."""
+        """Advise what to do; empty where it depends on the rows."""
         if self.reason == INVALID_UTF8:
             from bert_tf.data.tables.text_files import encoding_advice  # Arrow: help needs none
 
@@ -101,6 +115,7 @@ class ReasonSummary:
 
     @property
     def brief(self) -> str:
+        """Return reason, place and detail of the first, the detail cut to _DETAIL_CHARACTERS."""
         detail = self.first.detail
         if len(detail) > _DETAIL_CHARACTERS:
             detail = detail[: _DETAIL_CHARACTERS - 1] + "…"
@@ -119,15 +134,18 @@ class RejectTally:
         self.add(rejects)
 
     def add(self, rejects: Iterable[Reject]) -> None:
+        """Count more rejects."""
         for reject in rejects:
             self._counts[reject.reason] += 1
             self._first.setdefault(reject.reason, reject)
 
     @property
     def total(self) -> int:
+        """Return the number of rejects so far."""
         return self._counts.total()
 
     def summaries(self) -> list[ReasonSummary]:
+        """Return a summary per reason, the most frequent first."""
         firsts = ((count, self._first[reason]) for reason, count in self._counts.most_common())
         return [ReasonSummary(count=count, first=first) for count, first in firsts]
 
@@ -156,6 +174,18 @@ def nothing_usable(
     noun: str = "row",
     advice: str = "",
 ) -> InputError:
+    """Return the error for a file without a usable row.
+
+    Args:
+        source: the file.
+        rejects: all of them, or a tally of them.
+        noun: what a row is called.
+        advice: what to do beside the remedy of the most frequent reason.
+
+    Returns:
+        RowsRejected, which has the rejects unless there is only a tally; InputError without
+        rejects.
+    """
     tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
     if not tally.total:
         return InputError(f"{source}: has no {noun}s; add some")
@@ -170,11 +200,18 @@ def nothing_usable(
 
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
+    """Return the number of rejects for each reason, the most frequent first."""
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
 def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:
-    """Yield lines for the user: number of rejects among `rows`, and the commonest reasons."""
+    """Yield lines for the user: the number of rejects, and the commonest reasons.
+
+    Args:
+        rejects: if there are none, there are no lines.
+        rows: usable and rejected ones together.
+        what: the file or files that they are in.
+    """
     summaries = RejectTally(rejects).summaries()
     if not summaries:
         return

@@ -1,4 +1,7 @@
-"""Column statistics, and guesses of which column is the text, the label, and so on."""
+"""Column statistics, and guesses of which column is the text, the label, and so on.
+
+A guess takes a usual name if a column that fits has it, otherwise the column of the lowest rank.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
+    """Statistics of a column over the rows that were looked at."""
+
     name: str  # of the column
     kind: ColumnKind  # of its cells; numbers may be written as text
     rows: int  # rows that were looked at
@@ -50,6 +55,7 @@ class ColumnSketch:
 
     @property
     def is_label(self) -> bool:
+        """Whether its values are few and short: the labels of a classification."""
         is_value = self.kind == "text" or (self.kind == "number" and self.whole)
         most = min(_MOST_LABELS, max(2, self.filled // 2), self.filled - 1)
         return is_value and self.words <= _MOST_WORDS_OF_LABEL and 2 <= self.distinct <= most
@@ -62,6 +68,7 @@ class ColumnSketch:
 
     @property
     def is_label_list(self) -> bool:
+        """Whether its cells are lists of labels."""
         return self.kind == "list" or self.separator is not None
 
     def __str__(self) -> str:
@@ -70,6 +77,8 @@ class ColumnSketch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSketch:
+    """The columns of a table, and those that are named already."""
+
     path: str  # the table
     columns: tuple[ColumnSketch, ...]  # in its order
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
@@ -77,7 +86,16 @@ class TableSketch:
     rivals: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def column(self, key: str, what: str, **choice: Any) -> str:
-        """Choose the column for a config key as `find`; raise UsageError without one."""
+        """Choose the column for a config key.
+
+        Args:
+            key: of the config.
+            what: what is looked for, for the message.
+            choice: other arguments of `find`.
+
+        Raises:
+            UsageError: no column can be it.
+        """
         found = self.find(key, **choice)
         if found is None:
             raise self.missing(key, what)
@@ -95,7 +113,9 @@ class TableSketch:
         """Choose the column for a config key: the given one, else the likeliest, else None.
 
         Args:
+            key: of the config.
             names: usual names in lower case, the most likely first; they win over the rank.
+            fits: whether a column can be it.
             rank: the lowest of the columns that fit is taken; None to choose only by names.
             taken: columns already in use.
         """
@@ -114,6 +134,7 @@ class TableSketch:
         return found
 
     def missing(self, key: str, what: str) -> UsageError:
+        """Return the error that no column looks like something, with how to name one."""
         shown = ", ".join(map(str, self.columns[:_SHOWN_COLUMNS]))
         if len(self.columns) > _SHOWN_COLUMNS:
             shown += f" and {len(self.columns) - _SHOWN_COLUMNS:,} more"
@@ -140,6 +161,12 @@ def check_first_line(path: str, columns: Sequence[str], rows: Sequence[Mapping[s
 def sketch_columns(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[ColumnSketch, ...]:
+    """Look at the cells of a table.
+
+    Args:
+        columns: their names.
+        rows: values by column, as of `TableBlock.rows`.
+    """
     return tuple(_sketch(name, [row.get(name) for row in rows]) for name in columns)
 
 
@@ -165,6 +192,12 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
 
 
 def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
+    """Return what kind of cells a column has, and whether all are whole numbers.
+
+    Args:
+        filled: the cells that are not empty.
+        texts: the same as texts.
+    """
     if not filled:
         return "empty", False
     is_list = (
@@ -186,7 +219,10 @@ def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
 
 
 def _separator(texts: list[str]) -> str | None:
-    """The separator of labels: pieces are few and short, and fewer than the cells."""
+    """Return the separator of labels, if cells are lists of them; None if not.
+
+    The pieces of such cells are short, and few: the same labels again and again.
+    """
     for separator in _SEPARATORS:
         cells = [text.split(separator) for text in texts]
         several = sum(len(cell) > 1 for cell in cells)

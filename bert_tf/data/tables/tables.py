@@ -53,6 +53,11 @@ _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableBlock:
+    """Some rows of a table, in file order.
+
+    `rows`, `raw_rows` and `lines` have the same length: an item per usable row.
+    """
+
     header: TableHeader | None  # None of JSON lines and Parquet
     columns: tuple[str, ...]  # of JSON lines the keys in the file's first 8,192 rows
     rows: list[dict[str, Any]]  # usable ones: text in CSV and TSV, else JSON values
@@ -62,6 +67,7 @@ class TableBlock:
 
     @property
     def rows_in(self) -> int:
+        """Return the number of rows that were read, rejected ones included."""
         return len(self.rows) + len(self.rejects)
 
     def in_order(self) -> Iterator[tuple[int, dict[str, Any] | Reject]]:
@@ -71,13 +77,20 @@ class TableBlock:
         yield from sorted(rows, key=lambda row: row[0])
 
     def text_lists(self, columns: Sequence[str]) -> list[list[str] | None]:
+        """Return the texts of each row, from several columns or one with lists, see `texts_of`."""
         return [texts_of(row, columns) for row in self.rows]
 
     def texts(self, column: str) -> list[str]:
+        """Return the texts of a column, empty where a row lacks it."""
         return [cell_text(row.get(column)) for row in self.rows]
 
     def rejecting(self, source: str, faults: Iterable[Fault | None]) -> Self:
-        """Move rows with a fault to the rejects."""
+        """Move rows with a fault to the rejects.
+
+        Args:
+            source: the file.
+            faults: of each usable row, reason and detail; None if it can be used.
+        """
         found = list(zip(self.lines, faults, strict=True))
         rejects = [Reject(source, line, *fault) for line, fault in found if fault is not None]
         if not rejects:
@@ -94,7 +107,12 @@ class TableBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileRows:
-    """The usable rows of a whole file."""
+    """The usable rows of a whole file.
+
+    Attributes:
+        noun: what a row is called in messages.
+        row_fields: names of the fields with an item per row: lists, arrays, or dicts of them.
+    """
 
     noun: ClassVar[str] = "row"
     # Lists and arrays with an item per row, or dicts of them.
@@ -108,7 +126,11 @@ class FileRows:
         return len(self.lines)
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """Split off rows, bool [rows]; all rejects stay with the first part."""
+        """Split off rows; all rejects stay with the first part.
+
+        Args:
+            held_out: bool [rows], True for rows of the second part.
+        """
         kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.selected(kept, self.rejects), self.selected(out, [])
 
@@ -119,7 +141,15 @@ class FileRows:
         return dataclasses.replace(self, **items, rejects=rejects)
 
     def rejecting(self, faults: Mapping[int, Fault], *, advice: str = "") -> Self:
-        """Move usable rows, by index, to the rejects; raise RowsRejected if none is left."""
+        """Move usable rows to the rejects.
+
+        Args:
+            faults: reason and detail by index of the row.
+            advice: what to do, for the message if no row is left.
+
+        Raises:
+            RowsRejected: no row is left.
+        """
         if not faults:
             return self
         found = [Reject(self.source, self.lines[row], *fault) for row, fault in faults.items()]
@@ -153,6 +183,7 @@ class FileRows:
 
 
 def _items(values: Any, rows: np.ndarray) -> Any:
+    """Select items of a field of rows: a list, an array, a dict of these, or None."""
     if isinstance(values, dict):
         return {name: _items(each, rows) for name, each in values.items()}
     if isinstance(values, list):
@@ -162,6 +193,8 @@ def _items(values: Any, rows: np.ndarray) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table(FileRows):
+    """The needed columns of a whole file, as texts."""
+
     row_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
     columns: dict[str, list[str]]  # texts of the usable rows by column name
@@ -181,7 +214,7 @@ def table_format(path: str | Path) -> str:
 
 
 def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
-    """List columns that the format itself names, as SQuAD JSON does; otherwise none."""
+    """Return the columns that the format itself names, as SQuAD JSON does; otherwise none."""
     return SQUAD_COLUMNS if is_squad_json(path, opener) else ()
 
 
@@ -195,6 +228,7 @@ class NeededColumns(TypedDict, total=False):
 
 
 def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
+    """Return the kind of each needed column, by name."""
     if unknown := needed.keys() - NeededColumns.__annotations__.keys():
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
     columns, kinds = cast(Mapping[str, Any], needed), get_args(CellKind)
@@ -215,10 +249,15 @@ def read_table_blocks(
     """Read a table in blocks of rows, so that memory does not grow with the file.
 
     Args:
+        path: the file; its name tells the format and the compression.
+        dialect: how it is written, and limits.
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart, or where no
             header says how many there are.
+        console: gets notes on separators and quotes that are not the usual ones; None for none.
+        opener: opens the file, which may be on other storage.
+        needed: see `NeededColumns`; rows without these columns are rejected.
 
     Raises:
         NoRowsError: the file is empty, or has names of columns only.
@@ -278,7 +317,17 @@ def blocks_of_rows(
     noun: str = "row",
     **needed: Unpack[NeededColumns],
 ) -> Iterator[TableBlock]:
-    """Make blocks of a file's rows; arguments and errors as of `read_table_blocks`."""
+    """Make blocks of a file's rows; errors as of `read_table_blocks`.
+
+    Args:
+        path: the file.
+        rows: its rows and rejects, in file order.
+        columns: their names; empty if only the rows can tell, as in JSON lines.
+        block_rows: rows of a block.
+        header: of the file, for its blocks and for advice on a missing column.
+        noun: what a row is called in messages.
+        needed: see `NeededColumns`.
+    """
     kinds, allow_empty = _kinds(needed), needed.get("allow_empty", False)
     is_usable, tally = False, RejectTally()
     while parsed_rows := _taken(rows, block_rows):
@@ -319,9 +368,10 @@ def read_table(
     console: Console | None = None,
     **needed: Unpack[NeededColumns],
 ) -> Table:
-    """Read the needed columns of a whole file; arguments and errors as of `read_table_blocks`.
+    """Read the needed columns of a whole file.
 
-    Rejects rows not accepted in Prodigy; InputError also beyond `dialect.max_table_megabytes`.
+    Rows that an annotator of Prodigy did not accept are rejected. Arguments and errors are those of
+    `read_table_blocks`; InputError also beyond `dialect.max_table_megabytes`.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     columns: dict[str, list[str]] = {name: [] for name in _kinds(needed)}
@@ -346,7 +396,7 @@ def read_table(
 
 
 def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:
-    """Take the next rows: so many, or fewer where they are long."""
+    """Take the next rows: at most `most`, fewer where they are long."""
     taken, characters = [], 0
     for row in rows:
         taken.append(row)
@@ -357,6 +407,7 @@ def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:
 
 
 def _object_keys(parsed_rows: list[ParsedRow]) -> tuple[str, ...]:
+    """Return the keys of rows in the order in which they first appear."""
     names: dict[str, None] = {}
     for _, _, row in parsed_rows:
         if isinstance(row, dict):

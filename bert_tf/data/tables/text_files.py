@@ -1,4 +1,9 @@
-"""Text files: compressed or not, of any encoding, with or without a byte-order mark."""
+"""Text files: compressed or not, of any encoding, with or without a byte-order mark.
+
+Every text becomes UTF-8 first, part by part (`open_utf8`), so that all readers only know UTF-8.
+Bytes that are not text of the encoding become bytes that are not UTF-8, and the reader rejects the
+rows that have them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,12 @@ SAMPLE_BYTES = 1 << 16  # how much of a file is looked at to see that it is text
 
 
 def open_local(path: str) -> BinaryIO:
-    """Open a local file; raise UsageError if it is not a file, InputError for a Git LFS pointer."""
+    """Open a local file.
+
+    Raises:
+        UsageError: the file is missing, a folder, or a pipe.
+        InputError: it is a pointer of Git LFS.
+    """
     try:
         if stat.S_ISFIFO(Path(path).stat().st_mode):
             raise UsageError(f"{path}: is a pipe; write it to a file first, it is read twice")
@@ -63,12 +73,22 @@ def open_local(path: str) -> BinaryIO:
 def open_text(
     path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[TextIO]:
-    """Open a text file, compressed by its name or plain, without its byte-order mark.
+    r"""Open a text file, compressed by its name or plain, without its byte-order mark.
 
-    Bytes that are not of the encoding become lone surrogates, see `has_surrogates`, so that one
-    bad line does not end the reading of a file. Line ends are kept. Raises UsageError if the file
-    is missing or a folder, InputError if it is not text or of another encoding by its byte-order
-    mark, or while reading: no text of this encoding, damaged compression, or failing storage.
+    Bytes that are not of the encoding become lone surrogates, see `has_surrogates`, so that one bad
+    line does not end the reading of a file.
+
+    Args:
+        path: the file.
+        newline: as of `open`: "" splits lines at LF, CR and CRLF, "\n" at LF only; line ends are
+            kept.
+        encoding: as Python names it.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        UsageError: the file is missing or a folder.
+        InputError: it is not text, or is of another encoding by its byte-order mark; or while
+            reading: no text of this encoding, damaged compression, or failing storage.
     """
     with (
         open_utf8(path, encoding=encoding, opener=opener) as file,
@@ -84,6 +104,8 @@ def open_text(
 
 @dataclasses.dataclass(frozen=True)
 class Utf8File:
+    """A text as bytes of UTF-8, whatever its encoding."""
+
     read: Callable[[int], bytes]  # next bytes, about so many, none at the end
     has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes
 
@@ -92,6 +114,7 @@ class Utf8File:
 def open_utf8(
     path: str | Path, *, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[Utf8File]:
+    """Open a text file as bytes of UTF-8; arguments and errors as of `open_text`."""
     with _open_bytes(path, opener) as buffered:
         beginning = buffered.peek(SAMPLE_BYTES)
         has_mark = beginning.startswith(tuple(MARKS))
@@ -113,7 +136,12 @@ def open_utf8(
 
 
 class Transcoder:
-    """Turns text into UTF-8, part by part; bytes not of the encoding become invalid UTF-8."""
+    """Turns text into UTF-8, part by part; bytes not of the encoding become invalid UTF-8.
+
+    Args:
+        path: named in errors.
+        encoding: as Python names it. `utf-16`, `utf-32` and `utf-8-sig` take a byte-order mark off.
+    """
 
     def __init__(self, path: str | Path, encoding: str):
         self._path = path
@@ -122,7 +150,15 @@ class Transcoder:
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
 
     def transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
-        """Turn the next part into UTF-8, except a cut character; raise InputError for no text."""
+        """Turn the next part into UTF-8, except a character that is cut at its end.
+
+        Args:
+            part: next bytes.
+            is_end: whether they are the last ones. A cut character is then invalid UTF-8.
+
+        Raises:
+            InputError: this cannot be text of the encoding at all.
+        """
         try:
             data = self._decoder.decode(part).encode("utf-8", "surrogatepass")
         except UnicodeError as error:
@@ -137,9 +173,15 @@ class Transcoder:
 
 
 def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transcoder | None:
-    """Transcoder of a file by its SAMPLE_BYTES; None if it is UTF-8 (with a mark or not).
+    """Return what makes UTF-8 of a file; None if it is UTF-8, with or without a mark.
 
-    Raises InputError if it is of another encoding by its byte-order mark, or not text.
+    Args:
+        path: named in errors.
+        first_bytes: the first SAMPLE_BYTES, or all there are.
+        encoding: as Python names it. If it is UTF-8, a byte-order mark of UTF-16 or UTF-32 decides.
+
+    Raises:
+        InputError: the file is of another encoding by its byte-order mark, or not text.
     """
     name = _decoder_of(path, first_bytes, encoding)
     if not _is_wide(name):
@@ -160,6 +202,7 @@ def checked_part(path: str | Path, part: bytes) -> bytes:
 
 @contextmanager
 def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]:
+    """Open a file, decompressed; an OSError while reading becomes an InputError."""
     with opener(str(path)) as binary:
         try:
             raw = cast(io.RawIOBase, uncompressed(binary, str(path)))
@@ -176,6 +219,7 @@ def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]
 
 
 def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
+    """Return the encoding to decode a file with, so that its byte-order mark is left out."""
     name = codecs.lookup(encoding).name
     marked = next((MARKS[mark] for mark in MARKS if first_bytes.startswith(mark)), None)
     is_utf8 = name in ("utf-8", "utf-8-sig")
@@ -196,6 +240,7 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
 
 
 def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
+    """Raise InputError if a sample is not text, or is text of another encoding."""
     kind = file_kind(sample)
     if kind is not None:
         name, advice = kind
@@ -229,6 +274,12 @@ class CutLine(str):
 
 
 def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
+    """Yield the lines of a text with their ends, in bounded memory.
+
+    Args:
+        stream: text whose lines end with LF.
+        longest: most characters of a line; for a longer one a `CutLine` is yielded.
+    """
     while line := stream.readline(longest + 1):
         if len(line) <= longest or line.endswith("\n"):
             yield line
@@ -257,10 +308,18 @@ _GUESSED_FROM_BYTES = 1 << 14  # of lines that are not UTF-8
 
 
 def file_encoding(path: str | Path) -> str | None:
-    """`utf-8`, or the likely encoding, if any, if more lines fail to be UTF-8 than need it.
+    """Return the likely encoding of a file.
 
-    Only the first 64 MB are read. Raises InputError for an empty or damaged file, UsageError for
-    one that cannot be read.
+    It is UTF-8 if not more lines fail to be UTF-8 than need it, lines of ASCII aside. Only the
+    first 64 MB are read.
+
+    Returns:
+        `utf-8`, also for files with a byte-order mark, by which they are read; another name of
+        Python's; or None if it cannot be told.
+
+    Raises:
+        InputError: the file is empty or damaged.
+        UsageError: it cannot be read.
     """
     if table_format_by_name(str(path)) == "parquet":
         return "utf-8"

@@ -23,7 +23,11 @@ _OF_ANGLES = re.compile(r"\s*(?:<[^<>]+>\s*)+")
 
 
 def postgres_array(text: str) -> list[str] | None:
-    """Parse `{a,"b c"}`, as PostgreSQL writes an array of one dimension; else return None."""
+    """Parse `{a,"b c"}`, as PostgreSQL writes an array of one dimension.
+
+    Returns:
+        The items, quotes and escapes removed, or None if the text is something else.
+    """
     body = text.strip()
     if body[:1] != "{" or body[-1:] != "}":
         return None
@@ -41,14 +45,19 @@ def postgres_array(text: str) -> list[str] | None:
 
 
 def angled_labels(text: str) -> list[str] | None:
-    """Parse `<a><b>`, as StackOverflow writes tags; else return None."""
+    """Parse `<a><b>`, as StackOverflow writes tags; return None for other texts."""
     return _IN_ANGLES.findall(text) if _OF_ANGLES.fullmatch(text) else None
 
 
 def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
     """Parse cells that are all PostgreSQL arrays, or all labels in angle brackets.
 
-    Empty cells are empty lists. None if any cell is something else, which Python or JSON reads.
+    Args:
+        cells: texts of a column. Empty ones are empty lists.
+
+    Returns:
+        A list per cell. None if any cell is something else, or if Python or JSON reads all of them:
+            `{'a', 'b'}` is a set of Python.
     """
     filled = [cell for cell in cells if cell.strip()]
     for parse in (postgres_array, angled_labels):
@@ -105,7 +114,11 @@ _MOST_FOLDS = 20
 
 
 def is_split(name: str, values: Iterable[Any]) -> bool:
-    """Whether a column tells training from other rows: `split`, `is_valid`, `fold`, `Usage`."""
+    """Whether a column tells training from other rows: `split`, `is_valid`, `fold`, `Usage`.
+
+    Its values are names of splits with one for training, or its name says so: a name such as
+    `is_valid` with truths, or a name of folds with at most _MOST_FOLDS values.
+    """
     found = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
     if len(found) < 2:
         return False
@@ -150,7 +163,11 @@ _LEAST_OF_TEXT, _LEAST_OF_BYTES = 12, 40  # characters that no word has by chanc
 
 
 def is_blob(text: str) -> bool:
-    """Whether a text is base64 or hexadecimal digits rather than words."""
+    """Whether a text is base64 or hexadecimal digits rather than words.
+
+    Base64 is sure if it decodes to printable UTF-8. If it decodes to other bytes, it must be long
+    and have a digit, because a long word is base64, too.
+    """
     token = "".join(text.split()) if "\n" in text else text.strip()
     if _HEX.fullmatch(token):
         return True
@@ -186,6 +203,7 @@ def is_cut(text: str, start: int, end: int) -> bool:
 
 
 def _is_inside_word(text: str, place: int) -> bool:
+    """Whether a position, in characters, is between two letters or digits of a word."""
     pair = text[place - 1 : place + 1] if place else ""
     return len(pair) == 2 and pair.isalnum() and max(pair) < _FIRST_CJK
 
@@ -207,7 +225,9 @@ def look_alikes(text: str) -> list[str]:
 def skeleton(text: str) -> str:
     """Write texts that look alike in the same way: without case, spacing and look-alike letters.
 
-    Marks alone stay as they are: `''` and two grave accents are tags of opening and closing quotes.
+    Similar to the skeleton of Unicode's UTS 39, but only for the characters of _LOOK_ALIKES, and
+    without quotes around a text. Marks alone stay as they are: `''` and two grave accents are tags
+    of opening and closing quotes.
     """
     visible = normalize("NFKC", text).translate(_INVISIBLE)
     folded = " ".join(visible.casefold().split())

@@ -54,6 +54,12 @@ _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and
 
 @dataclasses.dataclass(kw_only=True)
 class ConllSentence:
+    """A sentence of a CoNLL file, with its lines as they are.
+
+    Together, the sentences of a file have all of its lines (of one that is too long only the
+    beginning), so that it can be written again with one more column and all else unchanged.
+    """
+
     first_line: int  # of `source`
     separator: str = " "  # what is between columns: a tab, or a blank for any number of blanks
     line: int = 0  # its first line, counted from 1
@@ -67,6 +73,7 @@ class ConllSentence:
 
 
 def is_conll(path: str | Path) -> bool:
+    """Whether a file's name, compressed or not, is that of a CoNLL file."""
     return name_without_compression(str(path)).endswith(ENDINGS)
 
 
@@ -84,13 +91,22 @@ def read_conll_sentences(
     Words have as many columns as most of the first lines, separated by tabs if those have any,
     otherwise by blanks, or by commas if there are none of either. Lines of `-DOCSTART-` are left
     out, and comments: lines that begin with `#` and, but in CoNLL-U, have another number of columns
-    than words have, or name a sentence. Raises UsageError if the file is missing or has no such
-    column, InputError if it cannot be read.
+    than words have, or name a sentence.
 
     Args:
+        path: the file.
+        dialect: encoding, and the most characters of a line.
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
         has_tags: whether a column of tags must follow; where there is none, each tag is its word.
+        opener: opens the file, which may be on other storage.
+
+    Yields:
+        Sentences with a word at least or a fault, also those that cannot be used.
+
+    Raises:
+        UsageError: the file is missing, or has no such column.
+        InputError: it cannot be read.
     """
     least = _LEAST_COLUMNS if has_tags else 1
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
@@ -167,7 +183,13 @@ class _Form:
 
 
 def _form_of(path: str | Path, first: Sequence[str], least: int) -> _Form:
-    """Tell from the first lines of a file, and its name, how it is written."""
+    """Tell from the first lines of a file, and its name, how it is written.
+
+    Args:
+        path: CoNLL-U if the name ends so.
+        first: first lines.
+        least: columns that a word must have.
+    """
     texts = [
         line.rstrip("\r\n")
         for line in first
@@ -226,7 +248,11 @@ def _comma_separated(text: str) -> list[str]:
 
 
 class _Sentences:
-    """Lines since the end of the last sentence; a sentence comes when the next one ends."""
+    """Collects the lines since the end of the last sentence.
+
+    A sentence comes out only when the next one ends, because the last sentence also gets the lines
+    after it.
+    """
 
     def __init__(self, separator: str) -> None:
         self._separator = separator
@@ -239,20 +265,24 @@ class _Sentences:
         return not self._now.line
 
     def keep(self, line: str) -> None:
+        """Add a line, of whatever kind, to the source of the sentence."""
         self._now.source.append(line)
 
     def add(self, line: int, word: str, tag: str) -> None:
+        """Add a word, its tag and the number of its line."""
         self._now.line = self._now.line or line
         self._now.words.append(word)
         self._now.tags.append(tag.strip())
         self._now.lines.append(line)
 
     def spoil(self, line: int, reason: str, detail: str = "") -> None:
+        """Mark the sentence as one that cannot be used; the first fault counts."""
         self._now.line = self._now.line or line
         if self._now.fault is None:
             self._now.fault = reason, f"line {line}: {detail}" if detail else f"line {line}"
 
     def ended(self) -> Iterator[ConllSentence]:
+        """End the sentence, if it has a word or a fault, and yield the one before it."""
         if not self._now.line:
             return
         if self._waiting is not None:
@@ -262,6 +292,7 @@ class _Sentences:
         self._now = ConllSentence(first_line=self._now.first_line + len(self._now.source))
 
     def last(self) -> Iterator[ConllSentence]:
+        """End the file and yield what is left."""
         yield from self.ended()
         if self._waiting is not None:
             self._waiting.source.extend(self._now.source)
@@ -279,12 +310,21 @@ def read_word_blocks(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
-    """Read blocks as `read_table_blocks` does; files of CoNLL, by name, have one column `tokens`.
+    """Read rows of words in blocks, as `read_table_blocks` does.
 
     Args:
+        path: CoNLL by its name, with the one column `tokens`; otherwise a table.
         column: of the words: a list, its JSON text, or words with blanks between them. In CoNLL
             files a number, from 1; any other name means the usual column there.
+        dialect: how the file is written.
+        block_rows: rows read at once, rejected ones included.
+        max_rows: read only the first rows, rejected ones included (0: all).
         as_lines: whether `raw_rows` of CoNLL are those that `with_tags` takes, otherwise JSON.
+        console: gets notes on how the file is read; None for none.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        InputError, UsageError: as `read_table_blocks`.
     """
     if is_conll(path):
         number = int(column) if COLUMN_NUMBER.fullmatch(column) else None
@@ -309,10 +349,12 @@ def read_word_blocks(
 
 
 def row_words(block: TableBlock, column: str) -> list[list[str]]:
+    """Return the words of each row of a block of `read_word_blocks`."""
     return [words_of(row[column]) or [] for row in block.rows]
 
 
 def are_single_words(values: Sequence[object]) -> bool:
+    """Whether nearly all cells have one word, so that a row is a word and no sentence."""
     filled = [value for value in values if value not in (None, "")]
     single = sum(
         not isinstance(value, list)
@@ -324,18 +366,25 @@ def are_single_words(values: Sequence[object]) -> bool:
 
 
 def with_tags(raw: str, tags: Sequence[str]) -> str:
-    """Add a column of tags to the raw lines of a sentence, without the last line end."""
+    """Return the lines of a sentence with one more column, without the last line end.
+
+    Args:
+        raw: from `read_word_blocks` with `as_lines`.
+        tags: of each word.
+    """
     pieces = json.loads(raw)
     ends = itertools.chain(tags, [""])
     return "".join(itertools.chain.from_iterable(zip(pieces, ends, strict=True)))
 
 
 def tag_separator(raw: str) -> str:
+    """Return what separates the columns of such a sentence: a tab, a comma or a blank."""
     separator: str = json.loads(raw)[0][-1]
     return separator
 
 
 def _words_fault(value: object, column: str) -> Fault | None:
+    """Return reason and detail if a cell has no words; None if it can be used."""
     if value is None:
         return column_is_empty(column), ""
     words = words_of(value)
@@ -347,6 +396,7 @@ def _words_fault(value: object, column: str) -> Fault | None:
 def _conll_rows(
     path: str, sentences: Iterable[ConllSentence], *, as_lines: bool
 ) -> Iterator[ParsedRow]:
+    """Turn sentences into rows with the one column `tokens`, those with a fault into rejects."""
     for each in sentences:
         fault = each.fault or text_fault_of_words(" ".join(each.words))
         if fault is not None:
@@ -357,6 +407,7 @@ def _conll_rows(
 
 
 def _pieces(sentence: ConllSentence) -> str:
+    """Write a sentence as a JSON list of texts: its source, cut where the tags of its words go."""
     pieces = [""]
     of_words = {line - sentence.first_line for line in sentence.lines}
     for index, line in enumerate(sentence.source):

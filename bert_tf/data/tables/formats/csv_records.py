@@ -1,4 +1,9 @@
-"""Finds the records and fields of CSV (RFC 4180) and TSV bytes, broken ones included."""
+"""Find the records and fields of CSV (RFC 4180) and TSV bytes, broken ones included.
+
+A parser that reads on to the next quote takes many rows for one cell where a quote is missing. Here
+only the first line of such a record is broken, so that one bad quote costs one row. The loops are
+compiled by Numba.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,8 @@ FAULT_REASONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Records:
+    """Where the records of some bytes are; blank lines are none."""
+
     offsets: np.ndarray  # int64 [records + 1] into fields; a broken record has none
     lines: np.ndarray  # int64 [records], where each begins, from 1
     starts: np.ndarray  # int64 [records], the byte where each begins
@@ -51,7 +58,7 @@ def find_records(
     most_records: int | None = None,
     is_end: bool = True,
 ) -> Records:
-    """Find records in bytes, uint8, that begin with one.
+    """Find records in bytes that begin with one.
 
     A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
     closing quote only a delimiter or a line end may come; where something else comes, or the record
@@ -61,8 +68,13 @@ def find_records(
     one of these is the delimiter.
 
     Args:
+        data: uint8.
+        delimiter: the byte between fields.
         has_quotes: false for TSV, where quotes have no meaning.
+        first_line: number of the line at `start`, from 1.
+        start: the byte where the first record begins.
         longest: characters of a record; longer ones are broken.
+        most_records: how many to find; None for all.
         is_end: whether the file ends with the bytes; if not, a last record that may continue is
             left out.
     """
@@ -99,6 +111,18 @@ def find_records(
 
 @numba.njit(cache=True, nogil=True)
 def _find(data, delimiter, has_quotes, line, longest, is_end, found):
+    """Fill the arrays of `find_records`.
+
+    A record that may go on after the bytes is given up: `fields` and `position` return to its
+    beginning, and it is found again when there are more bytes.
+
+    Args:
+        found: arrays to fill: offsets, lines, starts, stops, faults, field_starts, field_stops.
+
+    Returns:
+        The number of records, of fields and of blank lines; position and line after the last
+        record; and whether the line there is too long and does not end in the bytes.
+    """
     offsets, lines, starts, stops, faults, field_starts, field_stops = found
     records = fields = blank_lines = position = 0
     is_cut_off = False
@@ -173,6 +197,7 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, found):
 
 @numba.njit(cache=True, inline="always")
 def _after_line_end(data, position):
+    """Return the position after the line end at a position; the same if none is there."""
     if position < len(data) and data[position] == _RETURN:
         position += 1
         return position + (position < len(data) and data[position] == _LINE_FEED)
@@ -181,7 +206,7 @@ def _after_line_end(data, position):
 
 @numba.njit(cache=True, inline="always")
 def _after_blank_line(data, position, delimiter, has_quotes, is_end):
-    """The position after a line of nothing but blanks; 0 if it is none, -1 if it may become one."""
+    """Return the position after a line of blanks only; 0 for none, -1 if it may become one."""
     size = len(data)
     while position < size and _is_blank(data[position], delimiter, has_quotes):
         position += 1
@@ -201,6 +226,7 @@ def _is_blank(byte, delimiter, has_quotes):
 
 @numba.njit(cache=True, inline="always")
 def _ends_field(data, position, delimiter):
+    """Whether a field can end here: at a delimiter, a line end, or the end of the bytes."""
     if position >= len(data) or data[position] == delimiter:
         return True
     return data[position] == _LINE_FEED or data[position] == _RETURN
@@ -208,6 +234,7 @@ def _ends_field(data, position, delimiter):
 
 @numba.njit(cache=True, inline="always")
 def _is_longer(data, start, stop, longest):
+    """Whether there are more than `longest` characters; not counted if there are fewer bytes."""
     if stop - start <= longest:
         return False
     return count_characters(data, start, stop) > longest
@@ -215,7 +242,18 @@ def _is_longer(data, start, stop, longest):
 
 @numba.njit(cache=True)
 def _quoted(data, position, record_start, longest):
-    """Content start, the byte after the closing quote, the fault, and line ends inside."""
+    """Find the end of a quoted field.
+
+    Args:
+        data: uint8.
+        position: of the opening quote.
+        record_start: where its record begins, from which characters count.
+        longest: characters of a record.
+
+    Returns:
+        The byte where the content begins, the byte after the closing quote, the fault (SOUND,
+        OPEN_AT_END, or NEVER_CLOSED if the record gets too long), and the line ends in the content.
+    """
     begin = position + 1
     position = begin
     line_ends = 0
@@ -248,7 +286,16 @@ def _quoted(data, position, record_start, longest):
 def field_bytes(
     data: np.ndarray, records: Records, fields: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copy fields by number, unquoted: uint8 bytes, and int64 offsets into them."""
+    """Copy the content of fields, unquoted.
+
+    Args:
+        data: uint8.
+        records: found in `data`.
+        fields: int [n], numbers of fields.
+
+    Returns:
+        The bytes of all fields, uint8, and offsets into them, int64 [n + 1].
+    """
     starts, stops = records.field_starts[fields], records.field_stops[fields]
     copied = np.empty(int((stops - starts).sum()), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
@@ -258,6 +305,7 @@ def field_bytes(
 
 @numba.njit(cache=True, nogil=True)
 def _unquote(data, starts, stops, copied, offsets):
+    """Fill `copied` and `offsets` of `field_bytes`; of a doubled quote the first one is copied."""
     written = 0
     for field in range(len(starts)):
         position, stop = starts[field], stops[field]
@@ -270,6 +318,7 @@ def _unquote(data, starts, stops, copied, offsets):
 
 
 def count_line_ends(data: np.ndarray) -> int:
+    """Return the number of line ends of CSV in bytes, uint8: LF, CR, and both together as one."""
     is_return = data == _RETURN
     is_feed = data == _LINE_FEED
     pairs = int(np.count_nonzero(is_return[:-1] & is_feed[1:]))

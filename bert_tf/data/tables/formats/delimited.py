@@ -1,4 +1,9 @@
-"""Rows of CSV (RFC 4180) and TSV files; as in GLUE, TSV has no quotes, unless `is_quoted_tsv`."""
+"""Rows of CSV (RFC 4180) and TSV files; as in GLUE, TSV has no quotes, unless `is_quoted_tsv`.
+
+A file is read in windows of records (`RecordStream`). Which records of a window are rows, whether
+their bytes are UTF-8, and their cells as texts are found for all of them at once; only rejects are
+made one by one.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +58,8 @@ ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableHeader:
+    """How a delimited file names and separates its columns."""
+
     columns: tuple[str, ...]  # in file order, without empty ones at the end, or numbers from 1
     raw: str | None  # as in the file, without mark and line end; None without a header
     delimiter: str  # what separates two cells
@@ -72,12 +79,24 @@ def read_delimited_rows(
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
-    """Yield the header of a CSV (with quotes) or TSV file, then its rows; bad rows become rejects.
+    """Yield the header of a CSV or TSV file, then its rows; bad rows become rejects.
 
     Without a header, nothing says how many cells a row has: if `only` some columns are needed,
     those up to the last of them are read, and rows may have any more.
 
-    Raises InputError for no header, two columns of one name, or a header that is not text.
+    Args:
+        path: the file.
+        dialect: encoding, whether there is a header, and limits.
+        has_quotes: true for CSV. TSV may still turn out to be quoted.
+        only: names of the needed columns; empty for all.
+        console: gets notes on separators and quotes that are not the usual ones; None for none.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        NoRowsError: the file is empty.
+        InputError: the header is too long, not text, no CSV row, or has a name twice; or the file
+            is not text, or damaged.
+        UsageError: the file cannot be opened.
     """
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
         if console is not None and has_quotes and header.delimiter != ",":
@@ -120,6 +139,7 @@ def read_table_header(
 def _open_records(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener
 ) -> Iterator[tuple[TableHeader, RecordStream]]:
+    """Open a file; yield its header, and the stream of the records after it."""
     with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
         longest = dialect.max_row_characters
         stream = RecordStream(file.read, has_quotes=has_quotes, longest=longest)
@@ -141,6 +161,7 @@ def _open_records(
 def _read_header(
     path: str | Path, stream: RecordStream, delimiter: str, dialect: TableDialect, *, has_mark: bool
 ) -> TableHeader:
+    """Read the first record: as names of columns, or only to count them if there is no header."""
     found = stream.first(delimiter)
     if found is None:
         expected = "a line with the names of the columns" if dialect.has_header else "rows"
@@ -187,11 +208,19 @@ def _read_header(
 
 @dataclasses.dataclass(frozen=True)
 class _RowReader:
+    """Makes rows of records; `path` is the file that rejects name."""
+
     path: str
     header: TableHeader
     dialect: TableDialect
 
     def rows(self, data: np.ndarray, records: Records) -> Iterator[ParsedRow]:
+        """Yield rows and rejects of a window of records, in file order.
+
+        Args:
+            data: uint8, bytes that hold the records.
+            records: where they are in `data`.
+        """
         columns = self.header.columns
         is_row, is_blank = find_rows(records, self.header)
         starts, lengths = records.starts, records.stops - records.starts
@@ -239,9 +268,19 @@ class _RowReader:
 
     @property
     def _cells(self) -> int:
+        """Return the number of cells of a row, those of empty columns at the end included."""
         return len(self.header.columns) + self.header.empty_columns
 
     def _filled(self, raw: str, count: int) -> str:
+        """Return a raw row with as many cells as the header has.
+
+        Delimiters are added for missing cells of columns without names, and empty cells beyond are
+        removed, so that a column that is added to the line stands in its place.
+
+        Args:
+            raw: the row as in the file.
+            count: its cells.
+        """
         missing = self._cells - count
         if missing >= 0:
             return raw + self.header.delimiter * missing
@@ -255,9 +294,12 @@ def _folded(cell: str) -> str:
 
 
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
-    """Find records that are rows, and those that count as blank lines, bool [records].
+    """Find records that are rows, and those that count as blank lines.
 
     Cells beyond the named columns must be empty; in such tables rows of only empty cells are blank.
+
+    Returns:
+        Two arrays, bool [records].
     """
     counts = np.diff(records.offsets)
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
@@ -274,6 +316,15 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
 def row_reject(
     path: str, records: Records, record: int, header: TableHeader, dialect: TableDialect
 ) -> Reject:
+    """Return the reject for a record that is no row.
+
+    Args:
+        path: the file.
+        records: records of a window.
+        record: index of the one that is no row.
+        header: says how many cells a row has.
+        dialect: of the file.
+    """
     line, fault = int(records.lines[record]), int(records.faults[record])
     if fault == LONG_RECORD:
         return too_long(path, line, dialect)
@@ -289,7 +340,20 @@ def row_reject(
 
 
 def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Whether rows, from starts to stops, are UTF-8 in all cells, needed or not: bool [rows]."""
+    """Whether rows are UTF-8 in all of their cells, needed or not.
+
+    What the bytes of another encoding mean is not known, and such a row could not be written into a
+    file of UTF-8. All bytes are checked at once; only if that fails, rows with bytes beyond ASCII
+    are checked one by one.
+
+    Args:
+        data: uint8.
+        starts: int64 [rows], first byte of each row.
+        stops: int64 [rows], the byte after it.
+
+    Returns:
+        bool [rows].
+    """
     if _valid_texts(data, np.array([0, len(data)])) is not None:
         return np.ones(len(starts), np.bool_)
     unusual = np.flatnonzero(data >= 0x80)
@@ -302,11 +366,13 @@ def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndar
 
 
 def _strings(data: np.ndarray, lengths: np.ndarray) -> list[str] | None:
+    """Return the texts of UTF-8 bytes that follow one another; None if some are not UTF-8."""
     texts = _valid_texts(data, offsets_of(lengths))
     return None if texts is None else list(texts.to_numpy(zero_copy_only=False).tolist())
 
 
 def _valid_texts(data: np.ndarray, offsets: np.ndarray) -> pa.LargeStringArray | None:
+    """Return the texts between offsets into UTF-8 bytes; None if some are not UTF-8."""
     buffers = pa.py_buffer(offsets), pa.py_buffer(data)
     texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
     try:
@@ -319,6 +385,14 @@ def _valid_texts(data: np.ndarray, offsets: np.ndarray) -> pa.LargeStringArray |
 def check_header(
     path: str | Path, line: int, columns: Sequence[str], dialect: TableDialect
 ) -> None:
+    """Raise InputError if a header cannot name columns.
+
+    Args:
+        path: the file.
+        line: of the header, from 1.
+        columns: names in file order.
+        dialect: of the file.
+    """
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(
@@ -335,4 +409,5 @@ def check_header(
 
 
 def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:
+    """Return the reject for a row of more characters than the dialect allows."""
     return Reject(str(path), line, TOO_LONG, f"more than {dialect.max_row_characters:,} characters")

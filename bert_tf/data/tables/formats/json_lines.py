@@ -36,7 +36,18 @@ KEYS_ARE_NAMES = "rows of JSON lines have keys"
 def read_json_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yield the objects of a JSON lines file; blank lines are not rows, bad lines are rejects."""
+    """Yield the objects of a JSON lines file; blank lines are not rows, bad lines are rejects.
+
+    Args:
+        path: the file.
+        dialect: encoding, and the most characters of a line.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        NoRowsError: the file is empty.
+        InputError: it is one JSON list, or one object that holds a whole table.
+        UsageError: it cannot be read, or `--no-header` was given.
+    """
     dialect.check_has_names(path, KEYS_ARE_NAMES)
     rows = _parsed_rows(path, dialect, opener)
     first = list(itertools.islice(rows, 2))
@@ -46,6 +57,7 @@ def read_json_rows(
 
 
 def _parsed_rows(path: str | Path, dialect: TableDialect, opener: Opener) -> Iterator[ParsedRow]:
+    """Yield the lines that are not blank, as objects or rejects."""
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters)
@@ -99,7 +111,12 @@ def _object_or_reject(
 
 
 def check_first_line(path: str | Path, line: str) -> None:
-    """Raise InputError if the first line begins one list or one object over many lines."""
+    """Raise InputError if the first line begins one list or one object over many lines.
+
+    Args:
+        path: named in the error.
+        line: the first line that is not blank, without blanks around it.
+    """
     is_list_of_objects = line[:1] == "[" and line[1:].lstrip(JSON_BLANKS)[:1] == "{"
     if line in ("{", "[") or is_list_of_objects:
         raise InputError(
@@ -109,6 +126,13 @@ def check_first_line(path: str | Path, line: str) -> None:
 
 
 class RowError(Exception):
+    """A line has no row.
+
+    Args:
+        reason: of its reject.
+        detail: of its reject.
+    """
+
     def __init__(self, reason: str, detail: str = ""):
         super().__init__(reason, detail)
         self.reason = reason
@@ -116,7 +140,14 @@ class RowError(Exception):
 
 
 def parse_object(raw: str) -> dict[str, Any]:
-    """Parse a JSON line; raise RowError for no object, a key twice, or text that is not Unicode."""
+    """Parse a line of JSON.
+
+    Args:
+        raw: the line, without lone surrogates.
+
+    Raises:
+        RowError: it is no object, has a key twice, or has text that is not Unicode.
+    """
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
         if escapes_surrogates(raw, value):
@@ -129,6 +160,7 @@ def parse_object(raw: str) -> dict[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; raise RowError if a key is there twice."""
     built = dict(pairs)
     if len(built) < len(pairs):  # which value is meant is unknown
         keys = [key for key, _ in pairs]

@@ -37,7 +37,9 @@ _TEXT_KINDS = (  # bytes, too: some writers do not say that they are UTF-8
 def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
     """Open a Parquet file: its bytes, and Arrow's view of them.
 
-    Raises UsageError if it is compressed as a whole, InputError for damage (also while reading).
+    Raises:
+        UsageError: the file cannot be opened, or is compressed as a whole.
+        InputError: it is damaged, also while it is read, or is no Parquet file.
     """
     if compression_of(path) is not None:
         raise UsageError(
@@ -55,8 +57,11 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
 
 
 def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
-    """Read names and types of the columns; raise as `open_parquet`, InputError for two columns of
-    one name, UsageError for `--no-header`.
+    """Read names and types of the columns.
+
+    Raises:
+        InputError: as `open_parquet`, or two columns have one name.
+        UsageError: as `open_parquet`, or `--no-header` was given.
     """
     dialect.check_has_names(path, "columns of Parquet have names")
     with open_parquet(path, opener) as (_, file):
@@ -70,6 +75,7 @@ def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schem
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts, in a dictionary or not."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return any(is_kind(kind) for is_kind in _TEXT_KINDS)
@@ -78,7 +84,14 @@ def is_text(kind: pa.DataType) -> bool:
 def read_batches(
     stream: BinaryIO, file: pq.ParquetFile, group: int, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a row group, without views, in batches of bounded memory."""
+    """Yield the rows of a row group, without views, in batches of bounded memory.
+
+    Args:
+        stream: the bytes of the file, for the headers of pages.
+        file: the same file as Arrow reads it.
+        group: number of the row group, from 0.
+        columns: names of those to decode; of nested ones with all that is in them.
+    """
     row_group = file.metadata.row_group(group)
     paths = tuple(f"{name}." for name in columns)
     leaves = [
@@ -107,7 +120,14 @@ _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit numb
 
 
 def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
-    """Find the most bytes of a value that is stored once and repeated in many rows; 0 without."""
+    """Return the most bytes of a value that is stored once and repeated in many rows, 0 for none.
+
+    It is an upper bound: the size of the dictionary, or of the column if prefixes are shared.
+
+    Args:
+        stream: the file; its position changes.
+        column: metadata of a column of a row group.
+    """
     if "DELTA_BYTE_ARRAY" in column.encodings:
         return int(column.total_uncompressed_size)
     offset = column.dictionary_page_offset if column.has_dictionary_page else None
@@ -117,7 +137,15 @@ def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> 
 
 
 def _page_header(data: bytes) -> tuple[int, int]:
-    """The type of a page and its uncompressed bytes (https://parquet.apache.org, PageHeader)."""
+    """Read the type of a page and its uncompressed bytes.
+
+    They are the first two fields of PageHeader (https://parquet.apache.org), in the compact
+    protocol of Thrift: numbers of 7 bits per byte, the lowest first, and with the sign in the
+    lowest bit.
+
+    Returns:
+        -1 and 0 if there is no such header.
+    """
     numbers: list[int] = []
     position = 0
     while len(numbers) < 2:
@@ -139,14 +167,17 @@ def _page_header(data: bytes) -> tuple[int, int]:
 # Arrow 25 reads and writes views of texts, bytes and lists, as Polars has them, but selects no rows
 # of them and cannot slice them inside structs.
 def is_view(kind: pa.DataType) -> bool:
+    """Whether a type is a view of texts or bytes."""
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type with plain texts, bytes and lists in place of views, also in nested types."""
     return _mapped(kind, _without_view)
 
 
 def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with plain columns in place of those that have views."""
     for index, field in enumerate(batch.schema):
         kind = without_views(field.type)
         if kind != field.type:
@@ -178,6 +209,7 @@ def _time_as_text(kind: pa.DataType) -> pa.DataType:
 
 
 def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type in which all types that are not nested are changed, and lists are no views."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([field.with_type(_mapped(field.type, change)) for field in kind])
@@ -204,6 +236,16 @@ def read_parquet_rows(
 
     Dates, times and decimals are texts as Arrow writes them. Bytes that are not UTF-8 are base64
     (RFC 4648, section 4); in needed columns they reject the row.
+
+    Args:
+        path: the file.
+        dialect: the limit of characters, which holds for each needed column.
+        opener: opens the file, which may be on other storage.
+        columns: names of those to read.
+        needed: names of those that must hold text, all among `columns`.
+
+    Raises:
+        InputError, UsageError: as `open_parquet`.
     """
     first = 1
     with open_parquet(str(path), opener) as (stream, file):
@@ -228,6 +270,7 @@ def _parsed(
     needed: Collection[str],
     dialect: TableDialect,
 ) -> ParsedRow:
+    """Make a row, or a reject if a needed column is too long or not UTF-8."""
     for name in needed:
         value = row[name]
         if isinstance(value, str | bytes) and _characters(value) > dialect.max_row_characters:
@@ -244,10 +287,15 @@ def _characters(value: str | bytes) -> int:
 
 
 def _json_value(value: Any) -> str:
+    """Write what JSON has no type for: bytes as base64, other values as their text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _values(column: pa.Array) -> list[Any]:
+    """Convert a column to Python values; bytes that are not UTF-8 stay bytes.
+
+    Texts are checked for all rows at once, which is faster than one by one.
+    """
     if isinstance(column, pa.ExtensionArray):  # UUIDs and the like, as Python writes them
         return list(column.to_pylist())
     if not is_text(column.type):

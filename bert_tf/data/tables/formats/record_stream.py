@@ -21,8 +21,14 @@ _NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\1*[\r\n]', re.IGNORECASE)  #
 def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end: bool) -> str:
     """Choose the one of comma, semicolon, tab and bar that gives the header most columns.
 
-    Bars, common in names and texts, need equally many cells in the first rows. Without a header,
-    the delimiter that gives most of the first rows as many cells, two or more, as the first row.
+    Bars, common in names and texts, need equally many cells in the first rows. Without a header, it
+    is the delimiter that gives most of the first rows as many cells, two or more, as the first row.
+
+    Args:
+        sample: uint8, the beginning of the file.
+        has_header: whether its first record is a header.
+        longest: characters of a record; longer ones are broken.
+        is_end: whether the sample is the whole file.
     """
 
     def agreement(delimiter: str) -> float:
@@ -56,7 +62,13 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
     """Whether the cells of a TSV file are quoted as those of CSV, as pandas and Excel do.
 
     Every cell that begins with a quote is then quoted well, and some by need: they hold doubled
-    quotes, or tabs and line ends without which rows would not have the header's cells.
+    quotes, or tabs and line ends without which rows would not have the header's cells. Or all cells
+    of the first record are quoted.
+
+    Args:
+        sample: uint8, the beginning of the file.
+        longest: characters of a record; longer ones are broken.
+        is_end: whether the sample is the whole file.
     """
     if _QUOTE not in sample:
         return False
@@ -109,17 +121,28 @@ _MOST_RECORDS = 8192  # found at once
 
 @dataclasses.dataclass(frozen=True)
 class LongLine:
+    """The first line, from 1, of a record that is longer than allowed and will be skipped."""
+
     line: int
 
 
 class RecordStream:
-    """Records of bytes that are read part by part, `longest` in characters.
+    """Records of bytes that are read part by part.
+
+    The bytes from the next record on are kept until a whole record is among them; a record beyond
+    `longest` is skipped to the end of its line, so that memory is bounded.
+
+    Args:
+        read: returns the next bytes, about so many; none at the end.
+        has_quotes: whether quotes mean anything.
+        longest: characters of a record.
 
     Attributes:
-        has_quotes: whether quotes mean anything; may be set until a record has been skipped.
-        settles_quotes: whether the first field that begins with a quote decides `has_quotes`: a
-            TSV file of pandas has its first quoted cell anywhere, and rows before it are the same
-            in both readings.
+        has_quotes: as given; may be set until a record has been skipped.
+        settles_quotes: whether the first field that begins with a quote decides `has_quotes`: a TSV
+            file of pandas has its first quoted cell anywhere, and rows before it are the same in
+            both readings.
+        is_end: whether all bytes of the file have been read.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):
@@ -144,7 +167,12 @@ class RecordStream:
     def first(
         self, delimiter: str, *, is_skipped: bool = False
     ) -> tuple[np.ndarray, Records] | LongLine | None:
-        """Find the next record, which stays the next one unless skipped; None at the file's end."""
+        """Find the next record, which stays the next one unless skipped.
+
+        Returns:
+            Bytes, uint8, and the record in them; a LongLine if it is too long; None at the end of
+            the file.
+        """
         start, line = self._start, self._line
         for found in self.windows(delimiter, most_records=1):
             if not isinstance(found, LongLine) and not is_skipped:
@@ -155,7 +183,15 @@ class RecordStream:
     def windows(
         self, delimiter: str, *, most_records: int = _MOST_RECORDS
     ) -> Iterator[tuple[np.ndarray, Records] | LongLine]:
-        """Yield the records to the end of the file, with the bytes that hold them."""
+        """Yield the records to the end of the file, with the bytes that hold them.
+
+        Args:
+            delimiter: one character of ASCII.
+            most_records: of a window.
+
+        Yields:
+            Bytes, uint8, and at least one record in them; or a LongLine.
+        """
         while True:
             records = self._find(ord(delimiter), most_records)
             if self.settles_quotes and _begins_with_quote(self._data, records):
@@ -182,6 +218,7 @@ class RecordStream:
         self.settles_quotes = False
 
     def skip(self, records: Records) -> None:
+        """Go on after records of `first`."""
         self._start, self._line = records.end, records.end_line
 
     def _find(self, delimiter: int, most_records: int) -> Records:
@@ -197,6 +234,10 @@ class RecordStream:
         )
 
     def _fill(self) -> None:
+        """Read more bytes, and drop those before the next record.
+
+        At least as many are asked for as are kept, so that a long record is not searched too often.
+        """
         rest = self._data[self._start :]
         more = self._read(max(_CHUNK_BYTES, len(rest)))
         self.is_end = not more
@@ -204,6 +245,7 @@ class RecordStream:
         self._start = 0
 
     def _skip_line(self) -> None:
+        """Drop what is left of a line that does not end in the bytes read so far."""
         self._start = len(self._data)
         while not self.is_end:
             self._fill()

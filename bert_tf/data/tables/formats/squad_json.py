@@ -28,6 +28,8 @@ SQUAD_COLUMNS = ("id", "question", "context")  # columns of the questions as row
 
 
 class SquadEntry(NamedTuple):
+    """A question of the file, or a part of the file without any."""
+
     line: int  # where it begins, counted from 1
     context: Any  # the paragraph's text; any JSON value
     question: Any  # the question's object; any JSON value
@@ -65,8 +67,15 @@ def read_squad_entries(
 ) -> Iterator[SquadEntry]:
     """Yield all questions in file order.
 
-    Raises InputError for a file that is not JSON, not of SQuAD's form, or larger than an eighth of
-    `dialect.max_table_megabytes`, UsageError for one that cannot be read or for `--no-header`.
+    Args:
+        path: the file, which is read whole.
+        dialect: encoding, and the limit of memory.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        InputError: the file is not JSON, not of SQuAD's form, or larger than an eighth of
+            `dialect.max_table_megabytes`.
+        UsageError: it cannot be read, or `--no-header` was given.
     """
     dialect.check_has_names(path, "this is SQuAD JSON")
     megabytes = dialect.max_table_megabytes / _JSON_GROWTH
@@ -135,6 +144,7 @@ def read_squad_rows(
 
 
 def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], int]:
+    """Return a function from the path of a part to its line, often one for the whole file."""
     stripped = text.strip()
     if "\n" not in stripped:
         line = 1 + text.count("\n", 0, text.index(stripped))
@@ -149,7 +159,18 @@ JsonPath = tuple[str | int, ...]
 
 
 def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, int]:
-    """Find the lines, from 1, of all parts down a pattern of keys, and None for items of lists."""
+    """Find the lines of all parts on the way down a pattern.
+
+    The standard library does not say where a value was. What the pattern does not lead through is
+    skipped by its parser, at its speed.
+
+    Args:
+        text: valid JSON.
+        pattern: from the top, a key where an object is expected, None for all items of a list.
+
+    Returns:
+        Line, counted from 1, by the path of the part.
+    """
     lines: dict[JsonPath, int] = {}
     line, counted = 1, 0
     for path, place in _Walk(text).parts(pattern, ()):
@@ -160,6 +181,8 @@ def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, i
 
 
 class _Walk:
+    """Steps through valid JSON."""
+
     def __init__(self, text: str):
         self._text = text
         self._place = 0
@@ -168,6 +191,10 @@ class _Walk:
     def parts(
         self, pattern: Sequence[str | None], path: JsonPath
     ) -> Iterator[tuple[JsonPath, int]]:
+        """Yield path and offset of the value that begins here, and of those below.
+
+        Only values on the pattern are yielded; others are skipped.
+        """
         self._skip_blanks()
         yield path, self._place
         opening = self._text[self._place]
@@ -181,6 +208,10 @@ class _Walk:
                 self._value()
 
     def _keys(self, *, is_object: bool) -> Iterator[str | int]:
+        """Yield key or index of each value of the object or list that begins here.
+
+        The caller steps over the value before it asks for the next one.
+        """
         self._place += 1
         for number in itertools.count():
             self._skip_blanks()
@@ -197,6 +228,7 @@ class _Walk:
             yield key
 
     def _value(self) -> Any:
+        """Step over a value and return it."""
         self._skip_blanks()
         value, self._place = self._decoder.raw_decode(self._text, self._place)
         return value
