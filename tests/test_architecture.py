@@ -6,10 +6,12 @@ import importlib.util
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from size import measure_module
 
 import bert_tf
 from bert_tf.tasks import PRETRAINED_TASKS
@@ -451,11 +453,15 @@ def test_a_curation_rule_is_a_file_of_at_most_60_lines():
 
 
 def test_functions_are_short_enough_to_read_at_a_glance():
-    long = {
-        f"{path.relative_to(ROOT)}:{node.name}"
-        for package in ("bert_tf", "pipeline")
-        for path in (ROOT / package).rglob("*.py")
-        for node in nodes_of(path)
-        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > 80
-    }
-    assert long == set()
+    """Counts code lines, as the budgets do: a docstring never makes a function too long."""
+    long = {}
+    for package in ("bert_tf", "pipeline"):
+        for path in (ROOT / package).rglob("*.py"):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for node in nodes_of(path):
+                if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 60:
+                    source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+                    code_lines = measure_module(textwrap.dedent(source)).code_lines
+                    if code_lines > 73:
+                        long[f"{path.relative_to(ROOT)}:{node.name}"] = code_lines
+    assert long == {}
