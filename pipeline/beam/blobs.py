@@ -63,7 +63,7 @@ class BlobStore:
         return BlobWriter(path_of(self.folder) / f"{uuid.uuid4().hex}{_BLOBS}")
 
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
-        """Does a unit of work, unless this run or an interrupted one has finished it.
+        """Do a unit of work, unless this run or an interrupted one has finished it.
 
         Its name (letters, digits, hyphens) identifies the work. Yields its blobs once all are done.
         """
@@ -78,7 +78,7 @@ class BlobStore:
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:
-        """Returns the blobs that `once` yielded for this name; None if unknown or damaged."""
+        """Return the blobs that `once` yielded for this name; None if unknown or damaged."""
         folder = path_of(self.folder)
         done = read_if_sound(folder / f"{name}{_FINISHED}")
         if done is None:
@@ -87,7 +87,7 @@ class BlobStore:
         return blobs if _are_sound(folder / done["file"], blobs) else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a range of a blob; verifies only a whole one, the default, by its checksum.
+        """Read a range of a blob; verifies only a whole one, the default, by its checksum.
 
         Retries: clients of network file systems cache missing names and sizes (NFS up to a minute,
         `acdirmax`). Raises RunnerFailed if another worker's blob stays invisible.
@@ -135,14 +135,14 @@ class BlobWriter:
         report_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
-        """Flushes to disk; remote storage does so by itself."""
+        """Flush to disk; remote storage does so by itself."""
         if isinstance(self._path, RemotePath):
             return
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
-        """Stores one blob, given in parts; local files can be read at once, others when closed."""
+        """Store one blob, given in parts; local files can be read at once, others when closed."""
         begin, crc32c = self._offset, 0
         for part in parts:
             with naming_file(self._path):

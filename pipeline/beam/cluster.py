@@ -54,7 +54,7 @@ os.execvp({java!r}, [{java!r}, *sys.argv[1:]])
 def run_on_cluster(
     pipeline: beam.Pipeline, runner: str, console: Console, flink: FlinkJob | None = None
 ) -> None:
-    """Runs a built pipeline to its end; cancels it on the cluster if this process is stopped.
+    """Run a built pipeline to its end; cancels it on the cluster if this process is stopped.
 
     Raises the error that a worker raised for the user, RunnerFailed for another reason.
     """
@@ -77,7 +77,7 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Silences the threads that Beam leaves behind, which read from a runner or run a worker."""
+    """Silence the threads that Beam leaves behind, which read from a runner or run a worker."""
     report = threading.excepthook
     if getattr(report, "__name__", "") == "report_others":  # of an earlier pipeline of this process
         return
@@ -107,7 +107,7 @@ def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
 
 
 def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
-    """Cancels a job and waits, for a bounded time, until the cluster has ended it."""
+    """Cancel a job and waits, for a bounded time, until the cluster has ended it."""
     console.info(f"canceling the {runner} job")
     try:
         if flink is not None:
@@ -130,7 +130,7 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
 
 @contextmanager
 def _signals_after() -> Iterator[None]:
-    """Handles SIGTERM and Ctrl-C, which job servers take over, after the block."""
+    """Handle SIGTERM and Ctrl-C, which job servers take over, after the block."""
     waiting: list[signal.Signals] = []
 
     def remember(number: signal.Signals, restore: Callable[[], None]) -> None:
@@ -195,7 +195,7 @@ class CheckInstallations(beam.PTransform):
 
 
 def check_versions(host: str, versions: dict[str, str]) -> None:
-    """Raises UsageError if this process, a worker, has other versions than the submitter."""
+    """Raise UsageError if this process, a worker, has other versions than the submitter."""
     here = _compared_versions()
     different = [name for name in versions if versions[name] != here.get(name)]
     if different:
@@ -218,7 +218,7 @@ def _compared_versions() -> dict[str, str]:
 
 
 def let_job_server_outlive_ctrl_c(options: PipelineOptions) -> None:
-    """Starts Beam's job server in Java, for Flink and Spark, in a session of its own.
+    """Start Beam's job server in Java, for Flink and Spark, in a session of its own.
 
     Ctrl-C reaches the whole process group, but the server has to cancel the job first.
     """

@@ -35,7 +35,7 @@ def match_files(
     output: str | None = None,
     console: Console | None = None,
 ) -> list[FileInfo]:
-    """Expands paths and globs of any storage to files, sorted by path, each once.
+    """Expand paths and globs of any storage to files, sorted by path, each once.
 
     Globs leave out `own_files` of the job with this output; the console lists them.
 
@@ -115,7 +115,7 @@ class UncompressedFile:
         return self._file.tell()
 
     def read(self, size: int) -> bytes:
-        """Reads `size` bytes, fewer only at the end; raises InputError if damaged."""
+        """Read `size` bytes, fewer only at the end; raise InputError if damaged."""
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -152,7 +152,7 @@ def damaged(path: str, what: str) -> InputError:
 
 
 def check_shared(folder: str) -> None:
-    """Raises UsageError, in a worker, if it does not see a folder of the submitting process."""
+    """Raise UsageError, in a worker, if it does not see a folder of the submitting process."""
     if "://" not in folder and not FileSystems.exists(folder):
         raise UsageError(
             f"{folder}: worker {socket.gethostname()} does not see this folder; the output must be "
@@ -161,7 +161,7 @@ def check_shared(folder: str) -> None:
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
-    """Writes a worker's result atomically; the last of a name stays."""
+    """Write a worker's result atomically; the last of a name stays."""
     check_shared(folder)
     with replacing_file(path_of(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
@@ -172,7 +172,7 @@ def write_shared_json(value: Any, folder: str, name: str) -> None:
 
 
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
-    """Reads workers' files in order of names; InputError without any, unless `may_be_none`."""
+    """Read workers' files in order of names; InputError without any, unless `may_be_none`."""
     paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(

@@ -28,7 +28,7 @@ _FILES_LOOKED_AT = 10_000
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compiles a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`."""
+    """Compile a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`."""
     pattern, place = "", 0
     for mark in _MARKS.finditer(glob):
         pattern += re.escape(glob[place : mark.start()])
@@ -43,7 +43,7 @@ def _bracket(characters: str, *, is_negated: bool) -> str:
 
 
 def list_local(pattern: str) -> dict[str, int]:
-    """Maps the local files that a path or glob names to their sizes in bytes.
+    """Map the local files that a path or glob names to their sizes in bytes.
 
     Unlike Beam's globs: `~` and brackets in names work, links to folders are followed, and folders
     are searched only as deep as the glob goes. Pipes and devices are UsageErrors.

@@ -25,7 +25,7 @@ _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
 def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
-    """Lists the files matched by a glob (not by a path) that are no input of a job, sorted.
+    """List the files matched by a glob (not by a path) that are no input of a job, sorted.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
     manifests, lists of what was left out, and tables made from files that the glob matches too.

@@ -21,7 +21,7 @@ _LENGTH_BYTES = 8  # of the length of the JSON
 
 
 def pack(value: Any) -> list[bytes]:
-    """Packs plain values, containers, arrays, and dataclasses and named tuples of such."""
+    """Pack plain values, containers, arrays, and dataclasses and named tuples of such."""
     arrays: list[np.ndarray] = []
     described = json.dumps(_described(value, arrays)).encode()
     parts = [array.tobytes() for array in arrays]
@@ -29,7 +29,7 @@ def pack(value: Any) -> list[bytes]:
 
 
 def unpack(data: bytes, *classes: type) -> Any:
-    """Returns what was packed; raises InputError for damage, and for classes not given here."""
+    """Return what was packed; raise InputError for damage, and for classes not given here."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
     try:
         return _Reader(data, end, classes).value(json.loads(data[_LENGTH_BYTES:end]))

@@ -110,7 +110,7 @@ def run_pipeline(
     progress: ProgressLine = text_line,
     takes_gpu: bool = False,
 ) -> None:
-    """Builds a pipeline and runs it to its end.
+    """Build a pipeline and runs it to its end.
 
     Args:
         build: applies the job's transforms.
@@ -171,7 +171,7 @@ class _GrpcOfThisMachine:
 
 
 def _start_worker(handler: Any) -> None:
-    """Has requests to a worker process fail once it has ended; Beam would wait for answers."""
+    """Have requests to a worker process fail once it has ended; Beam would wait for answers."""
     _START_WORKER(handler)
     connection, push = handler.control_conn, handler.control_conn.push
     answer = beam_fn_api_pb2.InstructionResponse(error=f"{errors.__name__}.RunnerFailed: {_ENDED}")
@@ -248,12 +248,12 @@ def pipeline_options(
 
 
 def _shown(options: list[str]) -> str:
-    """Formats options without passwords and keys."""
+    """Format options without passwords and keys."""
     return " ".join(_SECRET.sub(r"\1=…", option) for option in options)
 
 
 def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
-    """Passes options on to local workers for storage, which Beam does not do by default."""
+    """Pass options on to local workers for storage, which Beam does not do by default."""
     chosen = PipelineOptions(given).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
     for name, value in chosen.items():

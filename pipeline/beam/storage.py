@@ -25,7 +25,7 @@ _RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
 
 @functools.cache
 def keep_s3_clients() -> None:
-    """Lets Beam reuse S3 clients, which each take 0.2 s to make; a no-op without S3."""
+    """Let Beam reuse S3 clients, which each take 0.2 s to make; a no-op without S3."""
     try:
         import boto3
         from apache_beam.io.aws.clients.s3 import boto3_client
@@ -54,7 +54,7 @@ class _OptionParser(_BeamArgumentParser):
 
 
 def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
-    """Configures how Beam's file systems reach their storage, before there is a pipeline.
+    """Configure how Beam's file systems reach their storage, before there is a pipeline.
 
     Raises UsageError for an option that Beam does not know, and would ignore, or a bad value.
     """
@@ -75,7 +75,7 @@ def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
 
 
 def list_stored(pattern: str) -> dict[str, int]:
-    """Maps the files that a path or glob (see `glob_pattern`) names to their sizes in bytes.
+    """Map the files that a path or glob (see `glob_pattern`) names to their sizes in bytes.
 
     An existing path is taken literally, on other storage only if it matches nothing as a glob.
     Raises UsageError if the storage is not known, not installed, or cannot be reached.
@@ -102,7 +102,7 @@ def list_stored(pattern: str) -> dict[str, int]:
 
 
 def open_stored(path: str) -> BufferedReader:
-    """Opens a file, seekable, to read its bytes as stored.
+    """Open a file, seekable, to read its bytes as stored.
 
     Raises UsageError if it cannot be opened, InputError if it is a Git LFS pointer.
     """
@@ -131,7 +131,7 @@ def innermost_message(error: BaseException) -> str:
 
 
 def check_scheme(path: str) -> None:
-    """Raises UsageError if a path's scheme is not known, or its package is not installed."""
+    """Raise UsageError if a path's scheme is not known, or its package is not installed."""
     scheme = FileSystems.get_scheme(path)
     if scheme == "s3":
         keep_s3_clients()

@@ -36,7 +36,7 @@ _CHUNK_BYTES = 16 << 20
 
 
 def path_of(location: str | Path) -> Path:
-    """Returns a local path, or a `StoredPath` for a URL; only the latter imports Beam."""
+    """Return a local path, or a `StoredPath` for a URL; only the latter imports Beam."""
     if isinstance(location, Path):
         return location
     return StoredPath(location) if "://" in location else Path(location)
@@ -59,7 +59,7 @@ class StoredPath(RemotePath):
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """Opens the file to read (`r`, `rb`) or write anew (`w`, `wb`, complete once closed)."""
+        """Open the file to read (`r`, `rb`) or write anew (`w`, `wb`, complete once closed)."""
         kind = mode.replace("b", "")
         if kind not in ("r", "w"):
             raise ValueError(f"{mode}: {self} can only be read, or written from the start")
@@ -131,11 +131,11 @@ class StoredPath(RemotePath):
         yield from (path for path in children if fnmatch.fnmatchcase(path.name, pattern))
 
     def rglob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
-        """Yields matching files at any depth, but no folders."""
+        """Yield matching files at any depth, but no folders."""
         yield from (path for path in self._inside() if fnmatch.fnmatchcase(path.name, pattern))
 
     def replace(self, target: Path) -> Path:  # type: ignore[override]
-        """Renames the file on the same storage; not atomic, and object stores copy and delete."""
+        """Rename the file on the same storage; not atomic, and object stores copy and delete."""
         with _errors_about(self, must_exist=True):
             if self._has_folders() and self._system().exists(str(target)):
                 _beam().delete([str(target)])
@@ -255,7 +255,7 @@ class _Stream(io.RawIOBase):
 
 
 def _begin_empty_file(stream: Any) -> None:
-    """Writes an empty part, without which S3 does not complete the upload of an empty file."""
+    """Write an empty part, without which S3 does not complete the upload of an empty file."""
     uploader = getattr(getattr(stream, "raw", None), "_uploader", None)
     write_part = getattr(uploader, "_write_to_s3", None)
     if write_part is not None:
@@ -283,7 +283,7 @@ def _is_folder(system: FileSystem, path: str) -> bool:
 
 @contextmanager
 def _errors_about(path: StoredPath, *, must_exist: bool = False) -> Iterator[None]:
-    """Turns errors of Beam and its clients into OSErrors, or FileNotFoundErrors, of a path."""
+    """Turn errors of Beam and its clients into OSErrors, or FileNotFoundErrors, of a path."""
     try:
         yield
     except BertPipelineError:
@@ -319,7 +319,7 @@ def _beam() -> Any:
 
 
 def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
-    """Copies files (source by target, sources may grow) between any storage, each atomically.
+    """Copy files (source by target, sources may grow) between any storage, each atomically.
 
     Raises OSError if one cannot be read or written, InputError if its SHA-256 is another; other
     files may be there then.

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
-    """Keeps Beam's module `sdk_worker` from printing tracebacks of errors meant for the user.
+    """Keep Beam's module `sdk_worker` from printing tracebacks of errors meant for the user.
 
     The submitter prints them. A traceback that cannot be printed is sent all the same.
     """

@@ -89,7 +89,7 @@ def inspect(
     verbose: bool,
     **of_corpus: Any,
 ) -> None:
-    """Shows the config, counts, metrics and samples of the artifact at PATH.
+    """Show the config, counts, metrics and samples of the artifact at PATH.
 
     With --html, PATH may also be a corpus (a file or a quoted glob): the page shows its scripts,
     lengths, duplicates and unknown words, and the documents that preprocess would drop.
@@ -172,7 +172,7 @@ def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
 @click.option("--json", "as_json", is_flag=True, help="print the runs and the output path as JSON")
 @verbose_option
 def report(runs: tuple[str, ...], output: str, as_json: bool, verbose: bool, **shown: Any) -> None:
-    """Writes a web page that compares runs of train and finetune.
+    """Write a web page that compares runs of train and finetune.
 
     The page has their curves, settings, data and evaluations, and needs no network. Unfinished
     runs are shown up to their latest step.
@@ -197,7 +197,7 @@ def report(runs: tuple[str, ...], output: str, as_json: bool, verbose: bool, **s
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath("any"))
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 def verify(paths: tuple[str, ...], as_json: bool) -> int:
-    """Compares the files of artifacts with the SHA-256 checksums in their manifests.
+    """Compare the files of artifacts with the SHA-256 checksums in their manifests.
 
     Reads every file completely. Exits with code 1 if a file is missing or has changed.
 
@@ -244,7 +244,7 @@ def _verify(path: str, *, err: bool) -> dict[str, Any]:
     help="readable lines or nested JSON",
 )
 def lineage(path: str, style: str) -> None:
-    """Shows the inputs of the artifact at PATH, back to the raw files.
+    """Show the inputs of the artifact at PATH, back to the raw files.
 
     Changed or missing inputs are reported.
 

@@ -177,7 +177,7 @@ class JobCall:
         verbose: bool,
         **given: Any,
     ) -> int:
-        """Returns the exit code."""
+        """Return the exit code."""
         how = {name: given.pop(name) for name in _RUN_OPTIONS & given.keys()}
         resolved = self.resolve(config, given, assignments)
         with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
@@ -197,7 +197,7 @@ class JobCall:
             return 0 if complaint is None else complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
-        """Runs the job unless its output is finished; returns its manifest.
+        """Run the job unless its output is finished; return its manifest.
 
         Raises UsageError if the process was forked after TensorFlow was used; and the job's errors.
         """
@@ -219,7 +219,7 @@ class JobCall:
     def resolve(
         self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
-        """Builds the sections from YAML, flags and `--set`; raises ConfigError with all faults."""
+        """Build the sections from YAML, flags and `--set`; raise ConfigError with all faults."""
         read = [section.section_name for section in self.sections]
         others = set(SECTIONS).difference(read)
         faults = [
@@ -263,7 +263,7 @@ def complaint_of_run(
 
 
 def _indent(example: str) -> str:
-    """Indents the example and breaks long lines before an option."""
+    """Indent the example and breaks long lines before an option."""
     lines = []
     for line in example.strip().splitlines():
         first, *options = line.split(" --")

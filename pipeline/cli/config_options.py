@@ -71,7 +71,7 @@ class JobCommand(PlainCommand):
         super().__init__(name, params=list(itertools.chain(*self.groups.values())), **options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the groups, then the keys without a flag or how many there are."""
+        """Write the groups, then the keys without a flag or how many there are."""
         help_option = self.get_help_option(ctx)
         for title, group in self.groups.items():
             if title == _GENERAL and help_option is not None:
@@ -196,7 +196,7 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
 
 
 def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
-    """Reads a value as it is, and tells a shell how to complete it."""
+    """Read a value as it is, and tells a shell how to complete it."""
     if choices:
         return ConfigChoice(list(choices))
     is_path = field.metadata["reads"] or field.name == "output"

@@ -129,7 +129,7 @@ def bert_pipeline(context: click.Context) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line, by default the process's own, and exits with its code."""
+    """Run the command line, by default the process's own, and exits with its code."""
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
@@ -182,7 +182,7 @@ def _explain(error: Exception) -> int:
 
 
 def _explanation(error: Exception, known: BaseException | None) -> str:
-    """Explains an unexpected error in one line."""
+    """Explain an unexpected error in one line."""
     failed = failure_in(str(error))
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)

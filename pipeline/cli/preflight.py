@@ -54,7 +54,7 @@ _OF_ANY_COLUMN = ("unlabeled", "exclude")
 def check_request(
     command: str, sections: Sequence[Section], *, overwrite: bool
 ) -> dict[str, Any] | None:
-    """Checks a request as far as is possible without slow imports; the job checks all of it again.
+    """Check a request as far as is possible without slow imports; the job checks all of it again.
 
     Returns the manifest of a finished, matching output, else None. Raises ConfigError with all
     wrong paths, UsageError for missing packages or columns, or another config; InputError for
@@ -82,7 +82,7 @@ def check_request(
 
 
 def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
-    """Returns a line on a wrong local input path, with the cure; None if it is fine or remote."""
+    """Return a line on a wrong local input path, with the cure; None if it is fine or remote."""
     if "://" in path:
         return None
     if reads in ("any", "files", "tables"):
@@ -111,7 +111,7 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
 
 
 def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
-    """Yields spelling on the command line, kind and path of each input."""
+    """Yield spelling on the command line, kind and path of each input."""
     for field in dataclasses.fields(section):
         value, reads = getattr(section, field.name), field.metadata["reads"]
         values = value if isinstance(value, tuple) else (value,)

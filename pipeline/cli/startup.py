@@ -31,7 +31,7 @@ class Terminated(BaseException):
 
 
 def raising_on_signals() -> AbstractContextManager[None]:
-    """Raises `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
+    """Raise `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
 
     A second SIGTERM ends the process at once. Does nothing outside the main thread.
     """
@@ -45,7 +45,7 @@ def raising_on_signals() -> AbstractContextManager[None]:
 
 
 def keep_freed_memory() -> None:
-    """Makes TensorFlow keep the memory of one training step for the next, in a pool as on GPUs.
+    """Make TensorFlow keep the memory of one training step for the next, in a pool as on GPUs.
 
     By default glibc returns large blocks to the system, which clears fresh pages at every step: a
     tenth of the step of a small BERT on two cores. The pool may grow to nearly all memory, so that
@@ -59,7 +59,7 @@ def keep_freed_memory() -> None:
 
 
 def share_gpus(*, runs_models: bool) -> None:
-    """Hides GPUs from a process that runs no model; others take memory of one as they need it.
+    """Hide GPUs from a process that runs no model; others take memory of one as they need it.
 
     By default TensorFlow takes all memory of all GPUs as soon as it runs anything. XLA keeps its
     programs, which take a minute to compile, in the user's cache. Keeps environment settings.

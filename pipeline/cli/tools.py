@@ -62,7 +62,7 @@ def init(
     verbose: bool,
     **how: Any,
 ) -> None:
-    """Inspects labeled rows and writes a commented config to fine-tune on them.
+    """Inspect labeled rows and writes a commented config to fine-tune on them.
 
     Detects encoding and columns, shows labels, lengths, duplicates and unusable rows, proposes
     sequence length, batch size, learning rate and epochs, and times training steps on the rows.
@@ -120,7 +120,7 @@ def _installed_weights() -> str:
 )
 @verbose_option
 def try_(model: str, port: int, verbose: bool) -> None:
-    """Serves a local page to try a model in the browser: type a text, see the predictions.
+    """Serve a local page to try a model in the browser: type a text, see the predictions.
 
     MODEL is an export, a run of finetune, or its best/. Label probabilities are shown as bars,
     answers and entities are marked in the text. The page is only served on 127.0.0.1, and texts
@@ -153,7 +153,7 @@ def try_(model: str, port: int, verbose: bool) -> None:
 @quiet_option
 @verbose_option
 def demo(output: str, weights: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
-    """Runs the whole pipeline on this machine, from raw text to scored files, without a network.
+    """Run the whole pipeline on this machine, from raw text to scored files, without a network.
 
     \b
     Example:
@@ -169,7 +169,7 @@ def demo(output: str, weights: str | None, as_json: bool, quiet: bool, verbose: 
 
 @plain_command("schema")
 def schema() -> None:
-    """Prints the JSON Schema of config files, with every key, its type, bounds and default.
+    """Print the JSON Schema of config files, with every key, its type, bounds and default.
 
     Editors use the schema to complete and check YAML files: write it to a file and begin the
     config with "# yaml-language-server: $schema=FILE".
@@ -190,7 +190,7 @@ def schema() -> None:
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 @verbose_option
 def doctor(as_json: bool, verbose: bool) -> int:
-    """Checks this machine and the installation: packages, devices, tokenizer, Beam, speed.
+    """Check this machine and the installation: packages, devices, tokenizer, Beam, speed.
 
     \b
     Example:

@@ -100,7 +100,7 @@ class InputPath(PathText):
 
 
 def explain_usage(error: click.ClickException) -> str:
-    """Rewords an error of click as a line in this tool's tone."""
+    """Reword an error of click as a line in this tool's tone."""
     message = error.format_message().rstrip(".")
     if isinstance(error, click.exceptions.BadParameter) and error.param is not None:
         message = f"{_spelling(error.param)}: {error.message.rstrip('.')}"
@@ -124,7 +124,7 @@ def _spelling(parameter: click.Parameter) -> str:
 
 
 def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
-    """Explains arguments without a place; `repeatable` flags take one value each."""
+    """Explain arguments without a place; `repeatable` flags take one value each."""
     shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
     first = given.index(left_over[0])
     flag = given[first - 2] if first >= 2 else ""

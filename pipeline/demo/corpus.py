@@ -38,7 +38,7 @@ _FEWEST_SENTENCES = 1000
 
 
 def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
-    """Writes `directory/*.txt`: one sentence per line, a blank line between documents.
+    """Write `directory/*.txt`: one sentence per line, a blank line between documents.
 
     Sources are Python's language reference, docstrings of the standard library and of required
     packages (never imported), and the texts the demo later fine-tunes on, without labels. Each
@@ -123,7 +123,7 @@ def _fine_tuning_texts(data: Path) -> Iterator[str]:
 
 
 def split_into_sentences(text: str) -> list[str]:
-    """Returns prose sentences without mark-up, examples, tables, headings and code.
+    """Return prose sentences without mark-up, examples, tables, headings and code.
 
     >>> split_into_sentences("Sorts the *items* in place. Try this::\\n\\n    sort([3, 1])\\n")
     ['Sorts the items in place.']
@@ -135,7 +135,7 @@ def split_into_sentences(text: str) -> list[str]:
 
 
 def prose_paragraphs(text: str) -> list[str]:
-    """Joins runs of lines of equal indentation; drops literal blocks, headings, tables."""
+    """Join runs of lines of equal indentation; drops literal blocks, headings, tables."""
     paragraphs: list[str] = []
     lines: list[str] = []
     indentation = 0
@@ -184,7 +184,7 @@ def prose_paragraphs(text: str) -> list[str]:
 
 
 def remove_markup(paragraph: str) -> str:
-    """Reduces roles, code quotes, emphasis and footnotes to the bare words."""
+    """Reduce roles, code quotes, emphasis and footnotes to the bare words."""
     bare = _ROLE.sub(r"\1", paragraph)
     bare = _QUOTED_CODE.sub(r"\1", bare)
     bare = _EMPHASIS.sub(r"\1", bare)

@@ -43,7 +43,7 @@ class DemoPlan:
 
 
 def make_plan(folder: Path, weights: Path) -> DemoPlan:
-    """Adds paths to the settings of `settings.yaml`."""
+    """Add paths to the settings of `settings.yaml`."""
     corpus, data = folder / "corpus", folder / "data"
     settings = read_yaml((_PACKAGE / "settings.yaml").read_text(encoding="utf-8"))
     texts = str(corpus / "*.txt")
@@ -93,14 +93,14 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
 
 
 def write_data(directory: Path) -> None:
-    """Copies the demo's data files to a folder, which appears atomically."""
+    """Copy the demo's data files to a folder, which appears atomically."""
     with replacing_directory(directory) as aside:
         for file in (_PACKAGE / "data").iterdir():
             (aside / file.name).write_bytes(file.read_bytes())
 
 
 def find_weights(folder: str | None) -> Path:
-    """Finds a HuggingFace folder of pretrained weights, by default in the package with MiniLM.
+    """Find a HuggingFace folder of pretrained weights, by default in the package with MiniLM.
 
     Does not import the package, which would import PyTorch. Raises UsageError if there is none.
     """

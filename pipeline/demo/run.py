@@ -37,7 +37,7 @@ _RUNNER = RunnerConfig()
 
 
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:
-    """Runs every stage that is not finished yet and shows the results.
+    """Run every stage that is not finished yet and shows the results.
 
     Returns `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning)
     and `seconds`. Raises UsageError without weights, or if the folder has another release's demo,

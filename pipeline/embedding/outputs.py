@@ -28,7 +28,7 @@ _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
 
 def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Writes a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`."""
+    """Write a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`."""
     block, predicted = scored.block, scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
     rows = block.raw_rows  # JSON lines
@@ -52,7 +52,7 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
-    """Yields parts in order: `row` and, where there are rows, columns of vectors."""
+    """Yield parts in order: `row` and, where there are rows, columns of vectors."""
     for files in block_files(table, read_summary(table, plan), plan):
         part, is_remote = files.part, isinstance(files.part, RemotePath)
         with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
@@ -77,12 +77,12 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
 
 
 def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
-    """Converts float32 [n, dimensions] to Arrow's lists of one length."""
+    """Convert float32 [n, dimensions] to Arrow's lists of one length."""
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
 def output_format(path: str) -> str:
-    """Tells `parquet`, `npy` or `jsonl` by the file name; raises UsageError for others."""
+    """Tell `parquet`, `npy` or `jsonl` by the file name; raise UsageError for others."""
     ending = Path(path).suffix.lower()
     if ending not in _WRITERS:
         raise UsageError(f"--output {path}: the name must end in {', '.join(_WRITERS)}")
@@ -90,7 +90,7 @@ def output_format(path: str) -> str:
 
 
 def write_output(path: str, plan: ScoringPlan, counts: ScoringCounts) -> None:
-    """Writes all finished parts to one file atomically; its name decides the format.
+    """Write all finished parts to one file atomically; its name decides the format.
 
     Raises InputError if a Parquet source has changed.
     """
@@ -118,7 +118,7 @@ def _rows_of(
     stored: Mapping[str, pa.Field],
     types: Mapping[str, pa.DataType],
 ) -> Iterator[pa.Table]:
-    """Yields each part's rows, with columns from the stored source or JSON, and their vectors."""
+    """Yield each part's rows, with columns from the stored source or JSON, and their vectors."""
     summary = read_summary(table, plan)
     is_parquet = table.source_format == "parquet"
     again = [key for key in summary.keys if key in stored] if is_parquet else []
@@ -204,7 +204,7 @@ def _token_json(part: pa.Table) -> Iterator[str]:
 
 
 def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
-    """Lists of the shortest decimals that give back each float32."""
+    """List of the shortest decimals that give back each float32."""
     numbers = vectors.flatten().cast(pa.string()).to_pylist()
     size = vectors.type.list_size
     return [

@@ -43,7 +43,7 @@ class VectorSource:
         fields: tuple[PredictionField, ...],
         vectors_per_row: int,
     ) -> ScoringPlan:
-        """Plans a job that adds `fields` to tables; more `vectors_per_row` make smaller blocks."""
+        """Plan a job that adds `fields` to tables; more `vectors_per_row` make smaller blocks."""
         is_folder = bool(tables[0].name)
         return ScoringPlan(
             model=str(self.directory.path.absolute()),
@@ -64,7 +64,7 @@ class VectorSource:
 def open_vector_source(
     model: str, config: TextVectorsSection, *, tokens: bool = False, prompt_name: str | None = None
 ) -> VectorSource:
-    """Opens a model and resolves the settings that the config leaves to it.
+    """Open a model and resolves the settings that the config leaves to it.
 
     Makes a vector per token with `tokens`. `prompt_name` None is the model's default, "" no prompt.
     Raises UsageError for an unsuitable model, InputError for a damaged one.

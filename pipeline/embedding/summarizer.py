@@ -43,7 +43,7 @@ class _CleanText:
 
 
 def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> DocumentSentences:
-    """Splits documents into sentences as corpora are; without a splitter, each line is a sentence.
+    """Split documents into sentences as corpora are; without a splitter, each line is a sentence.
 
     A line end is the end of a paragraph, unless the document is hard-wrapped (see
     `paragraph_bounds`); an empty line always is. Collapses white space and control characters.
@@ -106,7 +106,7 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
 def select_sentences(
     vectors: np.ndarray, count: int, *, mmr_lambda: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Chooses `count` sentences one at a time by MMR (Carbonell and Goldstein 1998).
+    """Choose `count` sentences one at a time by MMR (Carbonell and Goldstein 1998).
 
     Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`; among
     those equal to 6 decimals, the first. The document is the mean of its sentences' unit vectors,
@@ -186,7 +186,7 @@ class Summarizer:
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Returns summaries of documents, [rows] each; see `Engine.predict`.
+        """Return summaries of documents, [rows] each; see `Engine.predict`.
 
         `summary` has the chosen sentences in their order, with single spaces. `summary_sentences`
         is JSON: `start` and `end` (characters) of each, the `text` there, `score` (cosine with the

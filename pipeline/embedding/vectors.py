@@ -31,7 +31,7 @@ class TextVectors:
 
 
 def holds_vectors(path: str) -> bool:
-    """Tells whether a file is a NumPy array, or Parquet with a column `embedding`.
+    """Tell whether a file is a NumPy array, or Parquet with a column `embedding`.
 
     Raises UsageError without such a file, InputError for unreadable Parquet.
     """
@@ -50,7 +50,7 @@ def holds_vectors(path: str) -> bool:
 
 
 def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
-    """Reads the vectors of a .npy or .parquet file, and the texts that Parquet holds beside them.
+    """Read the vectors of a .npy or .parquet file, and the texts that Parquet holds beside them.
 
     `text_column` None takes the column that the manifest names, otherwise `text`. Raises UsageError
     for a missing file or column, InputError for a file without valid vectors.
@@ -82,7 +82,7 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
 
 
 def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
-    """Raises UsageError for vectors of other dimensions, models or settings."""
+    """Raise UsageError for vectors of other dimensions, models or settings."""
     sizes = queries.vectors.shape[1], corpus.vectors.shape[1]
     if sizes[0] != sizes[1]:
         raise UsageError(
@@ -132,7 +132,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[str | IO[bytes]]:
-    """Opens a file for a library; a local one by name, so that it may be mapped."""
+    """Open a file for a library; a local one by name, so that it may be mapped."""
     if "://" not in path:
         yield path
         return

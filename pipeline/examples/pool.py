@@ -59,7 +59,7 @@ class Pool:
 def sort_pool(
     tokenized: TokenizedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> Pool:
-    """Sorts a pool's documents, at least one, into an order independent of their arrival."""
+    """Sort a pool's documents, at least one, into an order independent of their arrival."""
     is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
     lengths = np.diff(tokenized.documents.sentence_offsets[tokenized.documents.document_offsets])
     ordered = tokenized.select(np.lexsort((lengths, tokenized.hashes, is_eval)))
@@ -136,7 +136,7 @@ class ExampleMaker:
         shards_of_run: int = 1,
         passes: range | None = None,
     ) -> tuple[list[Run], Counter[str]]:
-        """Makes the examples of a pool, in all passes by default, and partitions them into shards.
+        """Make the examples of a pool, in all passes by default, and partitions them into shards.
 
         Returns:
             Runs for each shard that gets examples, whose records are encoded while they are read;
@@ -200,7 +200,7 @@ class ExampleMaker:
         tokens: np.ndarray,
         made: list[tuple[np.ndarray, int]],
     ) -> None:
-        """Adds counts of documents, and of their tokens that are in an example of any pass."""
+        """Add counts of documents, and of their tokens that are in an example of any pass."""
         single = np.count_nonzero(np.diff(pool.documents.document_offsets) == 1)
         counts["documents_of_one_sentence"] = int(single)
         counts["documents/train"] = pool.num_train

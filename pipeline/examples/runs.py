@@ -73,7 +73,7 @@ class _StoredRun:
         return self._store.read(self._reference, start, length)
 
     def check(self) -> None:
-        """Raises RunnerFailed, once all is read, if it is not what was stored."""
+        """Raise RunnerFailed, once all is read, if it is not what was stored."""
         if google_crc32c.extend(self._crc32c, self._tail) != self._reference.crc32c:
             raise RunnerFailed(
                 f"{self._reference.name}: is not what was written; the storage of the output is "
@@ -82,7 +82,7 @@ class _StoredRun:
 
 
 def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np.ndarray]:
-    """Yields the records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
+    """Yield the records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
     runs = [_StoredRun(store, reference) for reference in references]
     if not runs:
         return
@@ -142,7 +142,7 @@ class _HashingStream:
 
 
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
-    """Writes framed records (uint8) as a TFRecord file, whole; returns its SHA-256."""
+    """Write framed records (uint8) as a TFRecord file, whole; return its SHA-256."""
     with replacing_file(path) as aside, aside.open("wb") as file:
         stream = _HashingStream(file)
         opened: AbstractContextManager[Any] = nullcontext(stream)

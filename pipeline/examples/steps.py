@@ -135,7 +135,7 @@ class TokenizeBlocks(beam.DoFn):
 def partition_bucket(
     bucket: tuple[int, Iterable[BlobReference]], job: ExamplesJob
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Splits the documents of a bucket into those of its pools, some megabytes at a time."""
+    """Split the documents of a bucket into those of its pools, some megabytes at a time."""
     number, references = bucket
 
     def partition(writer: BlobWriter) -> Iterator[LabeledBlob]:
@@ -206,7 +206,7 @@ class MakeExamples(beam.DoFn):
 def partition_group(
     group: tuple[str, Iterable[BlobReference]], job: ExamplesJob
 ) -> Iterator[tuple[str, BlobReference]]:
-    """Splits the runs of a group into runs of its shards, some megabytes at a time.
+    """Split the runs of a group into runs of its shards, some megabytes at a time.
 
     Of terabytes, a pool has one or two records for each of 524,288 shards; references to so many
     runs would be larger than the records, so runs are grouped by shards first.
@@ -226,7 +226,7 @@ def partition_group(
 def write_shard_once(
     shard: tuple[str, Iterable[BlobReference | None]], job: ExamplesJob
 ) -> Iterator[tuple[str, str]]:
-    """Merges a shard's runs into its file, unless that is finished; yields name and SHA-256."""
+    """Merge a shard's runs into its file, unless that is finished; yield name and SHA-256."""
     check_shared(job.work)
     name, references = shard
     path = path_of(job.output) / name
@@ -248,7 +248,7 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
 
 
 def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
-    """Returns counts as data too: a runner's counters may include work done twice."""
+    """Return counts as data too: a runner's counters may include work done twice."""
     counts = json.loads(store.read(reference))
     for name, amount in counts.items():
         Metrics.counter(COUNTS, name).inc(amount)

@@ -33,7 +33,7 @@ class TokenizedDocuments:
 def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
 ) -> tuple[TokenizedDocuments, int]:
-    """Tokenizes sentences: the documents that have tokens, and the number of those without."""
+    """Tokenize sentences: the documents that have tokens, and the number of those without."""
 
     def tokenize_from(start: int) -> tuple[np.ndarray, np.ndarray]:
         batch = block.sentences[start : start + _BATCH_SENTENCES]
@@ -56,7 +56,7 @@ def tokenize_block(
 
 
 def count_lengths(documents: FlatDocuments) -> dict[str, int]:
-    """Counts documents by tokens, `document_tokens/64` for 64 to 127."""
+    """Count documents by tokens, `document_tokens/64` for 64 to 127."""
     bounds = documents.sentence_offsets[documents.document_offsets]
     exponents, counts = np.unique(np.frexp(np.diff(bounds))[1], return_counts=True)
     ranges = zip(exponents.tolist(), counts.tolist(), strict=True)
@@ -66,7 +66,7 @@ def count_lengths(documents: FlatDocuments) -> dict[str, int]:
 def partition_documents(
     tokenized: TokenizedDocuments, groups: np.ndarray
 ) -> list[tuple[int, TokenizedDocuments]]:
-    """Splits documents by their groups, int64 [documents]; groups without any are left out."""
+    """Split documents by their groups, int64 [documents]; groups without any are left out."""
     order = np.argsort(groups, kind="stable")
     numbers, counts = np.unique(groups, return_counts=True)
     ends = np.cumsum(counts)

@@ -32,7 +32,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Runs the checks, quick ones first; a check that raises is a failed finding."""
+    """Run the checks, quick ones first; a check that raises is a failed finding."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
         ("engines of score", _engines),

@@ -28,7 +28,7 @@ _TOKENS_OF_TEXT = 16
 
 
 def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the vectors of the tables' texts, or resumes from finished blocks."""
+    """Write the vectors of the tables' texts, or resumes from finished blocks."""
     use_storage_options(runner.options, runner.runner)
     source = open_vector_source(
         config.model, config, tokens=config.tokens, prompt_name=config.prompt_name

@@ -39,7 +39,7 @@ from pipeline.outputs.place import check_finished, exported_model
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
-    """Evaluates a model; returns the manifest. Raises UsageError for an unfinished model."""
+    """Evaluate a model; return the manifest. Raises UsageError for an unfinished model."""
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
@@ -101,7 +101,7 @@ def _evaluate(
 
 
 def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
-    """Returns the engine of an exported model; None for a run directory, which needs none."""
+    """Return the engine of an exported model; None for a run directory, which needs none."""
     if is_exported(config.model):
         return possible_engines(config.engine, config.precision, config.model)[0]
     if config.precision != FLOAT32:
@@ -120,7 +120,7 @@ def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
 def _with_comparison(
     record: JobRecord, config: EvaluateConfig, task: Task, source: FileRows, results: TaskResults
 ) -> TaskResults:
-    """Adds the results of the same engine in float32."""
+    """Add the results of the same engine in float32."""
     assert results.predicted is not None
     with record.stage("compare"):
         plain = possible_engines(config.engine, FLOAT32, config.model)[0]

@@ -131,7 +131,7 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:
-    """Writes the recipe for vectors if the library of the format does not store it."""
+    """Write the recipe for vectors if the library of the format does not store it."""
     recipe = trained.recipe
     if recipe is None or (folder / MODULES).is_file():
         return []
@@ -149,7 +149,7 @@ def _quantize(
     folder: Path,
     best: BestModel | None,
 ) -> Int8Comparison:
-    """Adds an int8 graph to a written model; removes the model if the metric drops too much."""
+    """Add an int8 graph to a written model; removes the model if the metric drops too much."""
     assert config.calibrate is not None
     try:
         task = task_from_settings(directory.task, config.run)

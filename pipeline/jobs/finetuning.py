@@ -46,7 +46,7 @@ _UNSAFE = re.compile(r"[^\w.,=+-]")
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, once or for each run of a series; returns the manifest, {} if not the chief."""
+    """Fine-tune, once or for each run of a series; return the manifest, {} if not the chief."""
     inputs = check_inputs_exist(
         {
             "train": config.train,
@@ -228,7 +228,7 @@ class Combination:
 
 
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
-    """Trains unfinished runs; keeps the best run of the settings with the best mean."""
+    """Train unfinished runs; keeps the best run of the settings with the best mean."""
     asked = config.runs()
     found = []
     for number, (settings, single) in enumerate(asked, start=1):

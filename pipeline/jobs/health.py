@@ -42,7 +42,7 @@ class Health:
 
 
 def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
-    """Measures the result of a job by its counts, and the metrics of `vocab`."""
+    """Measure the result of a job by its counts, and the metrics of `vocab`."""
     if isinstance(config, VocabConfig):
         found = dict(counts)
         if counts["words"]:
@@ -65,7 +65,7 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
 
 
 def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit: float) -> None:
-    """Raises InputError if more than `limit` (a fraction) of the tokens is [UNK]."""
+    """Raise InputError if more than `limit` (a fraction) of the tokens is [UNK]."""
     if tokens and unknown > limit * tokens:
         raise InputError(
             f"{config.vocab}: {unknown / tokens:.0%} of {quantity(tokens, 'token')} are [UNK], so "

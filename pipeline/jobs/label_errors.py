@@ -26,7 +26,7 @@ from pipeline.outputs.manifest import rejects_path
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes a model per fold, or resumes with the folds left; returns the manifest."""
+    """Fine-tune a model per fold, or resumes with the folds left; return the manifest."""
     left = open_keys(config)
     config = config if options.overwrite else with_kept_choices(config)
     output = Path(config.output)

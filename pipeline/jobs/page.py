@@ -21,7 +21,7 @@ _HEAD_CHARACTERS = 1000
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
-    """Writes the page `html` of an artifact; without `overwrite`, it only replaces a page."""
+    """Write the page `html` of an artifact; without `overwrite`, it only replaces a page."""
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
     write_text_atomically(html, artifact_page(path, samples=samples))
 
@@ -44,7 +44,7 @@ def write_corpus_page(
     samples: int,
     overwrite: bool,
 ) -> None:
-    """Writes the page of the corpus in `reading`, which is not preprocessed yet.
+    """Write the page of the corpus in `reading`, which is not preprocessed yet.
 
     Reports words unknown to `vocab`, whose casing is `lowercase` (None infers it), and `samples`
     examples of what each rule drops. Raises UsageError for no corpus, InputError for damaged files.
@@ -68,7 +68,7 @@ def write_runs_page(
     pairs: Sequence[tuple[str, str]] = (),
     overwrite: bool,
 ) -> None:
-    """Writes the page of the runs in these folders; raises as `read_runs` and `runs_page`.
+    """Write the page of the runs in these folders; raise as `read_runs` and `runs_page`.
 
     The model of every run reads each of the texts and pairs, and the page shows how.
     """

@@ -46,7 +46,7 @@ from pipeline.report.artifact import loss_curve_lines
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
-    """Pretrains, or resumes an interrupted run; returns the manifest, or a dry run's preview.
+    """Pretrain, or resumes an interrupted run; return the manifest, or a dry run's preview.
 
     Of several workers only the chief writes; the others return {}. Data on other storage is copied
     to a local folder, and the run published from there after each checkpoint.
@@ -65,7 +65,7 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
 
 
 def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, Any]:
-    """Pretrains with `folder` for copies from other storage."""
+    """Pretrain with `folder` for copies from other storage."""
     data = [_read_data(folder) for folder in _data_folders(config).values()]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None

@@ -80,7 +80,7 @@ _WORK_IDENTITY = "identity.json"
 
 
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Makes pretraining records; returns the manifest.
+    """Make pretraining records; return the manifest.
 
     Raises UsageError for a bad input or vocabulary, InputError if no example can be made.
     """
@@ -158,7 +158,7 @@ def _make_records(
 
 
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
-    """Makes the folder, or reuses that of an interrupted run of the same work.
+    """Make the folder, or reuses that of an interrupted run of the same work.
 
     Removes all else in an unfinished output. Results only depend on `identity`, which is JSON.
     """
@@ -182,7 +182,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 @contextmanager
 def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
-    """Removes the folder if the job fails on its input."""
+    """Remove the folder if the job fails on its input."""
     try:
         yield
     except BaseException as error:
@@ -248,7 +248,7 @@ def _make_shards(
 def _check_sample(
     config: PreprocessConfig, files: list[FileInfo], layouts: Mapping[str, str], vocab: list[str]
 ) -> None:
-    """Rejects a vocabulary for another language before the whole corpus is read."""
+    """Reject a vocabulary for another language before the whole corpus is read."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES

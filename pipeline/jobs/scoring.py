@@ -28,7 +28,7 @@ _TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has en
 def engine_candidates(
     config: ScoreConfig, saved: Mapping[str, Any], runner: RunnerConfig
 ) -> list[ChosenEngine]:
-    """Returns the engines for a trial on the first block, or the only one.
+    """Return the engines for a trial on the first block, or the only one.
 
     For remote runners a local trial is meaningless, so only an engine known to be installed there
     is chosen. Prefers the engine of `saved` if the config still allows it.
@@ -61,7 +61,7 @@ def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
 def choose_engine(
     candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
 ) -> ChosenEngine:
-    """Returns the first candidate, or the fastest on the first block if that is large."""
+    """Return the first candidate, or the fastest on the first block if that is large."""
     if len(candidates) == 1:
         return candidates[0]
     texts = first_texts(plan.tables[0], plan)
@@ -83,7 +83,7 @@ def choose_engine(
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Scores the tables, or resumes from finished blocks; a dry run returns only known facts."""
+    """Score the tables, or resumes from finished blocks; a dry run returns only known facts."""
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     plan = make_plan(config)
@@ -115,7 +115,7 @@ class Scoring(TableJob):
         return saved if isinstance(saved, Mapping) else made
 
     def with_engine(self) -> Scoring:
-        """Returns the job with the engine of the run to resume, or the fastest in a trial."""
+        """Return the job with the engine of the run to resume, or the fastest in a trial."""
         config, console, saved = self.config, self.options.console, self.saved()
         candidates = engine_candidates(config, saved, self.runner)
         check_tables(self.plan, console)

@@ -61,7 +61,7 @@ def exact_neighbors(
     *,
     on_queries: Callable[[int], None] | None = None,
 ) -> Neighbors:
-    """Returns the k vectors with the greatest dot products; among equals, those of the first rows.
+    """Return the k vectors with the greatest dot products; among equals, those of the first rows.
 
     Takes float32 [queries, dimensions] and [rows, dimensions] with at least k rows. Calls
     `on_queries` with the number of queries after each block of them.
@@ -103,7 +103,7 @@ def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
-    """Builds an index of float32 [rows, dimensions], by one thread, so that it is deterministic."""
+    """Build an index of float32 [rows, dimensions], by one thread, so that it is deterministic."""
     import faiss
 
     index = faiss.IndexHNSWFlat(corpus.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
@@ -122,14 +122,14 @@ def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None 
 
 
 def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
-    """Approximates the k nearest neighbors of float32 [queries, dimensions]."""
+    """Approximate the k nearest neighbors of float32 [queries, dimensions]."""
     index.hnsw.efSearch = max(_LEAST_SEARCH_CANDIDATES, 2 * k)
     scores, rows = index.search(np.ascontiguousarray(queries), k)
     return Neighbors(rows, scores)
 
 
 def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
-    """Writes a row for each neighbor, the nearest first; returns the number of rows."""
+    """Write a row for each neighbor, the nearest first; return the number of rows."""
     rows = _rows(found, queries, corpus)
     with (
         replacing_file(path_of(path)) as aside,
@@ -158,7 +158,7 @@ def _text(texts: pa.ChunkedArray | None, row: int) -> str | None:
 
 
 def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the nearest texts of the corpus for every query; returns the manifest.
+    """Write the nearest texts of the corpus for every query; return the manifest.
 
     Vectors of tables stay in a folder beside the output if the run is interrupted.
     """
@@ -299,7 +299,7 @@ def _neighbors(
 
 
 def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:
-    """Warns if the model was trained for another similarity, unless vectors have length 1."""
+    """Warn if the model was trained for another similarity, unless vectors have length 1."""
     own = source.recipe.similarity
     if own != config.similarity and not source.recipe.normalize:
         cure = f"; give --similarity {own}" if own in SIMILARITIES else ""
@@ -310,7 +310,7 @@ def _check_similarity(config: SearchConfig, source: VectorSource, console: Conso
 
 
 def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None:
-    """Warns if vectors were made with another prompt than the model's."""
+    """Warn if vectors were made with another prompt than the model's."""
     if vectors.prompt is not None and vectors.prompt != expected:
         console.warn(
             f"{vectors.source}: made with the prompt {vectors.prompt!r}, but the model's prompt "

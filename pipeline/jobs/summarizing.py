@@ -23,7 +23,7 @@ _SENTENCES_OF_DOCUMENT = 16
 
 
 def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Writes the tables with summaries, or resumes as `score` does; returns the manifest."""
+    """Write the tables with summaries, or resumes as `score` does; return the manifest."""
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)

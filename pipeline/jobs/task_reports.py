@@ -27,7 +27,7 @@ from pipeline.report.page import evaluation_page
 
 
 def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
-    """Trains as a worker other than the chief, which writes the run, unless it is finished."""
+    """Train as a worker other than the chief, which writes the run, unless it is finished."""
     finished = None if options.overwrite else read_manifest(spec.output)
     if finished is not None and not spec.is_extended(finished["config"]):
         options.console.info(f"{spec.output} is finished already; nothing to do")
@@ -37,7 +37,7 @@ def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object])
 
 
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
-    """Reports `--resume` without a checkpoint."""
+    """Report `--resume` without a checkpoint."""
     if options.resume and not (path_of(output) / "checkpoints").is_dir():
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
@@ -58,7 +58,7 @@ def warn_of_unfinished_run(path: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Returns the given paths by config key, also the flag; raises UsageError if one is missing."""
+    """Return the given paths by config key, also the flag; raise UsageError if one is missing."""
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
@@ -119,7 +119,7 @@ def write_evaluation(
     best: BestModel | None,
     facts: Sequence[str] = (),
 ) -> None:
-    """Writes the results of a model on labeled rows to a folder, and their page.
+    """Write the results of a model on labeled rows to a folder, and their page.
 
     `best` is the model among those of its run, if known; `facts` are sentences without period.
     """
@@ -142,7 +142,7 @@ def write_evaluation(
 
 
 def write_results(folder: Path, results: TaskResults) -> None:
-    """Writes `metrics.json` and `predictions.jsonl`."""
+    """Write `metrics.json` and `predictions.jsonl`."""
     errors = {"standard_errors": dict(results.errors)} if results.errors else {}
     metrics = {**results.metrics, **results.report.details, **errors}
     text = json.dumps(metrics, indent=2, ensure_ascii=False)

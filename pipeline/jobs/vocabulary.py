@@ -50,7 +50,7 @@ from pipeline.vocabulary.quality import measure_fit
 
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Makes the vocabulary file and returns its manifest.
+    """Make the vocabulary file and returns its manifest.
 
     Raises UsageError for faulty files, formats, columns or outputs, InputError without text.
     """
@@ -227,7 +227,7 @@ def _report_shortcomings(
 
 
 def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord) -> None:
-    """Measures the vocabulary on words of held-out documents and on those it is made from."""
+    """Measure the vocabulary on words of held-out documents and on those it is made from."""
     for name, words, counts in (
         ("held_out", counted.held_out_words, counted.held_out_counts),
         ("corpus", counted.words, counted.counts),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def filling_folder(
     spec: JobSpec, inputs: list[dict[str, Any]], options: RunOptions
 ) -> Iterator[None]:
-    """Prepares a folder for the block to fill, with `config.yaml` as the mark of its job.
+    """Prepare a folder for the block to fill, with `config.yaml` as the mark of its job.
 
     A block that fails before it has written anything leaves the folder as empty as it was; if it
     has only listed rejected rows, any config may follow. Raises UsageError if the folder was not
@@ -84,7 +84,7 @@ def filling_folder(
 
 @contextmanager
 def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
-    """Marks a file, unless finished, for the block to write; the block writes the manifest last.
+    """Mark a file, unless finished, for the block to write; the block writes the manifest last.
 
     If the block fails before it has replaced the file or its neighbors, all are as before. Raises
     UsageError if one of them was not made by this tool, or is an unfinished one of another config.
@@ -118,7 +118,7 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
 
 
 def remove_marks(place: OutputPlace, section_name: str) -> None:
-    """Removes the marks left by a job that was killed after it wrote its manifest."""
+    """Remove the marks left by a job that was killed after it wrote its manifest."""
     if place.is_directory:
         marks = [place.path / INPUTS]
     elif read_marker(place.marker, section_name) is None:
@@ -141,7 +141,7 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 
 def _check_removable(content: list[Path]) -> None:
-    """Checks permissions before anything is removed, so that all or nothing is removed."""
+    """Check permissions before anything is removed, so that all or nothing is removed."""
     if any(isinstance(path, RemotePath) for path in content):
         return
     folders = [path for path in content if path.is_dir() and not path.is_symlink()]

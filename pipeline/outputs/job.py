@@ -117,7 +117,7 @@ class JobSpec:
         return [key for key in now if before.get(key) != now[key] and key != extended]
 
     def differences(self, config: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-        """Says how the values of keys differ from those of a saved config."""
+        """Say how the values of keys differ from those of a saved config."""
         before, now = self.saved(config), self.kept_config
         hints = {self.extendable_key: ", and it cannot be shortened"}
         left = former_defaults(self.config)
@@ -185,7 +185,7 @@ class JobRecord:
     timings: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def warn(self, warnings: list[str]) -> None:
-        """Logs warnings and stores them in the manifest."""
+        """Log warnings and stores them in the manifest."""
         self.console.warn(*warnings)
         self.extra.setdefault("notes", []).extend(warnings)
 
@@ -196,7 +196,7 @@ class JobRecord:
         write_marker(spec.place.marker, config)
 
     def suggest(self, command: str, *positional: str, **flags: str) -> None:
-        """Sets the suggested next command."""
+        """Set the suggested next command."""
         options = (text for name, value in flags.items() for text in (f"--{name}", value))
         self.next_command = ["bert-pipeline", command, *positional, *options]
 
@@ -242,7 +242,7 @@ def run_job(
     *,
     check_held: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs `body`, which does the work and fills the record, unless the output is complete.
+    """Run `body`, which does the work and fills the record, unless the output is complete.
 
     `check_held` is the check of `holding_output`, if the caller already holds this output.
 
@@ -334,7 +334,7 @@ def _make(
 
 
 def _check_inputs(spec: JobSpec, record: JobRecord) -> None:
-    """Raises InputError for changed inputs, of which a file without manifest does not stay."""
+    """Raise InputError for changed inputs, of which a file without manifest does not stay."""
     changed = [
         f"{path}: has changed or is gone since the job began" for path in record.changed_inputs()
     ]
@@ -351,7 +351,7 @@ def _check_inputs(spec: JobSpec, record: JobRecord) -> None:
 
 @contextmanager
 def _listing_rejects(path: Path) -> Iterator[None]:
-    """Writes the rejects file even if the rejects end the job."""
+    """Write the rejects file even if the rejects end the job."""
     try:
         yield
     except RowsRejected as error:
@@ -387,7 +387,7 @@ class Elapsed:
         return self.earlier + time.monotonic() - self.start
 
     def timings(self) -> dict[str, float]:
-        """Returns `total` of all runs, and `last_part` if there are several."""
+        """Return `total` of all runs, and `last_part` if there are several."""
         total = self.total()
         if not self.earlier:
             return {"total": round(total, 3)}
@@ -396,7 +396,7 @@ class Elapsed:
 
 @contextmanager
 def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
-    """Times the block; if it fails or is killed, `path` keeps its time for the resumed run.
+    """Time the block; if it fails or is killed, `path` keeps its time for the resumed run.
 
     `path` is None if no run resumes another. With `anew`, the time of earlier runs does not count.
     """
@@ -429,7 +429,7 @@ def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Ite
 
 
 def keep_seconds(path: Path, seconds: float) -> None:
-    """Stores the seconds that the next `adding_up_seconds` of this file starts from."""
+    """Store the seconds that the next `adding_up_seconds` of this file starts from."""
     write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
 
 

@@ -39,7 +39,7 @@ class JobLog:
             self._send(LINE + (now + line).encode(errors="replace"))
 
     def keep_beside(self, path: Path, command: str) -> None:
-        """Directs the log to a file from here on, unless it is remote or not such a log."""
+        """Direct the log to a file from here on, unless it is remote or not such a log."""
         if self.path is not None or isinstance(path, RemotePath) or not _can_be_log(path):
             return
         self.path = path
@@ -47,7 +47,7 @@ class JobLog:
         self._send(OPEN + begun.encode() + OPEN + os.fsencode(path.absolute()))
 
     def note_failure(self, error: BaseException) -> None:
-        """Logs the traceback, or only a stop's message, and notes the log's path on the error."""
+        """Log the traceback, or only a stop's message, and notes the log's path on the error."""
         if isinstance(error, GraphWritten | StoppedEarly):
             self.write(str(error))
             return

@@ -36,7 +36,7 @@ _HELD: set[str] = set()  # by this process
 def holding_output(
     place: OutputPlace, command: str, console: Console
 ) -> Iterator[Callable[[], None]]:
-    """Prevents other processes of this tool from writing an output during the block.
+    """Prevent other processes of this tool from writing an output during the block.
 
     The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
     be written needs no lock: the block will fail on it, or only read it. Other processes name
@@ -74,7 +74,7 @@ def holding_output(
 
 
 def _lock(path: Path, output: str, console: Console) -> int | None:
-    """Opens and locks the file; None if there is nothing to lock."""
+    """Open and locks the file; None if there is nothing to lock."""
     while True:
         try:
             make_folders(path.parent)
@@ -113,7 +113,7 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
 
 
 def _open(path: Path) -> int | None:
-    """Opens the lock file, read-only if another user owns it; None if it cannot be made."""
+    """Open the lock file, read-only if another user owns it; None if it cannot be made."""
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         try:
             return os.open(path, flags | os.O_NOFOLLOW, 0o666)
@@ -140,7 +140,7 @@ def _owner(command: str) -> dict[str, Any]:
 
 
 def _described(holder: Any, *, is_here_said: bool) -> str:
-    """Names the holder of an output as far as known, even from a damaged file."""
+    """Name the holder of an output as far as known, even from a damaged file."""
     try:
         pid, host, command, since = (holder[key] for key in ("pid", "host", "command", "since"))
     except (KeyError, TypeError):
@@ -226,7 +226,7 @@ def _is_another(holder: dict[str, Any], own: dict[str, Any]) -> bool:
 
 
 def _read_again(path: Path) -> dict[str, Any] | None:
-    """Reads the marker; None if storage does not list it for some time."""
+    """Read the marker; None if storage does not list it for some time."""
     for _ in range(_READS):
         holder = _read(path)
         if holder is not None:

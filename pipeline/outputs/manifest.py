@@ -72,7 +72,7 @@ def read_manifest(output: str | Path) -> dict[str, Any] | None:
 
 
 def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
-    """Writes the manifest with its checksum, which declares the output finished: call it last."""
+    """Write the manifest with its checksum, which declares the output finished: call it last."""
     path = manifest_path(output)
     write_text_atomically(path, sealed(manifest, indent=2))
     return path
@@ -113,7 +113,7 @@ def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
 
 
 def check_files(output: str | Path, names: Collection[str] = ()) -> None:
-    """Compares files of an output with its manifest; passes without one, or with another tool's.
+    """Compare files of an output with its manifest; passes without one, or with another tool's.
 
     `names` are files of a folder, as in the manifest's `outputs`. Raises InputError if one differs.
     """
@@ -272,7 +272,7 @@ def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -
 
 
 def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
-    """Raises UsageError if another command made a finished output."""
+    """Raise UsageError if another command made a finished output."""
     if finished.get("command") != command:
         raise UsageError(
             f"{output}: made by bert-pipeline {finished.get('command')}; "
@@ -293,7 +293,7 @@ def already_finished(output: str) -> str:
 
 
 def recorded_input(artifact: Path, path: str) -> Path | None:
-    """Finds a manifest's input from the working directory or above the artifact, or None."""
+    """Find a manifest's input from the working directory or above the artifact, or None."""
     if "://" in path:
         return None
     places = (Path(path), *(folder / path for folder in artifact.absolute().parents))

@@ -93,14 +93,14 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
 
 
 def check_finished(folder: str | Path) -> None:
-    """Raises UsageError if a job has begun to write a folder and has not finished it."""
+    """Raise UsageError if a job has begun to write a folder and has not finished it."""
     marker = OutputPlace(output=str(folder), is_directory=True).marker
     if read_marker(marker) is not None and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 
 def exported_model(path: str, console: Console) -> str:
-    """Returns the folder of a model, the newest version in a layout for TensorFlow Serving.
+    """Return the folder of a model, the newest version in a layout for TensorFlow Serving.
 
     Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
     Raises UsageError for an unfinished layout.
@@ -119,7 +119,7 @@ def exported_model(path: str, console: Console) -> str:
 
 
 def check_folder_name(output: str, instead: str) -> None:
-    """Raises UsageError for an output folder named like a file of an unsupported format.
+    """Raise UsageError for an output folder named like a file of an unsupported format.
 
     An existing folder, or a name that ends in `/`, passes; `instead` is advice for the message.
     """
@@ -131,7 +131,7 @@ def check_folder_name(output: str, instead: str) -> None:
 
 
 def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
-    """Rejects an output that cannot be written, or that would change an input.
+    """Reject an output that cannot be written, or that would change an input.
 
     Raises UsageError if its storage cannot be written, it is of the other kind or in an input
     folder, it or a file beside it is or holds an input, or a name is not UTF-8.
@@ -185,7 +185,7 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
 
 
 def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
-    """Raises UsageError if an unfinished output would replace data that this tool did not make.
+    """Raise UsageError if an unfinished output would replace data that this tool did not make.
 
     With `overwrite`, any file may be replaced, but no folder.
     """
@@ -204,7 +204,7 @@ def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> 
 
 
 def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
-    """Rejects files beside an output that neither its manifest nor its marker vouches for.
+    """Reject files beside an output that neither its manifest nor its marker vouches for.
 
     With `overwrite`, any file may be replaced, but no folder.
     """

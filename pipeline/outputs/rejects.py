@@ -29,7 +29,7 @@ class RejectLimit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads a number of rows (`1` is one row), a fraction (`1.0` is all) or a percentage.
+        """Read a number of rows (`1` is one row), a fraction (`1.0` is all) or a percentage.
 
         Raises ValueError if it is none of these, or more than all rows.
         """
@@ -58,7 +58,7 @@ class RejectLimit:
 
 
 def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
-    """Reports frequent reasons in a file of rejects, if any; `rows` are all rows read."""
+    """Report frequent reasons in a file of rejects, if any; `rows` are all rows read."""
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 
@@ -69,7 +69,7 @@ def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what
 
 
 def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) -> str | None:
-    """Says why a finished job rejected more rows than the limit allows; None if it did not.
+    """Say why a finished job rejected more rows than the limit allows; None if it did not.
 
     The limit holds for each file of fine-tuning, otherwise for all inputs together.
     """

@@ -24,7 +24,7 @@ from pipeline.outputs.manifest import WORKING_FOLDERS, is_content, read_manifest
 
 
 def fetched_records(data: PretrainingData, folder: Path, console: Console) -> PretrainingData:
-    """Copies records to a local folder, unless they are local; raises InputError for damage."""
+    """Copy records to a local folder, unless they are local; raise InputError for damage."""
     source = path_of(data.directory)
     if not isinstance(source, RemotePath):
         return data
@@ -108,7 +108,7 @@ class StoredRun:
             del published[name]
 
     def sha256(self) -> dict[str, str]:
-        """Hashes of the run's files, by path."""
+        """Hash of the run's files, by path."""
         return {
             name: file_sha256(self.folder / name)
             for name in _names(self.folder)

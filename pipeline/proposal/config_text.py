@@ -26,7 +26,7 @@ def commented_yaml(
     heading: Sequence[str],
     hints: Sequence[str] = (),
 ) -> str:
-    """Writes a config section with its keys in the order of `values`.
+    """Write a config section with its keys in the order of `values`.
 
     `reasons` are comments by key; `heading` and `hints` are comments above and below the section.
     """
@@ -66,14 +66,14 @@ def option_words(config: Section, names: Iterable[str], *, section: str) -> list
 
 
 def config_file(path: str, *, overwrite: bool) -> Path:
-    """Returns the path to write; raises UsageError if it exists and may not be replaced."""
+    """Return the path to write; raise UsageError if it exists and may not be replaced."""
     if Path(path).exists() and not overwrite:
         raise UsageError(f"{path}: exists; name another file with --output, or give --overwrite")
     return Path(path)
 
 
 def time_line(seconds: float, steps: int, timed: MeasuredSteps | TriedStep, about: str) -> str:
-    """Describes the estimated time of a run, and its basis."""
+    """Describe the estimated time of a run, and its basis."""
     return (
         f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {timed.seconds:.2f} s "
         f"({about}; {quantity(timed.count, 'step')} timed)"

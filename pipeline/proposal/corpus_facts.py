@@ -64,7 +64,7 @@ class CorpusFacts:
 
 
 def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
-    """Reads a sample, or all of a small corpus; raises InputError if it has no text."""
+    """Read a sample, or all of a small corpus; raise InputError if it has no text."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
     blocks = [block for block in sample.blocks if block.num_documents]
     if not blocks:

@@ -74,7 +74,7 @@ class Draft:
 def draft_config(
     task: str, source: str, *, init: str, run: str, assignments: tuple[str, ...], console: Console
 ) -> Draft:
-    """Finds encoding and columns of a file of labeled rows, and shows them on the console.
+    """Find encoding and columns of a file of labeled rows, and shows them on the console.
 
     Raises InputError or UsageError if the file cannot be read, or lacks a column.
     """
@@ -123,7 +123,7 @@ def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, s
 def choose_length(
     lengths: np.ndarray, *, in_windows: bool, default: int, longest_of_model: int
 ) -> int:
-    """Returns the tokens of a sequence that 99% of the rows fit in.
+    """Return the tokens of a sequence that 99% of the rows fit in.
 
     `lengths`, int [n], include [CLS] and [SEP]. Texts split into windows get the task's `default`.
     """
@@ -144,7 +144,7 @@ def propose(
     overwrite: bool = False,
     console: Console,
 ) -> dict[str, Any]:
-    """Inspects labeled rows and writes a config to fine-tune on them.
+    """Inspect labeled rows and writes a config to fine-tune on them.
 
     Names the file after source and task by default; keeps the `finetune.key=value` assignments.
 
@@ -206,7 +206,7 @@ def _write(
     shape: str,
     console: Console,
 ) -> dict[str, Any]:
-    """Writes the config and adds `next` to the facts."""
+    """Write the config and adds `next` to the facts."""
     times = (facts["seconds"], facts["steps"], measured)
     console.info(f"  time here   {time_line(*times, f'{measured.precision}, {shape}')}")
     command = shlex.join(["bert-pipeline", "finetune", "--config", facts["config"]])

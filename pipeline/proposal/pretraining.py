@@ -59,7 +59,7 @@ _SHARED = {"lowercase", "keep_accents", *(each.name for each in dataclasses.fiel
 def given_settings(
     source: str, target: Path, assignments: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Returns the keys that are required or set by `section.key=value` texts, by section.
+    """Return the keys that are required or set by `section.key=value` texts, by section.
 
     Names outputs after `target`, the config file. Raises ConfigError for wrong keys or values.
     """
@@ -96,7 +96,7 @@ def given_settings(
 def propose_settings(
     given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
-    """Returns the values of all sections, and the recipe of those that are not `given`.
+    """Return the values of all sections, and the recipe of those that are not `given`.
 
     The corpus decides the keys in `found`. Raises UsageError if a model is given.
     """
@@ -144,7 +144,7 @@ def propose_settings(
 def setting_reasons(
     facts: CorpusFacts, recipe: PretrainingRecipe, settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Returns a comment on each proposed setting, by section."""
+    """Return a comment on each proposed setting, by section."""
     common = {
         "encoding": "a guess: the first file is not UTF-8",
         "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
@@ -202,7 +202,7 @@ def propose_pretraining(
     overwrite: bool = False,
     console: Console,
 ) -> dict[str, Any]:
-    """Inspects a corpus and writes a config to make records of it and pretrain on them.
+    """Inspect a corpus and writes a config to make records of it and pretrain on them.
 
     Names the file after the corpus's first file by default. Keeps `section.key=value` assignments
     of `vocab`, `preprocess` and `train`; a key of both data jobs holds for both.
@@ -259,7 +259,7 @@ def propose_pretraining(
 def _look(
     files: list[FileInfo], given: Mapping[str, Any], console: Console
 ) -> tuple[CorpusFacts, dict[str, Any]]:
-    """Surveys a corpus; also returns the settings of both data jobs that it decides."""
+    """Survey a corpus; also returns the settings of both data jobs that it decides."""
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(given.get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
@@ -294,7 +294,7 @@ def _stem(source: str) -> str:
 def _estimate(
     settings: Mapping[str, dict[str, Any]], console: Console
 ) -> tuple[float, TriedStep, str]:
-    """Times steps; returns seconds of the run, of a whole batch's step, and a line with both.
+    """Time steps; return seconds of the run, of a whole batch's step, and a line with both.
 
     The step is extrapolated from trials of a part of the batch.
     """

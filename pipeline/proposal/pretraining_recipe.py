@@ -50,7 +50,7 @@ class PretrainingRecipe:
 
 
 def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
-    """Returns the largest vocabulary most of whose entries occur often enough to be learned.
+    """Return the largest vocabulary most of whose entries occur often enough to be learned.
 
     Takes sizes, largest first, each with the counts of its multi-character entries, float or int
     [entries]. Falls back to the last one.
@@ -92,7 +92,7 @@ def choose_recipe(
     batch_size: int | None = None,
     steps: int | None = None,
 ) -> PretrainingRecipe:
-    """Chooses batch size, learning rate and steps, unless given."""
+    """Choose batch size, learning rate and steps, unless given."""
     width = SIZES[size]["hidden_size"]
     sequences = EPOCHS * tokens / max_seq_length
     batch = batch_size or largest_batch(size)

@@ -68,7 +68,7 @@ def loss_curve_lines(metrics_path: Path, *, width: int = 60, height: int = 10) -
 
 
 def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yields the non-empty values of nested mappings, each with its path of keys."""
+    """Yield the non-empty values of nested mappings, each with its path of keys."""
     for key, value in mapping.items():
         if isinstance(value, dict):
             yield from leaves(value, *path, key)
@@ -81,7 +81,7 @@ def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Returns the non-default config of a manifest, and the number of defaults left out."""
+    """Return the non-default config of a manifest, and the number of defaults left out."""
     config = manifest.get("config", {})
     section = section_of(manifest.get("command", ""), config)
     defaults = {} if section is None else section().as_dict()
@@ -100,7 +100,7 @@ def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Counts and measures; drops `split: train`, which `train` already says."""
+    """Count and measures; drops `split: train`, which `train` already says."""
     return [
         (path, shown_number(value))
         for path, value in leaves(mapping)
@@ -109,7 +109,7 @@ def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]
 
 
 def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
-    """Returns the first inputs of each config key, and how many more there are."""
+    """Return the first inputs of each config key, and how many more there are."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for item in inputs:
         groups.setdefault(str(item.get("key", "input")).partition("[")[0], []).append(item)
@@ -136,7 +136,7 @@ def duration(timings: dict[str, float]) -> str:
 
 
 def require_manifest(path: str) -> dict[str, Any]:
-    """Returns the manifest of an artifact.
+    """Return the manifest of an artifact.
 
     Raises UsageError without an artifact at `path`, InputError for an unfinished output.
     """
@@ -169,7 +169,7 @@ def _hint(path: str) -> str:
 
 
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
-    """Yields lines on an artifact as they become known: kind, counts, metrics, `samples` entries.
+    """Yield lines on an artifact as they become known: kind, counts, metrics, `samples` entries.
 
     Raises UsageError and InputError as `require_manifest`, or for a damaged file.
     """
@@ -205,7 +205,7 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
 def file_differences(
     path: Path, outputs: list[dict[str, Any]], is_hashed: Callable[[int], bool]
 ) -> Iterator[str]:
-    """Yields each file that differs from the manifest's `outputs`, and how, the smallest first.
+    """Yield each file that differs from the manifest's `outputs`, and how, the smallest first.
 
     `is_hashed` decides by size whether to hash a file; `path` may have been renamed.
     """
@@ -226,7 +226,7 @@ def file_differences(
 
 
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
-    """Compares all sizes, and contents up to `LARGEST_BYTES_HASHED` in all."""
+    """Compare all sizes, and contents up to `LARGEST_BYTES_HASHED` in all."""
     hashed, budget = 0, LARGEST_BYTES_HASHED
 
     def is_within_budget(size: int) -> bool:
@@ -307,7 +307,7 @@ def _vocabulary_lines(path: Path, samples: int) -> list[str]:
 
 
 def model_lines(folder: Path) -> list[str]:
-    """Describes the config, task and files of a model directory; raises InputError for bad JSON."""
+    """Describe the config, task and files of a model directory; raise InputError for bad JSON."""
     folder = exported_folder(folder)
     lines = []
     found = recognize_format(folder)

@@ -44,7 +44,7 @@ def html_document(
     style: str = "",
     has_form: bool = False,
 ) -> str:
-    """Renders sections and HTML, with files of `styles` and further CSS.
+    """Render sections and HTML, with files of `styles` and further CSS.
 
     A page with `has_form` may send it to its own origin.
     """
@@ -94,7 +94,7 @@ def heading(name: str, kind: CellKind = "text") -> str:
 
 
 def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "") -> str:
-    """Renders rows of cells, scrollable on narrow screens, with the keyboard too."""
+    """Render rows of cells, scrollable on narrow screens, with the keyboard too."""
     table = f'<table class="{kind}">' if kind else "<table>"
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -105,7 +105,7 @@ def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "")
 
 
 def folded(summary: str, content: str, attributes: str = "") -> str:
-    """Renders content that a click on its summary shows or hides."""
+    """Render content that a click on its summary shows or hides."""
     return f"<details{attributes}><summary>{escape(summary)}</summary>{content}</details>"
 
 

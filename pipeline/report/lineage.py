@@ -50,7 +50,7 @@ class Made:
 
 
 def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -> Made:
-    """Follows the inputs of an artifact back to files that no job made.
+    """Follow the inputs of an artifact back to files that no job made.
 
     Looks up relative paths from the working directory, then from the folders above the artifact,
     and compares up to `LARGEST_BYTES_HASHED` of content. Raises InputError for a damaged manifest.

@@ -40,7 +40,7 @@ _LEGEND = (
 
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """Renders the facts of `inspect`, with plots; raises as `describe_artifact`."""
+    """Render the facts of `inspect`, with plots; raise as `describe_artifact`."""
     if is_foreign_model(path):
         return _html(foreign_headline(path), [_preformatted(model_lines(Path(path)))])
     manifest = require_manifest(path)
@@ -162,7 +162,7 @@ def evaluation_page(
     facts: Sequence[str] = (),
     chosen_by: str | None = None,
 ) -> str:
-    """Renders the evaluation of a model; `results` are of `source`'s rows.
+    """Render the evaluation of a model; `results` are of `source`'s rows.
 
     Args:
         facts: sentences on model and rows, without their period.

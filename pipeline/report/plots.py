@@ -90,7 +90,7 @@ _CURVES_FRAME = functools.partial(
 
 
 def scatter_plot(plot: PlotSection) -> str:
-    """Returns SVG with the classes `axis`, `grid`, `diagonal` and `point`."""
+    """Return SVG with the classes `axis`, `grid`, `diagonal` and `point`."""
     frame = _POINTS_FRAME(
         x_bounds=_point_bounds(plot.x, plot.bounds), y_bounds=_point_bounds(plot.y, plot.bounds)
     )
@@ -125,7 +125,7 @@ def scatter_plot(plot: PlotSection) -> str:
 
 
 def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
-    """Returns SVG; its classes are `axis`, `grid`, `curve`, `mark`, the line kinds and `of-N`."""
+    """Return SVG; its classes are `axis`, `grid`, `curve`, `mark`, the line kinds and `of-N`."""
     thin_lines = [thinned(line) for line in lines]
     frame = _CURVES_FRAME(
         x_bounds=_line_bounds(np.concatenate([line.x for line in thin_lines]), margin=0.0),
@@ -145,7 +145,7 @@ def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
 
 
 def ticks(low: float, high: float) -> np.ndarray:
-    """Returns about five round numbers from `low` to `high`, 1, 2 or 5 times a power of 10 apart.
+    """Return about five round numbers from `low` to `high`, 1, 2 or 5 times a power of 10 apart.
 
     >>> ticks(0.0, 1.0).tolist()
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -159,7 +159,7 @@ def ticks(low: float, high: float) -> np.ndarray:
 
 
 def thinned(line: Line) -> Line:
-    """Reduces a curve to the means of at most 300 equal parts."""
+    """Reduce a curve to the means of at most 300 equal parts."""
     count = len(line.x)
     if count <= _MOST_POINTS:
         return line
@@ -171,7 +171,7 @@ def thinned(line: Line) -> Line:
 
 
 def short(value: float) -> str:
-    """Formats the number of a tick: `0.25`, `2e-05`, `1.5k`, `200k`, `3M`."""
+    """Format the number of a tick: `0.25`, `2e-05`, `1.5k`, `200k`, `3M`."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"

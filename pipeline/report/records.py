@@ -57,7 +57,7 @@ class SplitSummary:
 
 
 def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
-    """Summarizes splits by 10,000 records; raises UsageError, InputError for bad folders."""
+    """Summarize splits by 10,000 records; raise UsageError, InputError for bad folders."""
     data = PretrainingData.from_manifest(path, read_manifest(path))
     vocab = read_vocab(Path(path) / "vocab.txt")
     summaries = []

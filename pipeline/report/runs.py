@@ -55,7 +55,7 @@ class Run:
         return self.command == TrainConfig.section_name
 
     def evaluation_html(self) -> str | None:
-        """Returns the body of its evaluation page, if any; InputError if edited."""
+        """Return the body of its evaluation page, if any; InputError if edited."""
         page = self.path / REPORT
         if self.manifest is None or not page.is_file():
             return None
@@ -68,7 +68,7 @@ class Run:
 
 
 def read_runs(paths: Sequence[str]) -> list[Run]:
-    """Reads runs in order.
+    """Read runs in order.
 
     Raises UsageError for too many paths, one twice, or one without metrics; InputError if damaged.
     """

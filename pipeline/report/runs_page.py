@@ -36,7 +36,7 @@ _MOST_NAMED = 3  # in the heading
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Renders runs side by side, and how the model of each run reads the texts and pairs.
+    """Render runs side by side, and how the model of each run reads the texts and pairs.
 
     Raises UsageError for an empty text or a run without a model, InputError for damaged inputs.
     """

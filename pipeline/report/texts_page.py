@@ -26,7 +26,7 @@ _PAIR_NOTE = " Lines divide the texts: upper right the first attends to the seco
 
 
 def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]) -> str:
-    """Renders a text or pair as models read it: number, name and reading of each run."""
+    """Render a text or pair as models read it: number, name and reading of each run."""
     shown = "".join(
         folded(name, _reading_html(reading), f' open class="text-of-run of-{number}"')
         for number, name, reading in readings
@@ -149,7 +149,7 @@ def _figure(
 def attention_svg(
     attention: np.ndarray, tokens: Sequence[str], name: str, *, second_start: int | None = None
 ) -> str:
-    """Draws attention, float [query, key], with lines between the texts of a pair."""
+    """Draw attention, float [query, key], with lines between the texts of a pair."""
     size = len(tokens)
     levels = np.minimum((attention * _LEVELS + 0.5).astype(np.int64), _LEVELS)
     paths = "".join(
@@ -173,7 +173,7 @@ def attention_svg(
 
 
 def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
-    """Names the patterns of attention, float [query, key] (Clark et al. 2019, section 3)."""
+    """Name the patterns of attention, float [query, key] (Clark et al. 2019, section 3)."""
     size = len(tokens)
     shares = {
         "the token itself": np.trace(attention) / size,

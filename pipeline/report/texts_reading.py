@@ -46,7 +46,7 @@ class Prediction:
 def predictions(
     trained: TrainedModel, module: TextModule, texts: Sequence[str]
 ) -> list[Prediction]:
-    """Predicts a row of texts as `score` does; [] if the task takes other inputs."""
+    """Predict a row of texts as `score` does; [] if the task takes other inputs."""
     settings = trained.directory.task or {}
     path = str(trained.directory.path)
     declared = declared_task(settings, path)
@@ -124,7 +124,7 @@ class TextReader:
     def read(
         self, text: str, pair: str | None = None, *, most: int, first: int | None = None
     ) -> Reading:
-        """Runs the model over a text or a pair, in which [MASK] is a token.
+        """Run the model over a text or a pair, in which [MASK] is a token.
 
         Only the first `first` tokens, with [CLS], get neighbors and guesses; `most` of them each.
         Raises UsageError for a text without tokens, or a pair if the model reads its texts apart.
@@ -155,7 +155,7 @@ class TextReader:
         )
 
     def _row(self, ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Joins the texts as in training: ids, segments, whether cut."""
+        """Join the texts as in training: ids, segments, whether cut."""
         tokens = [Tokens(each, offsets_of(np.array([len(each)]))) for each in ids]
         longest = self._directory.config.max_position_embeddings
         if len(tokens) == 1:
@@ -227,7 +227,7 @@ class TextReader:
     def _probabilities(
         self, rows: np.ndarray, types: np.ndarray, positions: np.ndarray
     ) -> np.ndarray:
-        """Returns float32 [rows, vocab], at one position of each row."""
+        """Return float32 [rows, vocab], at one position of each row."""
         inputs: dict[str, Any] = {
             "input_word_ids": rows,
             "input_mask": np.ones_like(rows),

@@ -72,7 +72,7 @@ class TableSummary:
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
-    """Checks the first block of each table, so that a wrong column ends a job before it starts.
+    """Check the first block of each table, so that a wrong column ends a job before it starts.
 
     Shows the first rows of the first table. Warns of tables without rows and of doubtful values.
     Raises UsageError for wrong columns, InputError for a bad header, or if no table has rows; both
@@ -120,7 +120,7 @@ def _values_read(
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
-    """Raises UsageError for columns that the output cannot have beside the added ones."""
+    """Raise UsageError for columns that the output cannot have beside the added ones."""
     added = plan.columns.added(table.output_format)
     taken = min(added.keys() & set(columns), default=None)
     if taken is not None:
@@ -135,7 +135,7 @@ def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -
 
 
 def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) -> TableBlock:
-    """Reads a table's first rows; those that the task cannot predict become rejects."""
+    """Read a table's first rows; those that the task cannot predict become rejects."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit, console=console)
     block = next(blocks)
     check_names(table, block.columns, plan)
@@ -153,7 +153,7 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
-    """Writes a table's blocks, then a summary; raises InputError or UsageError for a bad one."""
+    """Write a table's blocks, then a summary; raise InputError or UsageError for a bad one."""
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None
@@ -215,7 +215,7 @@ def _check_names_fit_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
 
 
 def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[str]) -> TableBlock:
-    """Rejects objects of later lines that already have an added key."""
+    """Reject objects of later lines that already have an added key."""
     if table.source_format != "jsonl":
         return block
     fault = ("has a key of an added column", "")
@@ -226,7 +226,7 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
 def _without_faulty_rows(
     table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: Sources
 ) -> TableBlock:
-    """Rejects rows that the model's task cannot predict."""
+    """Reject rows that the model's task cannot predict."""
     row_fault = plan.columns.row_fault
     if row_fault is None:
         return block
@@ -239,7 +239,7 @@ def _without_faulty_rows(
 def open_blocks(
     table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
 ) -> tuple[Sources, Iterator[TableBlock]]:
-    """Returns the column of each model input, and the blocks; `max_rows` 0 reads all rows."""
+    """Return the column of each model input, and the blocks; `max_rows` 0 reads all rows."""
     sources = plan.columns.sources
     if plan.columns.words is not None:
         column = str(sources[plan.columns.words.column])

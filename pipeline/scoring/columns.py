@@ -53,14 +53,14 @@ class ScoringColumns:
     def by_words(
         self, words: list[list[str]] | None, predicted: Mapping[str, np.ndarray]
     ) -> Mapping[str, Any]:
-        """Returns a model's outputs for rows of words, [rows] by name; others do not change."""
+        """Return a model's outputs for rows of words, [rows] by name; others do not change."""
         if self.words is None:
             return predicted
         found = imported(self.words.implementation)(words, predicted, self.task)
         return {**predicted, **found}
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
-        """Returns names and kinds of the columns that are added to an output, in order.
+        """Return names and kinds of the columns that are added to an output, in order.
 
         Probabilities of labels are an object in JSON lines, elsewhere a column each; CoNLL files
         only get the tag of each word.
@@ -68,7 +68,7 @@ class ScoringColumns:
         return dict(self._columns(output_format))
 
     def with_names(self, entries: Sequence[str]) -> Self:
-        """Renames columns, `NAME=COLUMN` each; raises UsageError for unknown or repeated names."""
+        """Rename columns, `NAME=COLUMN` each; raise UsageError for unknown or repeated names."""
         renamed: dict[str, str] = {}
         for name, column in (entry.split("=", 1) for entry in entries):
             if renamed.setdefault(name, column) != column:
@@ -108,7 +108,7 @@ class ScoringColumns:
         texts: Mapping[str, Sequence[Any]],
         output_format: str,
     ) -> list[dict[str, Any]]:
-        """Returns the cells that are added to each row, by the names of `added`.
+        """Return the cells that are added to each row, by the names of `added`.
 
         `predictions` are of `prediction_rows`, `predicted` the model's outputs [rows, …] by name.
         """
@@ -154,7 +154,7 @@ def scoring_columns(
     task: Mapping[str, Any] | None,
     find_words: Callable[[str | None, str | None], str | None] = lambda given, known: None,
 ) -> ScoringColumns:
-    """Returns the columns that a config names; the others are the model's own.
+    """Return the columns that a config names; the others are the model's own.
 
     `find_words` returns the column of word lists, given the named one and the model's own.
     Raises UsageError for an unknown task, or columns or probabilities that it does not offer.

@@ -46,7 +46,7 @@ _PANDAS = b"pandas"  # which columns are the index; other notes on the source's 
 def write_parquet(
     table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
 ) -> None:
-    """Writes an output atomically; raises InputError if a Parquet source has changed."""
+    """Write an output atomically; raise InputError if a Parquet source has changed."""
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
     with replacing_file(path_of(table.output)) as aside:
         if table.source_format == "parquet":
@@ -86,7 +86,7 @@ def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType
 
 
 def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Writes row groups that are neither tiny nor too big for memory."""
+    """Write row groups that are neither tiny nor too big for memory."""
     with path.open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for table in tables:
@@ -135,7 +135,7 @@ class SourceRows:
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """Returns the next block's rows without rejects, as many as its part has."""
+        """Return the next block's rows without rejects, as many as its part has."""
         rejected = [reject.line for reject in read_rejects(files.rejects)]
         first = self._taken + 1
         all_rows = self._next(rows + len(rejected))
@@ -145,7 +145,7 @@ class SourceRows:
         return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
-        """Raises InputError unless the rows taken are those cut into blocks."""
+        """Raise InputError unless the rows taken are those cut into blocks."""
         if self._taken != rows or (is_all and self._rows != rows):
             raise self._changed()
 
@@ -177,7 +177,7 @@ class ScoringCounts:
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
-    """Writes each output whole from its parts, and the file of all rejects."""
+    """Write each output whole from its parts, and the file of all rejects."""
     counts = join_rejects(plan, rejects_file)
     for table in plan.tables:
         summary = read_summary(table, plan)
@@ -189,7 +189,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
-    """Writes the file of all rejects, and counts the rows of all parts."""
+    """Write the file of all rejects, and counts the rows of all parts."""
     rows_in = 0
     sums: Counter[str] = Counter()
     rejected: Counter[str] = Counter()

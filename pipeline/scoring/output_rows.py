@@ -35,7 +35,7 @@ def part_line(
     delimiter: str,
     escapes: bool = False,
 ) -> str:
-    """Returns a row and its predictions as a line of their part.
+    """Return a row and its predictions as a line of their part.
 
     It has the output's format, but rows of JSON stay JSON, and of Parquet it holds the predictions
     only. `cells` are needed where CSV or TSV becomes another format; for `escapes` see `escaped`.
@@ -66,7 +66,7 @@ def part_line(
 
 
 def escaped(text: str) -> str:
-    """Puts an apostrophe before a cell that a spreadsheet would run as a formula.
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula.
 
     `escaped("=1+2")` is `"'=1+2"`, `escaped("-3.5")` is `"-3.5"`.
     """
@@ -82,7 +82,7 @@ def delimited_line(
     escapes: bool = False,
     raw: str | None = None,
 ) -> str:
-    """Formats cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`."""
+    """Format cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`."""
     texts = [cell_text(cell) for cell in cells]
     if escapes:
         texts = [escaped(text) for text in texts]
@@ -104,7 +104,7 @@ def header_line(
     *,
     escapes: bool = False,
 ) -> str | None:
-    """Returns the first line of an output; None for JSON lines, or without a header."""
+    """Return the first line of an output; None for JSON lines, or without a header."""
     output_format = table.output_format
     if output_format in ("jsonl", CONLL) or (header is not None and header.raw is None):
         return None

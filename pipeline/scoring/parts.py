@@ -65,7 +65,7 @@ def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
 
 
 def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Writes a block's rows as they will be in the output, its rejects and, last, its counts."""
+    """Write a block's rows as they will be in the output, its rejects and, last, its counts."""
     block = scored.block
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
@@ -112,7 +112,7 @@ def finish_part(
     rejects: list[Reject],
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the rejects of a written part, then its counts with `facts`, which finish it."""
+    """Write the rejects of a written part, then its counts with `facts`, which finish it."""
     reference, files = scored.block.reference, scored.block.reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
@@ -158,7 +158,7 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.DataType]:
-    """Returns the type of each column from the kinds in all parts, in order of first appearance.
+    """Return the type of each column from the kinds in all parts, in order of first appearance.
 
     Texts, numbers and truth values keep their type. Mixed columns, lists and objects become text:
     texts as they are, the rest as JSON.

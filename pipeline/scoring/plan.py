@@ -61,7 +61,7 @@ class ScoringPlan:
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     def of_model(self, sha256: str) -> Self:
-        """Adds the identity, which depends on the SHA-256 of the model's folder too."""
+        """Add the identity, which depends on the SHA-256 of the model's folder too."""
         decides = {
             "model": sha256,
             "engine": self.engine.name,
@@ -76,7 +76,7 @@ class ScoringPlan:
         return dataclasses.replace(self, identity=identity)
 
     def open_table(self, path: str) -> BinaryIO:
-        """Opens an input as the job's own process would, see `open_input`."""
+        """Open an input as the job's own process would, see `open_input`."""
         return open_input(path if "://" in path else str(Path(self.folder) / path))
 
     @property
@@ -100,7 +100,7 @@ class ScoringPlan:
 
 
 def make_plan(config: ScoreConfig) -> ScoringPlan:
-    """Resolves a config: tables, engine and columns.
+    """Resolve a config: tables, engine and columns.
 
     Raises UsageError for what does not fit the model, InputError for a damaged `task.json`.
     """
@@ -149,7 +149,7 @@ def parts_folder(output: str, *, is_folder: bool) -> Path:
 def words_column(
     table: ScoredTable, dialect: TableDialect, given: str | None, known: str | None
 ) -> str | None:
-    """Returns the column of words of a job's first table, None if its rows are texts.
+    """Return the column of words of a job's first table, None if its rows are texts.
 
     `known` is the model's own column. Raises UsageError for a CoNLL column that is no number.
     """
@@ -177,5 +177,5 @@ def words_column(
 
 
 def open_input(path: str) -> BinaryIO:
-    """Opens stored bytes; raises UsageError for unknown storage or unreadable files."""
+    """Open stored bytes; raise UsageError for unknown storage or unreadable files."""
     return open_stored(path) if "://" in path else open_local(path)

@@ -115,19 +115,19 @@ class TableJob:
         )
 
     def run(self, check_held: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Runs the job unless its output is finished; see `run_job`."""
+        """Run the job unless its output is finished; see `run_job`."""
         return run_job(self.spec, self.options, self._make, check_held=check_held)
 
     def announce(self, record: JobRecord) -> None:
-        """Says how the rows are computed."""
+        """Say how the rows are computed."""
         raise NotImplementedError
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
-        """Writes the outputs from the finished parts, and the file of rejects."""
+        """Write the outputs from the finished parts, and the file of rejects."""
         return join_parts(plan, rejects)
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
-        """Adds the command's own facts to the record."""
+        """Add the command's own facts to the record."""
         raise NotImplementedError
 
     def _make(self, record: JobRecord) -> None:
@@ -176,7 +176,7 @@ class TableJob:
 
 
 def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    """Reports how many rows are too long for the model, or have too many masks; warns if many."""
+    """Report how many rows are too long for the model, or have too many masks; warns if many."""
     cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
     if cut:
         fraction = cut / counts.rows_out
@@ -195,7 +195,7 @@ _FIRST_ROWS = 1000
 
 
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
-    """Reports the tables to read and the outputs; writes nothing.
+    """Report the tables to read and the outputs; writes nothing.
 
     Returns `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts`
     of the rows read. Raises InputError, UsageError for faults that would end the job.

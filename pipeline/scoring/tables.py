@@ -39,7 +39,7 @@ class ScoredTable:
 def list_tables(
     patterns: tuple[str, ...], output: str, *, has_words: bool = False
 ) -> tuple[list[ScoredTable], bool]:
-    """Expands paths and globs and names their outputs, sorted by input path.
+    """Expand paths and globs and names their outputs, sorted by input path.
 
     One input goes to `output` if that ends like a table's name. Otherwise `output` is a folder in
     which every table keeps its name and format; if names collide or lie in a Hive layout, also the
@@ -102,7 +102,7 @@ def _check_file(sources: Sequence[str], output: str) -> None:
 
 
 def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
-    """Names outputs, by relative path where names collide or folders are partitions."""
+    """Name outputs, by relative path where names collide or folders are partitions."""
     paths = [
         PurePosixPath(
             source if "://" in source else os.path.normpath(Path(source).absolute())

@@ -100,7 +100,7 @@ def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
 
 
 def drop_memory_warning() -> None:
-    """Silences RunInference, which cannot measure memory without PyTorch."""
+    """Silence RunInference, which cannot measure memory without PyTorch."""
     logging.getLogger().addFilter(_is_no_memory_warning)
 
 

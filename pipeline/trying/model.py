@@ -40,7 +40,7 @@ class TriedModel:
     predictor: Predictor
 
     def predict(self, texts: Mapping[str, str]) -> Tried:
-        """Predicts a row of texts by input name; a list is typed as a text per line.
+        """Predict a row of texts by input name; a list is typed as a text per line.
 
         Raises UsageError for inputs that it cannot predict, InputError for non-finite scores.
         """
@@ -80,7 +80,7 @@ class TriedModel:
 
 @contextmanager
 def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
-    """Opens an exported folder, a run of `finetune` or a fine-tuned model directory.
+    """Open an exported folder, a run of `finetune` or a fine-tuned model directory.
 
     Exports the model of a run to a temporary folder, so it predicts the same as `score`. Raises
     UsageError unless there is a model fine-tuned for a task, InputError if it is damaged.

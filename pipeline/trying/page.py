@@ -93,7 +93,7 @@ def _area(name: str, column: str | list[str], text: str, *, has_focus: bool) -> 
 
 
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
-    """Renders the predictions of a row; `noun` names the choices of the model."""
+    """Render the predictions of a row; `noun` names the choices of the model."""
     shown = [field for field in fields if not field.is_extra]
     scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
     parts = [_scalars(scalars, tried), _marked_places(shown, tried)]
@@ -113,7 +113,7 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
 
 
 def marked_text(text: str, spans: Iterable[Span]) -> str:
-    """Renders a text with its spans colored and named; drops overlapping spans."""
+    """Render a text with its spans colored and named; drops overlapping spans."""
     chosen = sorted(spans)
     hues = _hues({name for _, _, name in chosen})
     pieces, place = [], 0
@@ -238,5 +238,5 @@ def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def _words(name: str) -> str:
-    """Turns `predicted_null_odds` into "null odds"."""
+    """Turn `predicted_null_odds` into "null odds"."""
     return name.removeprefix("predicted_").replace("_", " ")

@@ -42,7 +42,7 @@ _HEADERS = {
 
 
 def listen(port: int) -> socket.socket:
-    """Listens on the loopback address; port 0 takes a free one. Raises UsageError if taken."""
+    """Listen on the loopback address; port 0 takes a free one. Raises UsageError if taken."""
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:
@@ -73,7 +73,7 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports an error in one line; browsers that leave early are none."""
+        """Report an error in one line; browsers that leave early are none."""
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
             self.console.warn(f"a request failed: {_one_line(error)}")
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {name: value.replace("\r\n", "\n") for name, value in fields}
 
     def _drain(self) -> None:
-        """Reads the rest of the form; many browsers show no answer before all is sent."""
+        """Read the rest of the form; many browsers show no answer before all is sent."""
         left = min(self._unread, _MOST_DRAINED)
         while left > 0 and (chunk := self.rfile.read(min(left, _CHUNK))):
             left -= len(chunk)
@@ -202,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing: neither requests nor what was typed."""
+        """Log nothing: neither requests nor what was typed."""
 
 
 def _one_line(error: BaseException | None) -> str:
@@ -211,7 +211,7 @@ def _one_line(error: BaseException | None) -> str:
 
 
 def serve(model: str, *, port: int, console: Console) -> None:
-    """Serves the page of a model until Ctrl-C; takes the port before it loads the model.
+    """Serve the page of a model until Ctrl-C; takes the port before it loads the model.
 
     Raises StoppedEarly at Ctrl-C, UsageError and InputError as `opened_model` and `listen`.
     """

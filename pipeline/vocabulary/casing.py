@@ -24,7 +24,7 @@ ConfigType = TypeVar("ConfigType", VocabConfig, PreprocessConfig)
 
 
 def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[ConfigType, str]:
-    """Returns the config with the casing to use, and the note of `decide_lowercase`."""
+    """Return the config with the casing to use, and the note of `decide_lowercase`."""
     asked: Lowercase | None = None
     if config.lowercase is not None or config.keep_accents:
         asked = lowercase_of(config.lowercase, config.keep_accents)
@@ -39,7 +39,7 @@ def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[
 def decide_lowercase(
     asked: Lowercase | None, source: str, vocab: Sequence[str]
 ) -> tuple[Lowercase, str]:
-    """Decides whether to lower-case texts before looking them up in a vocabulary.
+    """Decide whether to lower-case texts before looking them up in a vocabulary.
 
     Its manifest decides, or the tokenizer's files beside it in the folder of a model; without
     either, its entries. `source` is the vocabulary's file. Raises UsageError if the user asks for

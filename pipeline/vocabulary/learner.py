@@ -48,7 +48,7 @@ def learn_vocabulary(
     extra_pieces: float = 0.0,
     base: Sequence[str] = SPECIALS,
 ) -> LearnedVocabulary:
-    """Learns `vocab_size` pieces, special tokens included, or fewer if no pair is left to merge.
+    """Learn `vocab_size` pieces, special tokens included, or fewer if no pair is left to merge.
 
     Args:
         words: string [words], distinct, none empty, in any order.

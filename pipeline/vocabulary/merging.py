@@ -150,7 +150,7 @@ def _count_pairs(words, pairs, first_word, last_word):
 
 @numba.njit(cache=True, nogil=True)
 def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_words):
-    """Returns whether to call again with the same `progress`, after about `most_words` words."""
+    """Return whether to call again with the same `progress`, after about `most_words` words."""
     num_singles = len(spellings.bounds) - 2 - len(left)
     seen = 0
     while progress[_MADE] < len(left) and seen < most_words:
@@ -181,7 +181,7 @@ def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_w
 
 @numba.njit(cache=True)
 def _merge_in_word(words, word, pairs, first, second, new, step):
-    """Makes one symbol of a pair wherever it occurs in a word."""
+    """Make one symbol of a pair wherever it occurs in a word."""
     symbols, count = words.symbols, words.counts[word]
     begin = place = words.bounds[word]
     end = begin + words.lengths[word]
@@ -203,7 +203,7 @@ def _merge_in_word(words, word, pairs, first, second, new, step):
 
 @numba.njit(cache=True)
 def _change(pairs, first, second, word, amount, step):
-    """Adds to a pair's total; if that is more than nothing, the word joins the pair's chain."""
+    """Add to a pair's total; if that is more than nothing, the word joins the pair's chain."""
     key = np.int64(first) << 32 | np.int64(second)
     mixed = np.uint64(key) * GOLDEN_RATIO
     bucket = np.int64(mixed >> np.uint64(32)) & (len(pairs.buckets) - 1)
@@ -252,7 +252,7 @@ def _symbol_of(spellings, first, second, next_symbol):
 
 @numba.njit(cache=True)
 def _pop_best(pairs, min_frequency):
-    """Takes the pair with the highest total off the heap; -1 if none is frequent enough."""
+    """Take the pair with the highest total off the heap; -1 if none is frequent enough."""
     while pairs.sizes[_HEAP] > 0:
         total, pair = pairs.heap_totals[0], np.int64(pairs.heap_pairs[0])
         _drop_top(pairs)

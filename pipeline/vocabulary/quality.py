@@ -27,7 +27,7 @@ class Fit:
 
 
 def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit | None:
-    """Writes every word (normalized, with int64 counts) as BERT does; None without words."""
+    """Write every word (normalized, with int64 counts) as BERT does; None without words."""
     total = int(counts.sum())
     if total == 0:
         return None
@@ -44,7 +44,7 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
 def write_words(
     pieces: list[str], words: pa.Array, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Writes words with the longest pieces first.
+    """Write words with the longest pieces first.
 
     Returns how many pieces each word has, 0 for [UNK] (int32 [words]), and how often each piece is
     used (int64 [pieces]).
@@ -113,7 +113,7 @@ def _write(data, offsets, counts, slots, hashes, longest, written):
 def prune_pieces(
     pieces: list[str], words: pa.Array, counts: np.ndarray, *, size: int, num_fixed: int
 ) -> list[str]:
-    """Removes the least used pieces until `size` are left, in their order; the first stay.
+    """Remove the least used pieces until `size` are left, in their order; the first stay.
 
     Merging leaves pieces that only served to build longer ones: about one in twenty of 30,000 is
     never used. Learning more pieces and removing the least used fills these entries.

@@ -52,7 +52,7 @@ class WordCounter:
             self._add(letters, bounds, np.ones(len(bounds) - 1, np.int64))
 
     def add(self, words: pa.Array, counts: np.ndarray) -> None:
-        """Adds words that were counted elsewhere, as they are: string [n] and int64 [n]."""
+        """Add words that were counted elsewhere, as they are: string [n] and int64 [n]."""
         bounds, letters = offsets_and_data(words)
         self._add(letters, bounds.astype(np.int64), counts)
 
@@ -103,7 +103,7 @@ def _fill_slots(slots, hashes):
 
 @numba.njit(cache=True, nogil=True)
 def _insert(new_letters, new_bounds, new_counts, new_word, table, size):
-    """Returns where it stopped, at the end or a full table, and the number of distinct words."""
+    """Return where it stopped, at the end or a full table, and the number of distinct words."""
     slots, hashes, bounds, counts, letters = table
     mask = len(slots) - 1
     while new_word < len(new_counts):

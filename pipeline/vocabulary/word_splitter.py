@@ -79,7 +79,7 @@ class WordSplitter:
         self._max_word_length = max_word_length
 
     def split(self, sentences: pa.Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields uint8 letters and int64 [words + 1] bounds; the next ones overwrite them."""
+        """Yield uint8 letters and int64 [words + 1] bounds; the next ones overwrite them."""
         offsets, data = offsets_and_data(sentences)
         size = _OUTPUT_BYTES + 4 * self._max_word_length + _MOST_MAPPED
         letters = np.empty(size, np.uint8)
@@ -99,7 +99,7 @@ class WordSplitter:
 
 @numba.njit(cache=True, nogil=True)
 def _split(data, offsets, rules, max_word_length, letters, bounds, state):
-    """Continues from `state` until the sentences end or the output is nearly full."""
+    """Continue from `state` until the sentences end or the output is nearly full."""
     actions, mapping_of, mapping_offsets, mapped, ascii_actions, ascii_letters = rules
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
@@ -156,7 +156,7 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
 
 @numba.njit(cache=True, inline="always")
 def _end_word(max_word_length, bounds, progress):
-    """Closes the word that is being written, or takes it back if it is too long."""
+    """Close the word that is being written, or takes it back if it is too long."""
     written, words, characters, too_long = progress
     if characters > max_word_length:
         too_long += 1
@@ -169,7 +169,7 @@ def _end_word(max_word_length, bounds, progress):
 
 @numba.njit(cache=True, inline="always")
 def _take(source, position, width, action, max_word_length, letters, bounds, progress):
-    """Writes a code point as a part of the word or, after that word's end, as one by itself."""
+    """Write a code point as a part of the word or, after that word's end, as one by itself."""
     if action == WORD:
         written, words, characters, too_long = progress
         if characters < max_word_length:

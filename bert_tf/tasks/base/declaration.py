@@ -265,7 +265,7 @@ _TEXT_NAMES = ("text", "sentence")
 
 
 def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, Any]]:
-    """Makes `TaskDeclaration.columns` for texts with a label, given as to `TableSketch.column`."""
+    """Make `TaskDeclaration.columns` for texts with a label, given as to `TableSketch.column`."""
 
     def columns(table: TableSketch) -> dict[str, Any]:
         column = table.column("label_column", what, **label)

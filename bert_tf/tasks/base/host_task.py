@@ -38,7 +38,7 @@ def added_fields(task: type, base: type) -> list[dataclasses.Field]:
 
 
 def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
-    """Returns values ready for JSON by name: tuples become lists, dataclasses objects."""
+    """Return values ready for JSON by name: tuples become lists, dataclasses objects."""
     return {
         field.name: _as_setting(value)
         for field in fields
@@ -56,7 +56,7 @@ def _as_setting(value: Any) -> Any:
 def fields_from_settings(
     fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns a dataclass's arguments, lists as tuples; KeyError if one is missing.
+    """Return a dataclass's arguments, lists as tuples; KeyError if one is missing.
 
     Those with defaults may be missing, as in an earlier `task.json`, unless they are `learned`.
     """
@@ -73,7 +73,7 @@ def fields_from_settings(
 
 
 def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
-    """Fills a dataclass of columns, field `text` from the option `text_column` and so on.
+    """Fill a dataclass of columns, field `text` from the option `text_column` and so on.
 
     `config` may be a class, for the defaults; `others` are fields whose option has another name.
     """
@@ -108,7 +108,7 @@ class HostTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Makes the task of a model from its `task.json`; KeyError if a setting is missing."""
+        """Make the task of a model from its `task.json`; KeyError if a setting is missing."""
         columns = settings["columns"]
         names = tuple(name for name in cls.declaration.inputs if columns[name] is not None)
         fields = [field for field in dataclasses.fields(cls) if field.name != "input_names"]
@@ -116,7 +116,7 @@ class HostTask(abc.ABC):
 
     @abc.abstractmethod
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """Turns rows into sequences; there may be no row, and rows without a sequence.
+        """Turn rows into sequences; there may be no row, and rows without a sequence.
 
         `columns` have, by the names of `input_names`, a text of each row; or a list of texts,
         filled up with empty ones to the same length in all rows.
@@ -125,7 +125,7 @@ class HostTask(abc.ABC):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps the part of a batch's outputs, each [n, …], that `predict` needs.
+        """Keep the part of a batch's outputs, each [n, …], that `predict` needs.
 
         `chosen` are the batch's sequences, int [n]. Returns arrays [n, …] whose other axes do not
         depend on the batch; n may be 0.
@@ -136,7 +136,7 @@ class HostTask(abc.ABC):
     def predict(
         self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Returns an exported model's outputs, [rows] by name, from `reduced` of all sequences."""
+        """Return an exported model's outputs, [rows] by name, from `reduced` of all sequences."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ class TableHost(HostTask):
 
     @abc.abstractmethod
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """Predicts [rows] by name, from logits float32 [rows, logits]."""
+        """Predict [rows] by name, from logits float32 [rows, logits]."""
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         first, *second = (tokenizer.tokenize_texts(columns[name]) for name in self.input_names)

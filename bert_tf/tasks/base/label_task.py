@@ -35,14 +35,14 @@ class LabelTask(Student):
 
     @abc.abstractmethod
     def label_sets(self, table: Table) -> Sequence[Sequence[str]]:
-        """Returns the labels of each row."""
+        """Return the labels of each row."""
 
     @property
     def num_logits(self) -> int:
         return len(self.labels)
 
     def rejecting_unknown(self, table: Table, console: Console) -> Table:
-        """Rejects, with warnings, rows with labels that the model does not know, once it knows any.
+        """Reject, with warnings, rows with labels that the model does not know, once it knows any.
 
         Raises RowsRejected if no row is left.
         """

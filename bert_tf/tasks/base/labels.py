@@ -45,28 +45,28 @@ class LabelRows:
             self.first.setdefault(label, line)
 
     def named(self, label: str) -> str:
-        """Describes a label with its rows: `'sports ' (3 rows, first at line 17)`."""
+        """Describe a label with its rows: `'sports ' (3 rows, first at line 17)`."""
         rows = self.counts[label]
         where = f"line {self.first[label]}" if rows == 1 else f"first at line {self.first[label]}"
         return f"{_quoted(label)} ({quantity(rows, self.noun)}, {where})"
 
 
 def sorted_labels(labels: set[str]) -> tuple[str, ...]:
-    """Orders labels: by number if all are whole numbers, else as text."""
+    """Order labels: by number if all are whole numbers, else as text."""
     if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
     return tuple(sorted(labels))
 
 
 def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Returns the label of each row that is rarest in all rows; empty without one."""
+    """Return the label of each row that is rarest in all rows; empty without one."""
     sets = list(rows)
     counts = collections.Counter(label for labels in sets for label in labels)
     return [min(labels, key=counts.__getitem__, default="") for labels in sets]
 
 
 def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterator[str]:
-    """Yields lines with each label and its rows; of many, those most frequent in the first file."""
+    """Yield lines with each label and its rows; of many, those most frequent in the first file."""
     columns = [(name, each.counts) for name, each in rows.items()]
     shown = labels
     if len(labels) > _SHOWN_LABELS:
@@ -81,7 +81,7 @@ def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterato
 
 
 def suspicious_labels(rows: LabelRows) -> Iterator[str]:
-    """Yields lines on likely mistakes: the same label twice, missing values, a single row."""
+    """Yield lines on likely mistakes: the same label twice, missing values, a single row."""
     groups: dict[object, list[str]] = {}
     for label in rows.counts:
         groups.setdefault(_essence(label), []).append(label)
@@ -107,7 +107,7 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
 
 
 def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
-    """Yields lines on labels that a model does not know, with the known one likely meant."""
+    """Yield lines on labels that a model does not know, with the known one likely meant."""
     meant = {_essence(label): f" (likely {_quoted(label)})" for label in known}
     for label in rows.counts:
         parts = [part.strip() for part in _SEPARATORS.split(label)]
@@ -128,13 +128,13 @@ def labels_on_card(labels: Sequence[str], title: str = "labels") -> str:
 
 
 def shown_labels(labels: Sequence[str]) -> str:
-    """Lists the first ten labels, and counts the rest."""
+    """List the first ten labels, and counts the rest."""
     listed = ", ".join(_quoted(label) for label in labels[:10])
     return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10:,} more"
 
 
 def shown_label(label: str) -> str:
-    """Shows a label in a table or message, quoted where it could be taken for another."""
+    """Show a label in a table or message, quoted where it could be taken for another."""
     if label != " ".join(label.split()) or not label.isprintable():
         return _quoted(label)
     return label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 1] + "…"
@@ -174,7 +174,7 @@ _REASON = "label is not a finite number"
 
 
 def reject_other_labels(table: Table, column: str) -> Table:
-    """Rejects rows whose label is no finite float32; raises RowsRejected if no row is left."""
+    """Reject rows whose label is no finite float32; raise RowsRejected if no row is left."""
     advice = f"column {column!r} is read; choose another with --label-column"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
@@ -188,7 +188,7 @@ def reject_cells(
     shown: Callable[[str], str],
     advice: str,
 ) -> Table:
-    """Rejects rows whose cell of a column cannot be used; RowsRejected if no row is left."""
+    """Reject rows whose cell of a column cannot be used; RowsRejected if no row is left."""
     cells = enumerate(table.columns[column])
     faults = {row: (reason, shown(cell)) for row, cell in cells if not is_usable(cell)}
     return table.rejecting(faults, advice=advice)
@@ -257,7 +257,7 @@ class LabelMeasures:
         )
 
     def lines(self) -> Iterator[str]:
-        """Yields a table for the console; none of too many labels."""
+        """Yield a table for the console; none of too many labels."""
         if not 0 < len(self._labels) <= _SHOWN_LABELS:
             return
         names = [shown_label(label) for label in self._labels]
@@ -287,19 +287,19 @@ class LabelMeasures:
 
 
 def quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Divides elementwise; 0 where `whole` is 0."""
+    """Divide elementwise; 0 where `whole` is 0."""
     return np.divide(part, whole, out=np.zeros(np.shape(part)), where=whole > 0)
 
 
 def pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Correlates float [rows] with float [rows]; 0 if either is constant."""
+    """Correlate float [rows] with float [rows]; 0 if either is constant."""
     if not np.ptp(first) or not np.ptp(second):
         return 0.0
     return float(np.corrcoef(first, second)[0, 1])
 
 
 def spearman(first: np.ndarray, second: np.ndarray) -> float:
-    """Correlates their ranks; equal numbers share the mean of their ranks."""
+    """Correlate their ranks; equal numbers share the mean of their ranks."""
     from scipy.stats import rankdata  # only where numbers are measured
 
     return pearson(rankdata(first), rankdata(second))

@@ -50,7 +50,7 @@ class TaskResults:
 def prediction_rows(
     fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
 ) -> list[dict[str, Any]]:
-    """Makes the cells to add to each row, ready for JSON; InputError if an output is missing.
+    """Make the cells to add to each row, ready for JSON; InputError if an output is missing.
 
     A place of -1 becomes None, a probability has six decimals, a value the digits of float32, and
     JSON text is parsed.
@@ -105,7 +105,7 @@ def equal_predictions(
     one: Mapping[str, Iterable[Any]],
     other: Mapping[str, Iterable[Any]],
 ) -> np.ndarray | None:
-    """Compares labels, texts, places and JSON values, bool [rows]; None if there are none."""
+    """Compare labels, texts, places and JSON values, bool [rows]; None if there are none."""
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
@@ -130,7 +130,7 @@ def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
 
 
 def json_values(column: Iterable[Any]) -> list[Any]:
-    """Returns predictions of the kind `json` as Python values; texts are parsed."""
+    """Return predictions of the kind `json` as Python values; texts are parsed."""
     return [_CELLS["json"](value) for value in column]
 
 
@@ -157,7 +157,7 @@ class Abstention:
 
     @classmethod
     def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
-        """Makes that of `--abstain-below`; UsageError if the task has no such probability."""
+        """Make that of `--abstain-below`; UsageError if the task has no such probability."""
         for field in declaration.predictions:
             if field.decided_by is not None:
                 return cls(fields=(field.name, field.decided_by), below=below)
@@ -167,7 +167,7 @@ class Abstention:
         )
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Sets predictions to None if rows, ready for JSON, show a lower probability."""
+        """Set predictions to None if rows, ready for JSON, show a lower probability."""
         name, probability = self.fields
         for row in rows:
             if row[probability] < self.below:
@@ -177,7 +177,7 @@ class Abstention:
         return row[self.fields[0]] is not None
 
     def measured(self, results: TaskResults) -> TaskResults:
-        """Leaves predictions out of results, and measures the rest.
+        """Leave predictions out of results, and measures the rest.
 
         Adds `coverage`, the fraction of decided rows, and `selective_accuracy`, the fraction of
         these that are right (El-Yaniv & Wiener 2010). Other metrics remain those of all rows.
@@ -212,7 +212,7 @@ class RowProbabilities:
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Makes those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`."""
+        """Make those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`."""
         if scores == BEST:
             return None
         if declared.probabilities is None:
@@ -236,7 +236,7 @@ class RowProbabilities:
     def values(
         self, predicted: Mapping[str, np.ndarray], inputs: Mapping[str, Sequence[Any]]
     ) -> list[Any]:
-        """Makes a value for each row, ready for JSON; raises InputError if the output is missing.
+        """Make a value for each row, ready for JSON; raise InputError if the output is missing.
 
         It is an object from label to probability, or a list in the order of a row's choices; of the
         likeliest a list of objects with `score`, the best first and of equal ones the first.

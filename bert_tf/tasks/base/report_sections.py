@@ -85,7 +85,7 @@ Section = TableSection | MatrixSection | PlotSection | ExamplesSection
 
 
 def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Divides rows, int [rows], into up to five groups of about the same size by length.
+    """Divide rows, int [rows], into up to five groups of about the same size by length.
 
     Returns the group of each row, int64 [rows], and the lengths of each group, "12 to 40".
     """
@@ -102,7 +102,7 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def characters_of(texts: Mapping[str, Sequence[Any]]) -> np.ndarray:
-    """Counts the characters of each row's texts, lists included, int64 [rows]."""
+    """Count the characters of each row's texts, lists included, int64 [rows]."""
     columns = [
         [len(cell) if isinstance(cell, str) else sum(map(len, cell)) for cell in column]
         for column in texts.values()
@@ -119,7 +119,7 @@ def table_by_group(
     *,
     note: str = "",
 ) -> TableSection:
-    """Tabulates the mean of each measure over the rows of each group, int [rows]."""
+    """Tabulate the mean of each measure over the rows of each group, int [rows]."""
     counts = np.bincount(groups, minlength=len(names))
     means = [
         np.bincount(groups, weights=values, minlength=len(names)) / np.maximum(counts, 1)
@@ -152,7 +152,7 @@ def table_by_length(
 
 
 def negative_logs(probabilities: Any) -> np.ndarray:
-    """Computes -log p, float64, finite where p is 0."""
+    """Compute -log p, float64, finite where p is 0."""
     return -np.log(np.maximum(np.asarray(probabilities, np.float64), _LEAST_PROBABILITY))
 
 
@@ -166,7 +166,7 @@ def worst_rows(
     note: str,
     title: str = "Most wrong rows",
 ) -> ExamplesSection:
-    """Shows the rows with the highest losses, if they are wrong, bool [rows]."""
+    """Show the rows with the highest losses, if they are wrong, bool [rows]."""
     return ExamplesSection(
         title=title,
         examples=[
@@ -179,12 +179,12 @@ def worst_rows(
 
 
 def worst_first(losses: np.ndarray, most: int = MOST_EXAMPLES) -> np.ndarray:
-    """Returns the rows with the highest losses, int64 [up to `most`], stable."""
+    """Return the rows with the highest losses, int64 [up to `most`], stable."""
     return np.argsort(-losses, kind="stable")[:most]
 
 
 def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
-    """Returns the texts of a row; a list becomes a text with a line for each."""
+    """Return the texts of a row; a list becomes a text with a line for each."""
     cells = {name: column[row] for name, column in texts.items()}
     return {
         name: cell if isinstance(cell, str) else "\n".join(f"{i}: {t}" for i, t in enumerate(cell))
@@ -193,7 +193,7 @@ def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
 
 
 def spread_points(number: int) -> np.ndarray:
-    """Chooses points to draw, int64: all, or up to 1,000 evenly spread ones."""
+    """Choose points to draw, int64: all, or up to 1,000 evenly spread ones."""
     return np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))
 
 
@@ -206,7 +206,7 @@ def label_section(
     counted: str = "rows",
     more: Mapping[str, tuple[CellKind, Sequence[Any]]] | None = None,
 ) -> TableSection:
-    """Tabulates precision, recall, F1 and rows of each label, of many the most frequent ones.
+    """Tabulate precision, recall, F1 and rows of each label, of many the most frequent ones.
 
     `details` has `labels` as of `LabelMeasures.details`; `more` columns have a cell for each.
     """

@@ -77,18 +77,18 @@ class TableTask(Task):
 
     @abc.abstractmethod
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        """Makes arrays [rows, …], which `loss_parts` finds in a batch under the same names."""
+        """Make arrays [rows, …], which `loss_parts` finds in a batch under the same names."""
 
     @abc.abstractmethod
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Computes as `Task.loss_parts` from `outputs["logits"]`, float32 [rows, num_logits]."""
+        """Compute as `Task.loss_parts` from `outputs["logits"]`, float32 [rows, num_logits]."""
 
     @abc.abstractmethod
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Predicts inside an exported graph: float32 [rows, num_logits] to tensors [rows, …]."""
+        """Predict inside an exported graph: float32 [rows, num_logits] to tensors [rows, …]."""
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """Predicts the same in NumPy, independently: each checks the other.
+        """Predict the same in NumPy, independently: each checks the other.
 
         A task without a declared host predicts here.
         """
@@ -96,57 +96,57 @@ class TableTask(Task):
 
     @abc.abstractmethod
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Measures labeled rows and columns of `predictions`, or of an exported model."""
+        """Measure labeled rows and columns of `predictions`, or of an exported model."""
 
     # What a subclass may add to.
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows with unusable labels, before `learned` fields are set for training rows."""
+        """Reject rows with unusable labels, before `learned` fields are set for training rows."""
         return table
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Returns the task with `learned` fields set from usable training rows.
+        """Return the task with `learned` fields set from usable training rows.
 
         Raises InputError if nothing can be learned from them.
         """
         return self
 
     def columns_of_labels(self) -> tuple[str, ...]:
-        """Returns the columns from which `usable` makes `label_column`."""
+        """Return the columns from which `usable` makes `label_column`."""
         return (self.label_column,)
 
     def training_columns(self) -> tuple[str, ...]:
-        """Returns the columns of training rows besides texts and label."""
+        """Return the columns of training rows besides texts and label."""
         return ()
 
     def row_weights(self, table: Table) -> np.ndarray:
-        """Returns the weight of each training row, float32 [rows]; evaluation rows count alike."""
+        """Return the weight of each training row, float32 [rows]; evaluation rows count alike."""
         return np.ones(len(table), np.float32)
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
         return None
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Returns the standard errors of `metrics`, as far as known, by `standard_errors.py`."""
+        """Return the standard errors of `metrics`, as far as known, by `standard_errors.py`."""
         return {}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         return TaskReport()
 
     def classes(self, table: Table) -> Sequence[str] | None:
-        """Returns the classes by which to stratify held-out rows, if any."""
+        """Return the classes by which to stratify held-out rows, if any."""
         return None
 
     def gold(self, table: Table) -> Sequence[Any] | np.ndarray:
-        """Returns the labels as predictions.jsonl shows them: texts, or an array of numbers."""
+        """Return the labels as predictions.jsonl shows them: texts, or an array of numbers."""
         return table.columns[self.label_column]
 
     def served_constants(self) -> dict[str, tf.Tensor]:
-        """Returns outputs of an exported model that do not depend on the rows."""
+        """Return outputs of an exported model that do not depend on the rows."""
         return {}
 
     def card_facts(self) -> Iterator[str]:
-        """Yields facts of the model card besides columns and length."""
+        """Yield facts of the model card besides columns and length."""
         return iter(())
 
     # What every task of this kind does.
@@ -210,7 +210,7 @@ class TableTask(Task):
         max_rows: int = 0,
         more_columns: Sequence[str] = (),
     ) -> Table:
-        """Reads texts, labels and `more_columns` of values; InputError if no row can be used."""
+        """Read texts, labels and `more_columns` of values; InputError if no row can be used."""
         label = self.columns_of_labels()
         table = read_table(
             path,
@@ -353,7 +353,7 @@ class Student(TableTask):
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """Computes the distance of both predictions, float32 [rows, logits] twice to [rows]."""
+        """Compute the distance of both predictions, float32 [rows, logits] twice to [rows]."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ RowsCheck = Callable[[Sequence[FileRows]], None]
 
 
 def accept_any_rows(sources: Sequence[FileRows]) -> None:
-    """Rejects nothing."""
+    """Reject nothing."""
 
 
 class Reading(TypedDict):
@@ -90,13 +90,13 @@ class TaskData:
         return HostRows(sequences=self.rows, details=self.details)
 
     def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Replaces the ids of tokens, by a function of int32 [tokens]."""
+        """Replace the ids of tokens, by a function of int32 [tokens]."""
         return dataclasses.replace(
             self, rows=dataclasses.replace(self.rows, ids=numbers(self.rows.ids))
         )
 
     def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
-        """Averages reduced outputs [rows, …] by owner, if `averages_outputs`.
+        """Average reduced outputs [rows, …] by owner, if `averages_outputs`.
 
         Returns data with a target and weight for each row of the file, whose `rows` are the first
         of each owner, and the averages.
@@ -117,7 +117,7 @@ class TaskData:
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cuts out model input, all targets and `row_weights`, 0 for rows of padding."""
+        """Cut out model input, all targets and `row_weights`, 0 for rows of padding."""
         batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
         size = len(batch["input_mask"])
         for name, values in {**self.targets, ROW_WEIGHTS: self.weights}.items():
@@ -157,7 +157,7 @@ class ServedTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Restores a model directory's task from `task.json`; KeyError if a setting is missing."""
+        """Restore a model directory's task from `task.json`; KeyError if a setting is missing."""
         hints = get_type_hints(cls)
         values = fields_from_settings(dataclasses.fields(cls), settings)  # type: ignore[arg-type]
         nested = {
@@ -173,7 +173,7 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
-        """Makes a Keras model with this task's head, of a dtype policy (`mixed_bfloat16`, …)."""
+        """Make a Keras model with this task's head, of a dtype policy (`mixed_bfloat16`, …)."""
 
     def folded_into(self, model: Any) -> Self:
         """Move factors of the predictions into the weights of a built model, in place.
@@ -185,16 +185,16 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
-        """Makes the module to export, from texts to predictions, of a built float32 model."""
+        """Make the module to export, from texts to predictions, of a built float32 model."""
 
     def host(self) -> Any:
-        """Makes the task's own `HostTask`."""
+        """Make the task's own `HostTask`."""
         assert self.declaration.host is not None
         return imported(self.declaration.host).from_settings(self.settings())
 
     @abc.abstractmethod
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Runs the model on sequences [n, length], with the outputs that `HostTask.reduce` takes.
+        """Run the model on sequences [n, length], with the outputs that `HostTask.reduce` takes.
 
         `batch` has `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
         """
@@ -202,7 +202,7 @@ class ServedTask(abc.ABC):
     def host_predictions(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, Any]:
-        """Predicts texts as `host` does, with the Keras model in the place of an exported graph."""
+        """Predict texts as `host` does, with the Keras model in the place of an exported graph."""
         host = self.host()
         rows = host.encode(HostTokenizer(tokenizer.vocab, lowercase=tokenizer.lowercase), texts)
         more = {name: tf.constant(values, tf.int32) for name, values in rows.inputs.items()}
@@ -216,7 +216,7 @@ class ServedTask(abc.ABC):
     def reference_outputs(
         self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, np.ndarray]:
-        """Returns the fractional numbers of `host_predictions`, to check an exported model."""
+        """Return the fractional numbers of `host_predictions`, to check an exported model."""
         return {
             name: values
             for name, values in self.host_predictions(model, tokenizer, texts).items()
@@ -225,7 +225,7 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def card(self) -> TaskCard:
-        """Returns the task's part of a model card."""
+        """Return the task's part of a model card."""
 
 
 class PretrainedTask(ServedTask):
@@ -234,7 +234,7 @@ class PretrainedTask(ServedTask):
     @classmethod
     @abc.abstractmethod
     def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """Makes the task by its section of `export`; UsageError if the model lacks the head."""
+        """Make the task by its section of `export`; UsageError if the model lacks the head."""
 
 
 class Task(ServedTask):
@@ -250,7 +250,7 @@ class Task(ServedTask):
     @classmethod
     @abc.abstractmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
-        """Reads the training rows; returns the task and these `FileRows`, for `encode`.
+        """Read the training rows; return the task and these `FileRows`, for `encode`.
 
         `config` is the task's own section of `finetune`. Raises InputError or UsageError if the
         file or its labels cannot be used.
@@ -269,50 +269,50 @@ class Task(ServedTask):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """Makes the task of another library's weights, with defaults; None if of another task."""
+        """Make the task of another library's weights, with defaults; None if of another task."""
         return None
 
     @classmethod
     def default_options(cls, directory: ModelDirectory) -> dict[str, Any]:
-        """Returns the defaults of `options_of` for weights of another library."""
+        """Return the defaults of `options_of` for weights of another library."""
         options, longest = cls.declaration.options, directory.config.max_position_embeddings
         length = min(options.default_sequence_length, longest)
         return {**_same_named(cls, options), "max_seq_length": length}
 
     @classmethod
     def options_of(cls, config: Any) -> dict[str, Any]:
-        """Returns the task's fields that are options by the same name, as `config` has them."""
+        """Return the task's fields that are options by the same name, as `config` has them."""
         return {**_same_named(cls, config), "max_seq_length": config.sequence_length}
 
     @classmethod
     def of_options(cls, config: Any, **more: Any) -> Self:
-        """Makes the task of `options_of` and other fields, which win."""
+        """Make the task of `options_of` and other fields, which win."""
         return cls(**{**cls.options_of(config), **more})
 
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:
-        """Makes the task of `default_options` and other fields, which win."""
+        """Make the task of `default_options` and other fields, which win."""
         return cls(**{**cls.default_options(directory), **more})
 
     def as_student(self) -> Any:
-        """Returns the task as a `Student`; UsageError if it cannot learn from a teacher."""
+        """Return the task as a `Student`; UsageError if it cannot learn from a teacher."""
         raise UsageError(f"{self.declaration.name}: cannot be learned from a teacher")
 
     @abc.abstractmethod
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """Returns the task with the config's columns; UsageError if the model does not use one."""
+        """Return the task with the config's columns; UsageError if the model does not use one."""
 
     @abc.abstractmethod
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
-        """Reads labeled rows to measure a model on."""
+        """Read labeled rows to measure a model on."""
 
     def describe(self, sources: Mapping[str, Any]) -> Iterator[str]:
-        """Yields lines for the user on rows by name, `training` first: labels and counts, …."""
+        """Yield lines for the user on rows by name, `training` first: labels and counts, …."""
         return iter(())
 
     @abc.abstractmethod
     def texts(self, source: Any) -> dict[str, list[Any]]:
-        """Returns the texts of each row by the input names of an exported model (`text`, …)."""
+        """Return the texts of each row by the input names of an exported model (`text`, …)."""
 
     def read_values(self, source: Any) -> ReadValues:
         """Return what was read as detectors judge it and the user sees it."""
@@ -320,10 +320,10 @@ class Task(ServedTask):
 
     @abc.abstractmethod
     def groups(self, source: Any) -> RowGroups:
-        """Returns which training rows stay together when some are held out, and their classes."""
+        """Return which training rows stay together when some are held out, and their classes."""
 
     def trained_on(self, source: Any) -> Self:
-        """Returns the task with statistics of the training rows: weights of labels, means, ….
+        """Return the task with statistics of the training rows: weights of labels, means, ….
 
         Called without the held-out rows of `from_training`, whose labels are still known. Raises
         InputError if nothing can be learned from the rows.
@@ -332,24 +332,24 @@ class Task(ServedTask):
 
     @abc.abstractmethod
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Turns rows into model input and targets."""
+        """Turn rows into model input and targets."""
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """Runs the model; traced into a graph. The first axis of every output is the row."""
+        """Run the model; traced into a graph. The first axis of every output is the row."""
         return {"logits": model(batch, training=training, dropout_key=dropout_key)}
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return self.outputs(model, batch, training=False, dropout_key=None)
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Returns the weight of each loss term, see `TaskLoss.weights`."""
+        """Return the weight of each loss term, see `TaskLoss.weights`."""
         return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
 
     @abc.abstractmethod
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Sums losses and metrics over a batch, from the outputs; traced into a graph."""
+        """Sum losses and metrics over a batch, from the outputs; traced into a graph."""
 
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
@@ -358,7 +358,7 @@ class Task(ServedTask):
         return self.host().reduce(data.host_rows, chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """Fits on evaluation rows after every epoch: thresholds, ….
+        """Fit on evaluation rows after every epoch: thresholds, ….
 
         The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
         `outputs`, `loss_parts` and `reduce` must not depend on it.
@@ -366,7 +366,7 @@ class Task(ServedTask):
         return self
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Predicts the rows of the file, from the reduced outputs of all rows in row order.
+        """Predict the rows of the file, from the reduced outputs of all rows in row order.
 
         Returns columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
@@ -381,7 +381,7 @@ class Task(ServedTask):
 
     @abc.abstractmethod
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
-        """Compares predictions, from `predict` or an exported model, with the labels."""
+        """Compare predictions, from `predict` or an exported model, with the labels."""
 
     @property
     def ceiling_rows(self) -> int:
@@ -389,11 +389,11 @@ class Task(ServedTask):
         return 1000
 
     def known_targets(self, data: TaskData) -> TaskData:
-        """Returns data whose targets are all that the labels say, also if the loss knows less."""
+        """Return data whose targets are all that the labels say, also if the loss knows less."""
         return data
 
     def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-        """Returns the outputs of a perfect model, as `outputs` and `reduce` know them.
+        """Return the outputs of a perfect model, as `outputs` and `reduce` know them.
 
         Args:
             data: rows with the targets that a perfect model predicts, `known_targets` or those that
@@ -405,15 +405,15 @@ class Task(ServedTask):
         raise NotImplementedError
 
     def measure_decisions(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
-        """Measures as `measure`, at least the ceiling's metrics; others that take long may miss."""
+        """Measure as `measure`, at least the ceiling's metrics; others that take long may miss."""
         return self.measure(source, predicted)
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
-        """Returns whether a row of predictions.jsonl predicts its label."""
+        """Return whether a row of predictions.jsonl predicts its label."""
         return True
 
     def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
-        """Yields why a perfect model is wrong, besides rows that it reads alike.
+        """Yield why a perfect model is wrong, besides rows that it reads alike.
 
         `missed`, bool [rows of the file], are the rows that it predicts wrong.
         """
@@ -442,11 +442,11 @@ class FinetuningLoss:
 
 
 def cross_entropy(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Computes -log p of the targets: float32 [rows, classes], int [rows] to [rows]."""
+    """Compute -log p of the targets: float32 [rows, classes], int [rows] to [rows]."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
 
 
 def weighted_hits(hits: tf.Tensor, row_weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums right rows and weights: bool [rows], float32 [rows] to two scalars."""
+    """Sum right rows and weights: bool [rows], float32 [rows] to two scalars."""
     right = tf.reduce_sum(tf.cast(hits, tf.float32) * row_weights)
     return right, tf.reduce_sum(row_weights)

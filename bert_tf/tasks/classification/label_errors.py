@@ -30,7 +30,7 @@ from bert_tf.tasks.running.finetuning import finetune
 def find_label_errors(
     config: ClassificationLabelErrorsConfig, console: Console, check: RowsCheck, folder: Path
 ) -> LabelErrors:
-    """Predicts every row by a model of the other folds, and doubts labels by confident learning.
+    """Predict every row by a model of the other folds, and doubts labels by confident learning.
 
     `folder` keeps the folds, from which an interrupted job resumes. Raises as
     `bert_tf.tasks.running.finetuning.finetune`.
@@ -158,7 +158,7 @@ _ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities wit
 
 
 def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Averages the probability of each class over the rows with its label (section 3.1).
+    """Average the probability of each class over the rows with its label (section 3.1).
 
     From int [rows] and float [rows, classes], of models trained without the rows, to float64
     [classes]. A class without rows has the threshold 2, which no probability reaches.
@@ -172,12 +172,12 @@ def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.nd
 
 
 def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Returns the probability of each row's own label, float64 [rows]."""
+    """Return the probability of each row's own label, float64 [rows]."""
     return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
 def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Finds the rows off the diagonal of the confident joint, the least self-confident first.
+    """Find the rows off the diagonal of the confident joint, the least self-confident first.
 
     As cleanlab's `find_label_issues(filter_by="confident_learning")` (Northcutt et al. 2021): a row
     is of the likeliest class whose threshold it reaches, unless its likeliest class is its label.

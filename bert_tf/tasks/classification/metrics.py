@@ -96,7 +96,7 @@ class LabelReport(LabelMeasures):
         )
 
     def details(self) -> dict[str, Any]:
-        """Returns entries of metrics.json; `confusion` has gold label, then predicted label."""
+        """Return entries of metrics.json; `confusion` has gold label, then predicted label."""
         return {
             **super().details(),
             "confusion": {
@@ -116,14 +116,14 @@ _DECIMALS = 4
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Computes log probabilities: float [rows, classes] to float64 [rows, classes]."""
+    """Compute log probabilities: float [rows, classes] to float64 [rows, classes]."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Finds the divisor of logits with the lowest negative log likelihood (section 4.2).
+    """Find the divisor of logits with the lowest negative log likelihood (section 4.2).
 
     Without a minimum, as when all rows are right, it is a bound of the search.
     """
@@ -139,12 +139,12 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def negative_log_likelihood(log_probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Averages over the rows, in nats: float [rows, classes], int [rows]."""
+    """Average over the rows, in nats: float [rows, classes], int [rows]."""
     return float(-log_probabilities[np.arange(len(labels)), labels].mean())
 
 
 def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str, float]]:
-    """Returns the bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
+    """Return the bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
 
     Each has `rows`, mean `confidence` of the predicted label and `accuracy`.
     """

@@ -24,7 +24,7 @@ UNCALIBRATED, TEMPERATURE = "none", "temperature"
 
 
 def parse_class_weights(text: str) -> dict[str, float]:
-    """Parses `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
+    """Parse `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
 
     Raises ValueError for anything else.
     """
@@ -85,7 +85,7 @@ class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
     """Finds rows whose label a classifier doubts."""
 
     def faults(self) -> Iterator[str]:
-        """Rejects a teacher, which may have seen the held-out rows of a fold."""
+        """Reject a teacher, which may have seen the held-out rows of a fold."""
         if self.teacher is not None:
             yield "teacher: may have been trained on the labels to check; leave it out"
 

@@ -236,7 +236,7 @@ class ClassificationTask(LabelTask):
 def smoothed_cross_entropy(
     logits: tf.Tensor, labels: tf.Tensor, *, class_weights: Sequence[float], smoothing: float
 ) -> tf.Tensor:
-    """Computes the loss of each row: float32 [rows, classes], int32 [rows] to [rows].
+    """Compute the loss of each row: float32 [rows, classes], int32 [rows] to [rows].
 
     As PyTorch's `CrossEntropyLoss`: smoothing moves that fraction of the target to all classes
     alike (Szegedy et al. 2016), where each weighs as its class does, () for 1 each. A mean over
@@ -253,7 +253,7 @@ def smoothed_cross_entropy(
 
 
 def weights_of_labels(labels: tf.Tensor, class_weights: Sequence[float]) -> tf.Tensor:
-    """Returns the weight of each row's class: int32 [rows] to float32 [rows]."""
+    """Return the weight of each row's class: int32 [rows] to float32 [rows]."""
     if not class_weights:
         return tf.ones_like(labels, tf.float32)
     return tf.gather(tf.constant(class_weights, tf.float32), labels)
@@ -267,7 +267,7 @@ def loss_without_texts(
     class_weights: Sequence[float],
     smoothing: float,
 ) -> float:
-    """Computes the mean loss of the best constant prediction: the entropy of the targets."""
+    """Compute the mean loss of the best constant prediction: the entropy of the targets."""
     weights = np.array(class_weights or np.ones(classes), np.float64)
     rows = np.bincount(labels, weights=row_weights, minlength=classes)
     targets = (1.0 - smoothing) * rows * weights + smoothing * rows.sum() * weights / classes
@@ -276,7 +276,7 @@ def loss_without_texts(
 
 
 def rejecting_bad_weights(table: Table, column: str) -> Table:
-    """Rejects rows whose weight is negative or not finite; RowsRejected if no row is left."""
+    """Reject rows whose weight is negative or not finite; RowsRejected if no row is left."""
     reason, advice = "weight is not a number from 0", f"is {column!r} the column of weights?"
     return reject_cells(table, column, _is_weight, reason=reason, shown=repr, advice=advice)
 
@@ -291,7 +291,7 @@ def _is_weight(text: str) -> bool:
 def class_weights(
     asked: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
 ) -> tuple[float, ...]:
-    """Returns the weight of each label; () if all weigh 1.
+    """Return the weight of each label; () if all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
     weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1, and

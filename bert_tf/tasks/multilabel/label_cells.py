@@ -157,7 +157,7 @@ def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
-    """Guesses the separator of labels that were read as one, from the labels of each row.
+    """Guess the separator of labels that were read as one, from the labels of each row.
 
     Returns it, the number of such rows, and one such label; None if no other row has the parts.
     """
@@ -232,7 +232,7 @@ def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
 
 
 def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> Fault | None:
-    """Puts names in the place of numbers; returns why a row cannot be used, or None."""
+    """Put names in the place of numbers; return why a row cannot be used, or None."""
     known = set(names.values())
     for place, label in enumerate(labels):
         if label in known:

@@ -53,7 +53,7 @@ class MultiLabelHost(TableHost):
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Computes probabilities, float64, without overflow."""
+    """Compute probabilities, float64, without overflow."""
     return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
@@ -82,7 +82,7 @@ def label_set_metrics(
 
 
 def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Measures the ranking of rows by label, and labels by row, from bool and float [rows, labels].
+    """Measure the ranking of rows by label, and labels by row, from bool and float [rows, labels].
 
     Mean average precision is over the labels that some row has, ROC AUC over those that some row
     has and some row lacks; each is 0 if there is no such label.
@@ -117,7 +117,7 @@ DEFAULT_THRESHOLD = 0.5
 
 
 def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
-    """Returns the threshold with the highest F1, midway between the probabilities it separates.
+    """Return the threshold with the highest F1, midway between the probabilities it separates.
 
     Of several, the one nearest to 0.5; None if F1 is 0 for all. From float and bool [n].
     """
@@ -135,13 +135,13 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
 
 
 def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
-    """Returns that of all labels with the highest micro F1; 0.5 if no row has a label."""
+    """Return that of all labels with the highest micro F1; 0.5 if no row has a label."""
     found = best_threshold(probabilities.ravel(), gold.ravel())
     return DEFAULT_THRESHOLD if found is None else found
 
 
 def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
-    """Returns each label's threshold by F1 (SCut of Yang 2001); without rows the global one."""
+    """Return each label's threshold by F1 (SCut of Yang 2001); without rows the global one."""
     shared = global_threshold(probabilities, gold)
     found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
     return tuple(shared if threshold is None else threshold for threshold in found)

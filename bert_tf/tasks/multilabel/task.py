@@ -146,7 +146,7 @@ class MultiLabelTask(LabelTask):
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def _warn_of_texts(self, source: str, sets: Sequence[Sequence[str]], console: Console) -> None:
-        """Warns of labels that are probably several, with another separator."""
+        """Warn of labels that are probably several, with another separator."""
         found = likely_separator(sets)
         labeled = sum(map(bool, sets))
         if found is not None:
@@ -244,7 +244,7 @@ class MultiLabelTask(LabelTask):
         return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
     def measure_decisions(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
-        """Leaves out the metrics of rankings, which take seconds for thousands of labels."""
+        """Leave out the metrics of rankings, which take seconds for thousands of labels."""
         return TaskResults(
             metrics=self._set_metrics(source, predicted),
             predictions=labeled_rows(
@@ -268,7 +268,7 @@ class MultiLabelTask(LabelTask):
         )
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Returns those of the metrics of label sets; rankings are too slow to compute often."""
+        """Return those of the metrics of label sets; rankings are too slow to compute often."""
         gold, chosen = self._gold_and_predicted(table, predicted)
 
         def measure(gold: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
@@ -318,7 +318,7 @@ class MultiLabelTask(LabelTask):
         return listed_labels(table.columns[self.label_column])
 
     def membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
-        """Returns which labels each row has, bool [rows, labels]."""
+        """Return which labels each row has, bool [rows, labels]."""
         number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])

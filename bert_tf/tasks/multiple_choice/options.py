@@ -67,7 +67,7 @@ def choices_fault(values: Mapping[str, Any]) -> Fault | None:
 
 
 def trial_choices(name: str, text: str) -> Any:
-    """Varies the number of choices by the text, so that trial rows differ in it."""
+    """Vary the number of choices by the text, so that trial rows differ in it."""
     if name != "choices":
         return text
     return ["yes", f"no {text}", "maybe so", text or "never"][: 2 + len(text) % 3]

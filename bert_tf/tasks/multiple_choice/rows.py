@@ -67,7 +67,7 @@ def read_choices(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> ChoiceRows:
-    """Reads labeled rows; the `label_form` `auto` means numbers if all labels are whole numbers.
+    """Read labeled rows; the `label_form` `auto` means numbers if all labels are whole numbers.
 
     Labels may also be names that a row gives its choices, see `named_texts`.
     `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
@@ -164,7 +164,7 @@ def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[st
 
 
 def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
-    """Raises UsageError if labels count choices from 1; warns if they may."""
+    """Raise UsageError if labels count choices from 1; warns if they may."""
     found = [row for row in rows if _WHOLE_NUMBER.fullmatch(row.label.strip())]
     if len(found) < _FEW_LABELS or min(float(row.label) for row in found) != 1:
         return

@@ -66,7 +66,7 @@ def encode_questions(
     context_index: np.ndarray,
     lengths: AnswerLengths,
 ) -> QuestionRows:
-    """Tokenizes questions and contexts, each once, and cuts the contexts into windows."""
+    """Tokenize questions and contexts, each once, and cuts the contexts into windows."""
     whole = tokenizer.tokenize_with_characters(questions)
     asked = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
@@ -95,7 +95,7 @@ def encode_questions(
 
 
 def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
-    """Rejects rows that leave less than eight tokens for the context beside a long question."""
+    """Reject rows that leave less than eight tokens for the context beside a long question."""
     least = max_query_length + 3 + _LEAST_ROOM
     if max_seq_length < least:
         raise UsageError(
@@ -118,7 +118,7 @@ def _first_tokens(tokens: TokenizedTexts, most: int) -> TokenizedTexts:
 def question_targets(
     source: Questions, encoded: QuestionRows
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the tokens of the first answer of each question.
+    """Find the tokens of the first answer of each question.
 
     Returns their start and end in each row, int32 [windows], [CLS] if a window does not hold them;
     and bool [questions], whether the tokens, or their absence, are known; never in files without
@@ -184,7 +184,7 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the best spans of each window, from logits float32 [windows, length].
+    """Find the best spans of each window, from logits float32 [windows, length].
 
     The context's part in each row is int [windows]. Returns first, last (int64, counted within that
     part) and score (float32), each [windows, n_best]; minus infinity marks a missing span.
@@ -234,7 +234,7 @@ def question_spans(
 
 
 def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) -> np.ndarray:
-    """Scores of no answer: the least start plus end logit of [CLS] over a question's windows."""
+    """Score of no answer: the least start plus end logit of [CLS] over a question's windows."""
     lowest = np.full(num_questions, np.inf)
     np.minimum.at(lowest, windows.question, cls_scores)
     return lowest
@@ -253,7 +253,7 @@ def choose_answers(
     context_index: np.ndarray,
     rules: AnswerRules,
 ) -> dict[str, Any]:
-    """Picks a span for each question, or none; the outputs are those of `QuestionAnswerer`.
+    """Pick a span for each question, or none; the outputs are those of `QuestionAnswerer`.
 
     The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). There
     is no answer if the model may leave questions unanswered and the null odds exceed the threshold,
@@ -325,7 +325,7 @@ def _candidate(text: str, start: int, end: int, probability: float) -> dict[str,
 def _prefer_within_sentence(
     picked: np.ndarray, texts: list[str], question: np.ndarray, is_near: np.ndarray
 ) -> None:
-    """Sets `picked`, in place, to each question's first near span within a sentence, if any."""
+    """Set `picked`, in place, to each question's first near span within a sentence, if any."""
     near = np.flatnonzero(is_near)
     within = near[[not runs_over_sentence_end(texts[index]) for index in near]]
     found, first = np.unique(question[within], return_index=True)

@@ -69,7 +69,7 @@ def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
 def question_scores(
     predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Computes exact match and F1 of each answer, the best over its gold answers, float64.
+    """Compute exact match and F1 of each answer, the best over its gold answers, float64.
 
     No answer is "" in `predicted`, and an empty sequence in `golds`.
     """
@@ -158,7 +158,7 @@ class BestThreshold(NamedTuple):
 
 
 def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
-    """Finds the threshold with the highest mean of `exact_match` or `f1`, of several the least."""
+    """Find the threshold with the highest mean of `exact_match` or `f1`, of several the least."""
     order = np.argsort(spans.null_odds, kind="stable")
     odds = spans.null_odds[order]
     gains = np.where(spans.has_answer, scores, -spans.is_text.astype(np.float64))[order]
@@ -175,7 +175,7 @@ def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
 
 
 def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
-    """Measures with other thresholds: 0, and the best for each metric."""
+    """Measure with other thresholds: 0, and the best for each metric."""
     exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
     return {
         "null_threshold": threshold,
@@ -191,7 +191,7 @@ def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
 def question_results(
     source: Questions, predicted: Mapping[str, Any], *, null_threshold: float | None
 ) -> TaskResults:
-    """Compares predictions, of the task or an exported model, with the gold answers.
+    """Compare predictions, of the task or an exported model, with the gold answers.
 
     `null_threshold` is the model's; None if it leaves no question unanswered.
     """

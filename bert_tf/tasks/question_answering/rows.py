@@ -82,7 +82,7 @@ def read_questions(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> Questions:
-    """Reads SQuAD JSON (a `.json` file with a `data` list) or a table.
+    """Read SQuAD JSON (a `.json` file with a `data` list) or a table.
 
     In a table a question without an answer has an empty answer; JSON lines may hold lists of
     answers and of starts. `check_offsets` rejects questions whose answer is not at the given
@@ -137,7 +137,7 @@ class _Questions:
         self.rejects: list[Reject] = []
 
     def add(self, found: FoundQuestion) -> bool:
-        """Keeps a question or a reject; returns whether its context is new."""
+        """Keep a question or a reject; return whether its context is new."""
         fault = found.fault or self._fault(found)
         if fault:
             reason, detail = fault
@@ -195,7 +195,7 @@ def place_fault(answer: Answer, context: str) -> Fault | None:
 
 
 def doubtful_answers(questions: Questions) -> Iterator[str]:
-    """Yields warnings on evaluation questions whose gold answers are likely wrong."""
+    """Yield warnings on evaluation questions whose gold answers are likely wrong."""
     absent, misplaced = [], []
     for identity, listed, index in zip(
         questions.ids, questions.answers, questions.context_index, strict=True

@@ -154,7 +154,7 @@ class QuestionAnsweringTask(Task):
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
-        """Cuts the contexts into windows; the target of a window without its answer is [CLS].
+        """Cut the contexts into windows; the target of a window without its answer is [CLS].
 
         Training rejects questions whose answer has no token; evaluation leaves them out of the
         loss. Without any position of an answer, it leaves out all.

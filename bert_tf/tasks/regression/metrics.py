@@ -83,7 +83,7 @@ def mean_and_deviation(numbers: np.ndarray, source: str, column: str) -> tuple[f
 
 
 def warn_of_one_number(numbers: np.ndarray, source: str, column: str, console: Console) -> None:
-    """Warns of evaluation rows that cannot be correlated with anything."""
+    """Warn of evaluation rows that cannot be correlated with anything."""
     if not np.ptp(numbers):
         console.warn(
             f"{source}: column {column!r} holds {numbers[0]:g} in every row, so correlations "

@@ -61,7 +61,7 @@ class ForwardPass:
             self._compute = tf.function(compute, [signature], autograph=False)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yields the rows of a batch, int [n], and the result of `compute`."""
+        """Yield the rows of a batch, int [n], and the result of `compute`."""
         done = 0
         unread = np.bincount(self._owners, minlength=self._rows)
         at_once = operations_at_once()
@@ -73,7 +73,7 @@ class ForwardPass:
             self._console.progress(Advance.counted(self._action, done, len(unread)))
 
     def in_row_order(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Joins arrays of all batches, in the order they were yielded, to [rows, …]."""
+        """Join arrays of all batches, in the order they were yielded, to [rows, …]."""
         order = np.concatenate(self._batches)
         joined = {}
         for name in parts[0]:
@@ -110,7 +110,7 @@ class Evaluator:
         )
 
     def run(self) -> TaskResults:
-        """Returns metrics and predictions, with the mean `loss` if some row has a target."""
+        """Return metrics and predictions, with the mean `loss` if some row has a target."""
         return self._measured(self._task, *self._forward_all())
 
     def predict(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class FinetuningInputs:
         self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Yields endless batches from a step on: int32 [rows, length] and targets."""
+        """Yield endless batches from a step on: int32 [rows, length] and targets."""
         signature = {
             name: tf.TensorSpec(
                 (self._rows, *(None for _ in values.shape[1:])), tf.as_dtype(values.dtype)
@@ -195,7 +195,7 @@ class FinetuningInputs:
         )
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Returns epoch and batch where a step starts; number and checksum of the rows."""
+        """Return epoch and batch where a step starts; number and checksum of the rows."""
         epoch, batch = divmod(first_step, self.steps_per_epoch)
         return {
             "epoch": epoch,

@@ -204,7 +204,7 @@ def measure_ceiling(
 
 
 def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
-    """Gives encoded rows the targets of the rows `chosen` in a larger file."""
+    """Give encoded rows the targets of the rows `chosen` in a larger file."""
     offsets, bounds = row_offsets(of), token_bounds(of)
     places = flat_ranges(offsets[chosen], np.diff(offsets)[chosen])
     tokens = flat_ranges(bounds[chosen], np.diff(bounds)[chosen])
@@ -216,7 +216,7 @@ def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
 
 
 def _measured(task: Task, data: TaskData, perfect: TaskData, *, fits: bool) -> TaskResults:
-    """Sends a perfect model's outputs through all that predictions go through."""
+    """Send a perfect model's outputs through all that predictions go through."""
     outputs = task.gold_outputs(perfect)
     found: list[dict[str, np.ndarray]] = []
     for begin in range(0, len(data.rows), _BATCH_ROWS):
@@ -248,7 +248,7 @@ def stored_columns(
 def _causes_of_reading(
     task: Task, data: TaskData, common: TaskData, tokenizer: WordPieceTokenizer
 ) -> Iterator[Cause]:
-    """Yields why rows have other targets than the rows that the model reads alike.
+    """Yield why rows have other targets than the rows that the model reads alike.
 
     Each row counts once, by the first that applies: the model knows none of its tokens, the file
     has its texts with another label, it was cut, or the tokenizer drops what tells it apart.

@@ -50,7 +50,7 @@ class SoftLabels:
         unlabeled: Table | None,
         tokenizer: WordPieceTokenizer,
     ) -> TaskData:
-        """Adds logits to the rows of a student, and rows without labels after them."""
+        """Add logits to the rows of a student, and rows without labels after them."""
         path = self.teaching.teacher
         directory = read_model_directory(path)
         teacher = _teacher_task(directory, task, path)
@@ -175,7 +175,7 @@ def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Studen
 def _followed_by(
     train: TaskData, task: Student, unlabeled: Table, tokenizer: WordPieceTokenizer
 ) -> TaskData:
-    """Appends the rows without labels, whose targets and weights are 0."""
+    """Append the rows without labels, whose targets and weights are 0."""
     added = task.model_input(tokenizer, task.texts(unlabeled))
     owners = train.owners
     if owners is not None and added.owners is not None:

@@ -46,7 +46,7 @@ _BATCH_TOKENS = 2048
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
 ) -> tuple[Task, FileRows, TaskResults]:
-    """Runs a model, in float32, over labeled rows; `check` may reject some.
+    """Run a model, in float32, over labeled rows; `check` may reject some.
 
     Raises:
         InputError: no row can be used, or the rows keep a perfect model below `min_ceiling`.
@@ -96,7 +96,7 @@ def _checked_ceiling(
 
 
 def predict_rows(path: str, source: FileRows, console: Console) -> dict[str, Any]:
-    """Predicts labeled rows by the model of a run or model directory; raises as `evaluate`."""
+    """Predict labeled rows by the model of a run or model directory; raise as `evaluate`."""
     directory = read_model_directory(path)
     task = task_from_settings(directory.task, path)
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
@@ -107,7 +107,7 @@ def predict_rows(path: str, source: FileRows, console: Console) -> dict[str, Any
 
 
 def measure_best(path: str, read: FinetuningRows, console: Console) -> tuple[Task, TaskResults]:
-    """Fits the task of a run's best model, see `Task.fitted`, and measures it, in float32.
+    """Fit the task of a run's best model, see `Task.fitted`, and measures it, in float32.
 
     Needs evaluation rows, whose ceiling becomes part of the results.
 
@@ -217,7 +217,7 @@ class LabelErrors:
 
 
 def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:
-    """Writes a CSV with a line per row: `line`, labels, their probabilities and the texts."""
+    """Write a CSV with a line per row: `line`, labels, their probabilities and the texts."""
     names = [field.name for field in dataclasses.fields(DoubtedRow) if field.name != "texts"]
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")

@@ -78,7 +78,7 @@ def finetune(
     check: RowsCheck = accept_any_rows,
     note_choices: Callable[[FinetuneConfig], None] = ignore_choices,
 ) -> FinetuningResult:
-    """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
+    """Fine-tune a model and writes the run directory `config.output`, `best/` included.
 
     An interrupted run resumes from its newest checkpoint. `check` may reject rows. `note_choices`
     gets the config before the first step, with a value for each key that follows from the rows.
@@ -205,7 +205,7 @@ def make_inputs(
     precision: PrecisionPolicy,
     pad_id: int,
 ) -> FinetuningInputs:
-    """Makes training batches; `parts` devices or cores share a micro-batch."""
+    """Make training batches; `parts` devices or cores share a micro-batch."""
     return FinetuningInputs(
         data,
         batch_size=config.recipe.batch_size,
@@ -276,7 +276,7 @@ def _loop_settings(
 
 
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
-    """Returns how to compute a batch in parts; none if the loss needs it whole.
+    """Return how to compute a batch in parts; none if the loss needs it whole.
 
     Before the rows are read, a batch that is not given has as many rows as the largest chosen one.
     """
@@ -292,7 +292,7 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
 
 
 def length_multiple(precision: PrecisionPolicy) -> Lengths:
-    """Returns which lengths to pad to, so that XLA compiles few."""
+    """Return which lengths to pad to, so that XLA compiles few."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return COMPILED_LENGTHS
@@ -302,7 +302,7 @@ _FEW, _ENOUGH = 20, 100
 
 
 def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -> Iterator[str]:
-    """Yields a warning if a run has fewer than 20 steps.
+    """Yield a warning if a run has fewer than 20 steps.
 
     With warmup among so few, a new head stays close to chance; the smallest sets of GLUE have a
     few hundred (RTE: 234 at batch size 32).

@@ -60,7 +60,7 @@ def read_rows(
     console: Console,
     check: RowsCheck,
 ) -> tuple[Task, FinetuningRows]:
-    """Reads the rows of all files, learns the task from those of training, and checks both.
+    """Read the rows of all files, learns the task from those of training, and checks both.
 
     Raises:
         InputError: a file's rows cannot be used, are too few to hold some out, or keep a perfect
@@ -119,7 +119,7 @@ def spread_rows(source: Rows, most: int) -> Rows:
 
 
 def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
-    """Counts rows with the texts of an earlier one; also returns the first row, in order, of each
+    """Count rows with the texts of an earlier one; also returns the first row, in order, of each
     of the texts with several classes.
     """
     classes = task.groups(source).classes
@@ -278,7 +278,7 @@ class Truncation:
         )
 
     def log(self, console: Console, source: str, remedy: str) -> None:
-        """Shows the loss, if any, with a remedy for the user; warns if many rows are cut."""
+        """Show the loss, if any, with a remedy for the user; warns if many rows are cut."""
         if self.rows_cut > MANY_CUT * self.rows:
             console.warn(f"{source}: {self}; {remedy}")
         elif self.rows_cut:

@@ -81,7 +81,7 @@ class Surveyor:
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 
     def look(self, config: FinetuneConfig, console: Console) -> RowSurvey:
-        """Reads the file, warns of its rows, and encodes a sample with the config's length."""
+        """Read the file, warns of its rows, and encodes a sample with the config's length."""
         task, source, data = self._read(config, console)
         duplicates, conflicting = repeated_texts(task, source)
         truncation = Truncation.of(data)
@@ -98,7 +98,7 @@ class Surveyor:
         )
 
     def measure(self, config: FinetuneConfig, seconds: float, console: Console) -> MeasuredSteps:
-        """Times training steps on a sample of the file, with the model's own weights.
+        """Time training steps on a sample of the file, with the model's own weights.
 
         Takes `seconds`, at least two steps, and the time to build the step. Says on `console` what
         a perfect model could reach, and raises as `Ceiling.report`. `config` is complete.

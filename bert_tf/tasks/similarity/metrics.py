@@ -131,7 +131,7 @@ class Retrieval:
 
 
 def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:
-    """Compares every anchor with every distinct positive and negative; see `ranking_logits`."""
+    """Compare every anchor with every distinct positive and negative; see `ranking_logits`."""
     from scipy.special import logsumexp  # engines load this file for its predictions
 
     unit = normalized(embeddings)
@@ -208,7 +208,7 @@ def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
 def scored_results(
     lines: Sequence[int], scores: np.ndarray, predicted: Mapping[str, Any], *, scale: float
 ) -> TaskResults:
-    """Measures `predicted_similarity` of scored pairs, by their lines and scores."""
+    """Measure `predicted_similarity` of scored pairs, by their lines and scores."""
     similarities = np.asarray(predicted["predicted_similarity"])
     warnings: tuple[str, ...] = ()
     if not np.ptp(scores):
@@ -235,7 +235,7 @@ def matched_results(
     *,
     scale: float,
 ) -> TaskResults:
-    """Measures pairs and triplets; each row has the rank of its positive.
+    """Measure pairs and triplets; each row has the rank of its positive.
 
     `vectors` are float32 [rows, texts, hidden]: anchor, positive, any number of negatives;
     `text_ids` int [rows, texts], equal for equal texts.

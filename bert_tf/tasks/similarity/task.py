@@ -103,7 +103,7 @@ class SimilarityTask(Task):
 
     @classmethod
     def from_training(cls, config: SimilarityConfig, console: Console) -> tuple[Self, Table]:
-        """Takes the recipe of vectors from the initial model's folder."""
+        """Take the recipe of vectors from the initial model's folder."""
         length = config.sequence_length
         recipe = read_recipe(model_folder(config.init), max_positions=length)
         recipe = (recipe or EmbeddingRecipe(max_seq_length=length)).changed(
@@ -145,7 +145,7 @@ class SimilarityTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
     ) -> Table:
-        """Reads the texts of all rows, and their scores if they have one."""
+        """Read the texts of all rows, and their scores if they have one."""
         texts = self.columns.texts
         table = read_table(
             path,
@@ -300,7 +300,7 @@ class SimilarityTask(Task):
         return super().ceiling_rows if self._is_scored else 2000 // len(self.columns.texts)
 
     def known_targets(self, data: TaskData) -> TaskData:
-        """Returns the scores. Matches are no targets of a row: all rows are compared."""
+        """Return the scores. Matches are no targets of a row: all rows are compared."""
         return data if self._is_scored else dataclasses.replace(data, targets={})
 
     def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:

@@ -52,7 +52,7 @@ class WordRows:
 def encode_words(
     tokenizer: Tokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
 ) -> WordRows:
-    """Tokenizes texts and cuts them into windows that begin `stride` tokens apart."""
+    """Tokenize texts and cuts them into windows that begin `stride` tokens apart."""
     tokens = tokenizer.tokenize_with_characters(texts)
     capacity = max_seq_length - _SPECIALS
     owner, start, length = cut_windows(tokens.lengths, capacity, stride=stride)

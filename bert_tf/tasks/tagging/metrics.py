@@ -177,7 +177,7 @@ def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dic
 
 
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:
-    """Compares predictions, from `prediction_columns` or an exported model, with labeled rows.
+    """Compare predictions, from `prediction_columns` or an exported model, with labeled rows.
 
     Rows of words are predicted by their words, see `columns_by_words`.
     """

@@ -63,7 +63,7 @@ class TaggingConfig(FinetuneConfig):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """Leaves out the text's, which may be that of rows to score."""
+        """Leave out the text's, which may be that of rows to score."""
         found = super().needed_columns
         return {column: key for column, key in found.items() if key != "text_column"}
 

@@ -64,7 +64,7 @@ class _Unusable(Exception):
 
 
 def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
-    """Reads a text with its entities: a list, its text in JSON or Python, or nothing for none."""
+    """Read a text with its entities: a list, its text in JSON or Python, or nothing for none."""
     fault = annotation_fault(row, ())
     fault = fault or cell_fault(row, form.text, kind="text", allow_empty=False)
     if fault:
@@ -127,7 +127,7 @@ def _place(value: Any) -> int | None:
 
 
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
-    """Finds the form of a table by the named columns, which win, and by its first rows.
+    """Find the form of a table by the named columns, which win, and by its first rows.
 
     Raises UsageError if it has neither form, or a word per row and no column of sentences.
     """
@@ -189,7 +189,7 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
 def read_tagged_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
-    """Yields the rows of a file, CoNLL by the ending of its name; raises as `read_tagged_texts`."""
+    """Yield the rows of a file, CoNLL by the ending of its name; raise as `read_tagged_texts`."""
     if is_conll(path):
         return _conll_rows(path, columns, dialect)
     return _table_rows(path, columns, dialect, console)

@@ -142,7 +142,7 @@ def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> Code
 
 
 def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
-    """Finds the entities of any tags; `offsets`, int64 [sequences + 1], bound the sequences."""
+    """Find the entities of any tags; `offsets`, int64 [sequences + 1], bound the sequences."""
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
     before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
@@ -162,7 +162,7 @@ def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
 
 
 def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
-    """Finds the entities whose tags are well-formed, as seqeval's strict mode does."""
+    """Find the entities whose tags are well-formed, as seqeval's strict mode does."""
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
     before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
@@ -179,7 +179,7 @@ def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
 
 
 def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -> list[str]:
-    """Writes the well-formed tags of `words` words from entities that share none."""
+    """Write the well-formed tags of `words` words from entities that share none."""
     prefixes = np.zeros(words, np.int64)
     kinds = np.zeros(words, np.int64)
     lengths = spans.last - spans.first
@@ -318,6 +318,6 @@ def _possible(tag: str) -> Iterator[_Reading]:
 
 
 def named(tags: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Replaces numbers by names; other tags, and numbers without one, stay."""
+    """Replace numbers by names; other tags, and numbers without one, stay."""
     numbers = {f"{number}{end}": name for number, name in enumerate(names) for end in ("", ".0")}
     return [numbers.get(tag, tag) for tag in tags]

@@ -106,7 +106,7 @@ def read_tagged_texts(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> TaggedTexts:
-    """Reads a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
+    """Read a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
 
     `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
     too much memory, UsageError if the file is missing or lacks a column.
@@ -148,7 +148,7 @@ def usual_tags(
     console: Console,
     known: Collection[str] = (),
 ) -> TaggedTexts:
-    """Writes tags as the schemes spell them, see `usual_spellings`, except `known` ones.
+    """Write tags as the schemes spell them, see `usual_spellings`, except `known` ones.
 
     `names` are those of numbers, which plain tags may be; UsageError if they are missing.
     """
@@ -210,7 +210,7 @@ def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> 
 
 
 def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
-    """Rejects a column of sentences if rows, or blank lines, are sentences."""
+    """Reject a column of sentences if rows, or blank lines, are sentences."""
     has_lines = texts.has_words and len(set(texts.mark_lines)) > len(texts)
     if column is not None and (not has_lines or is_conll(texts.source)):
         raise UsageError(
@@ -244,7 +244,7 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
 def checked_tags(
     texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
 ) -> TaggedTexts:
-    """Rejects rows with unknown tags, and converts the others to the model's scheme.
+    """Reject rows with unknown tags, and converts the others to the model's scheme.
 
     Reads tags that are not well-formed as `entity_spans`. `kinds` are the model's types; None
     learns all. Raises InputError if no row is left.

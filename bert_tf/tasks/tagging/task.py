@@ -118,7 +118,7 @@ class TaggingTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN_DIALECT
     ) -> TaggedTexts:
-        """Rejects rows with a type that the model does not know."""
+        """Reject rows with a type that the model does not know."""
         texts = read_tagged_texts(path, self.columns, dialect=dialect, console=console)
         known = {*self.labels, *self.kinds}
         texts = usual_tags(texts, self.scheme, self.tag_names, console, known)
@@ -168,7 +168,7 @@ class TaggingTask(Task):
     def encode(
         self, source: TaggedTexts, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
-        """Cuts the texts into windows; the first token of each of BERT's words has a tag.
+        """Cut the texts into windows; the first token of each of BERT's words has a tag.
 
         See `learned_tags`. The other tokens do not count for the loss, as in HuggingFace's
         `run_ner.py`. A word in several windows counts in the one that predicts it.

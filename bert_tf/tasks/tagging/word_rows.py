@@ -73,7 +73,7 @@ def _sentence_name(row: dict[str, Any], column: str) -> str:
 
 
 def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
-    """Counts changes of the column; blank cells continue a sentence."""
+    """Count changes of the column; blank cells continue a sentence."""
     count, before = 0, ""
     for row in rows:
         value = _sentence_name(row, column)

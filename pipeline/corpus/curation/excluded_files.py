@@ -33,7 +33,7 @@ _Rows = tuple[Iterable[tuple[int, Any]], list[Reject]]
 
 
 def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[FileInfo]:
-    """Finds the files; raises UsageError for no file, or one that is also a file of the corpus."""
+    """Find the files; raise UsageError for no file, or one that is also a file of the corpus."""
     corpus = {path_of(file.path).resolve() for file in files} if config.exclude else set()
     found: dict[str, FileInfo] = {}
     for pattern in config.exclude:
@@ -50,7 +50,7 @@ def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[Fil
 def store_excluded(
     config: CorpusSection, files: Sequence[FileInfo], store: BlobStore
 ) -> tuple[Exclusion | None, list[str]]:
-    """Makes the texts available to workers; returns warnings too, and raises as `read_excluded`."""
+    """Make the texts available to workers; return warnings too, and raises as `read_excluded`."""
     if not files:
         return None, []
     texts, warnings = read_excluded(config, files)
@@ -60,7 +60,7 @@ def store_excluded(
 def read_excluded(
     config: CorpusSection, files: Sequence[FileInfo]
 ) -> tuple[ExcludedTexts, list[str]]:
-    """Reads all texts, and returns warnings about rows that cannot be read.
+    """Read all texts, and returns warnings about rows that cannot be read.
 
     Raises InputError for a file without text, or as the readers do.
     """
@@ -86,7 +86,7 @@ def read_excluded(
 
 
 def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[DocumentBlock, np.ndarray]]:
-    """Yields texts, cleaned as the corpus is, and the sentences where each begins and ends."""
+    """Yield texts, cleaned as the corpus is, and the sentences where each begins and ends."""
     rules = DocumentRules(
         cleaning=tuple(step for step in config.cleaning if step != "boilerplate"),
         personal_data=PersonalData.from_config(config),

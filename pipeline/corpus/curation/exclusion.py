@@ -206,7 +206,7 @@ def _owner(key, grams):
 
 @numba.njit(cache=True, nogil=True)
 def _match_anywhere(words, documents, gram_sizes, grams, sizes, texts):
-    """Notes the longest n-gram that begins at each word; the first 8 words by rolling hashes, which
+    """Note the longest n-gram that begins at each word; the first 8 words by rolling hashes, which
     equal `gram_at`."""
     sums = np.zeros(len(words) + 1, np.uint64)
     for place in range(len(words)):
@@ -235,7 +235,7 @@ def _match_anywhere(words, documents, gram_sizes, grams, sizes, texts):
 
 @numba.njit(cache=True, nogil=True)
 def _match_whole(words, bounds, fewest, grams, sizes, texts):
-    """Notes stretches between bounds, of words too few to be found anywhere, that are a text."""
+    """Note stretches between bounds, of words too few to be found anywhere, that are a text."""
     for stretch in range(len(bounds) - 1):
         place, size = bounds[stretch], bounds[stretch + 1] - bounds[stretch]
         if fewest <= size < _ANYWHERE and size > sizes[place]:

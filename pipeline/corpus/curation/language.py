@@ -27,7 +27,7 @@ class Languages:
     probabilities: np.ndarray  # float64 [texts]; as likely as any without a known n-gram
 
     def named(self, threshold: float) -> np.ndarray:
-        """Names the languages, str [texts], UNKNOWN below the threshold."""
+        """Name the languages, str [texts], UNKNOWN below the threshold."""
         return np.where(self.probabilities >= threshold, self.codes, UNKNOWN)
 
 
@@ -165,7 +165,7 @@ def _join(data, starts, stops, feeds, lines, cases):
 
 @numba.njit(cache=True)
 def _count(text, model, counts, touched):
-    """Counts n-grams; returns how many there are. Four parts of the text at once, since a state
+    """Count n-grams; return how many there are. Four parts of the text at once, since a state
     waits for the one before: each begins with the state after the longest n-gram before it."""
     moves, rows, features = model.moves, model.rows, model.features
     size = len(text) // 4

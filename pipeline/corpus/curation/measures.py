@@ -41,7 +41,7 @@ class MeasuredText:
         self.feeds[np.unique(self.documents, return_index=True)[1]] = 0
 
     def select(self, lines: np.ndarray, *, keeps_feeds: bool = False) -> MeasuredText:
-        """Keeps some lines, bool [lines], and the languages of documents.
+        """Keep some lines, bool [lines], and the languages of documents.
 
         There is a single line feed between lines, as C4 leaves, unless `keeps_feeds`.
         """
@@ -58,7 +58,7 @@ class MeasuredText:
         return selected
 
     def total(self, of_lines: np.ndarray) -> np.ndarray:
-        """Sums of numbers of lines over each document."""
+        """Sum of numbers of lines over each document."""
         return np.bincount(self.documents, of_lines, self.num_documents)
 
     def total_of_words(self, of_words: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ class MeasuredText:
         return np.searchsorted(self.documents, np.arange(self.num_documents + 1))
 
     def hashes(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Hashes ranges of lines, uint64 [ranges], by their lines in any order."""
+        """Hash ranges of lines, uint64 [ranges], by their lines in any order."""
         mixed = combine_keys(self.line_hashes, np.uint64(0))
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
         return sums[ends] - sums[begins]

@@ -109,7 +109,7 @@ def _find(kind: str, text: str) -> _Spans:
 
 
 def _find_phones(region: str | None, text: str) -> _Spans:
-    """Shows the library only runs of digits: its time grows with the square of a text."""
+    """Show the library only runs of digits: its time grows with the square of a text."""
     from phonenumbers import Leniency, PhoneNumberMatcher
 
     done = 0
@@ -135,7 +135,7 @@ class PersonalData:
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> PersonalData:
-        """Raises UsageError for an unknown region."""
+        """Raise UsageError for an unknown region."""
         given = listed(config.personal_data)
         kinds = tuple(kind for kind in WORDS if kind in given or "all" in given)
         regions = tuple(listed(config.phone_regions)) if "phone" in kinds else ()
@@ -152,7 +152,7 @@ class PersonalData:
     def replace(
         self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, int]]:
-        """Replaces the values in `data[starts[l] : stops[l]]`, lines of clean UTF-8.
+        """Replace the values in `data[starts[l] : stops[l]]`, lines of clean UTF-8.
 
         Returns data, starts and stops of the new lines, and the number of values of each kind.
         """
@@ -169,7 +169,7 @@ class PersonalData:
         return data, starts, stops, counts
 
     def replace_in(self, text: str) -> tuple[str, Counter[str]]:
-        """Replaces the values in a text of lines."""
+        """Replace the values in a text of lines."""
         counts: Counter[str] = Counter()
         searches = [(kind, partial(_find, kind)) for kind in self.kinds if kind in _PATTERNS]
         if "phone" in self.kinds:

@@ -38,7 +38,7 @@ _OFF = "off"
 
 
 def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
-    """Reads entries of the key `curation`: groups and rules, with `=threshold` or `=off`, or files.
+    """Read entries of the key `curation`: groups and rules, with `=threshold` or `=off`, or files.
 
     An entry for a rule holds over those for its groups, `off` over other groups. Raises UsageError
     for unknown names and thresholds out of bounds.

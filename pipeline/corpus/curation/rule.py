@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
 
 
 def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
-    """Judges documents and lines by each rule in turn.
+    """Judge documents and lines by each rule in turn.
 
     Each rule sees the lines that earlier ones left. Documents without lines are not judged, and
     lines of documents that go are not dropped by themselves.
@@ -109,7 +109,7 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
 def curate(
     source: str, lines: DocumentLines, rules: Sequence[Rule], personal_data: PersonalData
 ) -> DocumentLines:
-    """Leaves out documents and lines of a file; samples are without personal data."""
+    """Leave out documents and lines of a file; samples are without personal data."""
     text, numbers = lines.measured
     goes = np.zeros(len(lines.line_documents), np.bool_)
     stays = np.ones(len(lines.document_lines), np.bool_)
@@ -136,7 +136,7 @@ def _evidence_of(
     document_lines: np.ndarray,
     personal_data: PersonalData,
 ) -> Evidence:
-    """Lists dropped documents; samples are the texts with the smallest hashes, equal ones once."""
+    """List dropped documents; samples are the texts with the smallest hashes, equal ones once."""
     rule, items, values = verdict
     tallies: Counter[str] = Counter()
     if rule.counts_from is not None:

@@ -233,7 +233,7 @@ def choose_lines(
 def drop_from_stored(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[DocumentBlock]:
-    """Reads a block again and drops documents and lines, all by their numbers in it."""
+    """Read a block again and drops documents and lines, all by their numbers in it."""
     _, parts = block
     (reference,) = parts["text"]
     stored = read_block(job.store.read(reference))

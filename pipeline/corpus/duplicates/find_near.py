@@ -101,7 +101,7 @@ def _gather_halves(
 
 
 def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) -> Iterator[Any]:
-    """Sends candidates to the partition of the left one, and the keys of both to their own."""
+    """Send candidates to the partition of the left one, and the keys of both to their own."""
     pairs, keys = [], []
     with store.writer() as writer:
         for rows in read_slices(store, bands[1], BAND, "band"):
@@ -148,7 +148,7 @@ def select_candidates(
 def send_left(
     partition: tuple[int, dict[str, list[Any]]], store: BlobStore
 ) -> Iterator[tuple[int, tuple[int, BlobReference]]]:
-    """Sends the pairs of a partition, as HALF, to the partition of their right documents."""
+    """Send the pairs of a partition, as HALF, to the partition of their right documents."""
     number, parts = partition
     if not parts["pairs"]:
         return
@@ -254,7 +254,7 @@ def _root(parents, node):
 def describe_dropped(
     partition: tuple[int, dict[str, list[Any]]], store: BlobStore
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Sends documents to drop, with those that are kept in their place, to their partition."""
+    """Send documents to drop, with those that are kept in their place, to their partition."""
     described = []
     with store.writer() as writer:
         for sender, left, right, similarity in _compare(partition[1], store):

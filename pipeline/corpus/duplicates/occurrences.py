@@ -107,7 +107,7 @@ def merge_kept(parts: Iterable[bytes]) -> NamedRows:
 
 
 def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
-    """Sorts the names of all parts and numbers them anew."""
+    """Sort the names of all parts and numbers them anew."""
     loaded: list[NamedRows] = [unpack(part, NamedRows) for part in parts]
     names = sorted({name for part in loaded for name in part.names})
     numbers = {name: number for number, name in enumerate(names)}
@@ -137,7 +137,7 @@ class Dropped:
 
 
 def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
-    """Drops all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
+    """Drop all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
     rows = occurrences.rows
     is_first = first_of_runs(rows["key"])
     firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
@@ -180,7 +180,7 @@ def lines_of_block(
 
 
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
-    """Finds lines (uint32 numbers by block) to drop, from blocks' LINEs with all their keys.
+    """Find lines (uint32 numbers by block) to drop, from blocks' LINEs with all their keys.
 
     Keeps the first line of each key by document identity and number, of copies by file and place.
     """

@@ -31,7 +31,7 @@ _NOT_DONE = {
 
 
 def data_card(manifest: Mapping[str, Any]) -> str:
-    """Writes the card from a manifest of `preprocess`: the same bytes for the same records."""
+    """Write the card from a manifest of `preprocess`: the same bytes for the same records."""
     sections = [
         f"# {_TITLE}",
         _summary(manifest),
@@ -74,7 +74,7 @@ def _summary(manifest: Mapping[str, Any]) -> str:
 
 
 def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names files from the folder that all are in: the card does not say where that is."""
+    """Name files from the folder that all are in: the card does not say where that is."""
     folders = [each["path"].rpartition("/")[0] for each in inputs if each["key"] == "input"]
     # Cut at a slash; of URLs, `commonpath` would join the slashes.
     common = os.path.commonprefix([f"{each}/" for each in folders]).rpartition("/")[0]  # noqa: RUF071

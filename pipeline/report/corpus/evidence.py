@@ -22,7 +22,7 @@ LENGTHS = "document_tokens"
 def rules_in_manifest(
     config: CorpusSection, report: CorpusReport, samples: Samples, tallies: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Describes each rule that is on: setting, threshold, paper, what it dropped, samples."""
+    """Describe each rule that is on: setting, threshold, paper, what it dropped, samples."""
     rules: list[dict[str, Any]] = [
         {
             "name": rule.name,
@@ -115,7 +115,7 @@ def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> Tabl
 
 
 def table_lines(table: TableSection) -> list[str]:
-    """Writes a table in Markdown; nothing without rows."""
+    """Write a table in Markdown; nothing without rows."""
     kinds = [kind for _, kind in table.columns]
     rows = [
         [

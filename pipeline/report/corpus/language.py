@@ -149,7 +149,7 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
 
 
 def language_of(text: str) -> str | None:
-    """Guesses the language from frequent words, else the script; None without letters."""
+    """Guess the language from frequent words, else the script; None without letters."""
     scripts = count_scripts([text])
     if not scripts:
         return None

@@ -62,7 +62,7 @@ class LeftOut:
 def left_out(
     config: CorpusSection, raw: Sequence[RawBlock], blocks: Sequence[DocumentBlock], *, most: int
 ) -> list[LeftOut]:
-    """Applies each rule to the whole sample, keeping at most `most` examples of each.
+    """Apply each rule to the whole sample, keeping at most `most` examples of each.
 
     Always returns `boilerplate` and the minimum of words; others if on, or if they leave text out.
     """
@@ -91,7 +91,7 @@ def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) 
 
 
 def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Example]:
-    """Adds the text of their first line to examples, for formats that have lines."""
+    """Add the text of their first line to examples, for formats that have lines."""
     numbers: dict[str, list[int]] = {}
     for example in examples:
         path = example.facts["file"]
@@ -218,7 +218,7 @@ def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
-    """Reads numbered lines (from 1), at most 1,000 bytes each; escapes bad UTF-8."""
+    """Read numbered lines (from 1), at most 1,000 bytes each; escapes bad UTF-8."""
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
     # The file was read as far as it was needed, so damage here lies behind that.

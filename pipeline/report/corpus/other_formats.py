@@ -62,7 +62,7 @@ def _signs() -> list[_Sign]:
 def signs_of_other_formats(
     heads: Mapping[str, bytes], cells: Mapping[str, bytes], config: CorpusSection
 ) -> list[str]:
-    """Warns about text that is not prose.
+    """Warn about text that is not prose.
 
     Args:
       heads: The beginnings of text files, by path.

@@ -48,7 +48,7 @@ class Corpus:
 
 
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
-    """Returns the corpus behind records, or a sentence on the missing part of it."""
+    """Return the corpus behind records, or a sentence on the missing part of it."""
     files, vocab = [], None
     excluded = []
     for item in manifest.get("inputs", []):
@@ -85,7 +85,7 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
 def corpus_at(
     config: PreprocessConfig, *, vocab: str | None = None, lowercase: Lowercase | None = None
 ) -> Corpus:
-    """Finds the files of a corpus; raises UsageError for no file or a wrong vocabulary."""
+    """Find the files of a corpus; raise UsageError for no file or a wrong vocabulary."""
     files = match_files(config.input)
     if vocab is None:
         return Corpus(config=config, files=files)
@@ -95,7 +95,7 @@ def corpus_at(
 
 
 def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
-    """Renders a sample of the text; raises UsageError, InputError for bad files."""
+    """Render a sample of the text; raise UsageError, InputError for bad files."""
     sample = read_sample(corpus.config, corpus.files)
     blocks = [block for block in sample.blocks if block.num_documents]
     dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))

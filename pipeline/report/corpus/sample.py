@@ -47,7 +47,7 @@ def read_sample(
     most_bytes: int = MOST_BYTES,
     layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
-    """Reads a small corpus, or beginnings of files spread over a large one; raises as readers."""
+    """Read a small corpus, or beginnings of files spread over a large one; raise as readers."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = DocumentRules.from_config(config)
@@ -91,7 +91,7 @@ def read_sample(
 
 
 def _first_blocks(blocks: Iterator[RawBlock], share: int) -> tuple[list[RawBlock], bool]:
-    """Returns at least one block, and whether these are all."""
+    """Return at least one block, and whether these are all."""
     found: list[RawBlock] = []
     done = 0
     for block in blocks:

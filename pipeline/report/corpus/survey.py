@@ -83,7 +83,7 @@ def similar_documents(
     threshold: float,
     most: int,
 ) -> NearCopies:
-    """Finds documents that `--duplicates near` would find similar; equal ones count once.
+    """Find documents that `--duplicates near` would find similar; equal ones count once.
 
     Memory: a kilobyte for each of at most MOST_COMPARED documents.
     """
@@ -150,7 +150,7 @@ def find_copies(
     *,
     most: int,
 ) -> Copies:
-    """Finds documents, or lines, with equal keys; their offsets into the sentences show them."""
+    """Find documents, or lines, with equal keys; their offsets into the sentences show them."""
     keys = np.concatenate(keys_of_blocks)
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)

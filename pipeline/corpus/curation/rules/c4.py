@@ -37,7 +37,7 @@ def in_documents(text: MeasuredText, *, phrase: str) -> np.ndarray:
 
 
 def sentences(text: MeasuredText) -> np.ndarray:
-    """Counts sentences, as `sentence_splitter: rules`, of the lines that C4's rules keep."""
+    """Count sentences, as `sentence_splitter: rules`, of the lines that C4's rules keep."""
     return text.total(split_sentences(text.data, text.starts, text.stops)[2])
 
 

@@ -15,7 +15,7 @@ _STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 def count_words(text: MeasuredText) -> np.ndarray:
-    """Marks do not count."""
+    """Mark do not count."""
     return text.total_of_words(text.words.kinds & HAS_MORE_THAN_MARKS > 0)
 
 
