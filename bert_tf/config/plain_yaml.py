@@ -11,12 +11,12 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import as_path, toml_beside
+from bert_tf.base.files import as_path
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
 _DEEPEST = 100  # lists and mappings in brackets inside each other
@@ -25,6 +25,59 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
 _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
+
+
+class _Correction(NamedTuple):
+    """What to do about one kind of fault that PyYAML reports."""
+
+    problem: str  # pattern of PyYAML's message; its first group is {0} in `words`
+    words: str  # {line} is where the construct with the fault begins, which only some faults name
+
+
+# The first correction whose pattern fits counts.
+_CORRECTIONS = (
+    _Correction(
+        r"^found character '\\t'",
+        "a tab in the indentation; indent with spaces",
+    ),
+    _Correction(
+        r"^found character '(.)' that cannot start",
+        "a value cannot begin with {0}; put it in quotes",
+    ),
+    _Correction(
+        r"^mapping values are not allowed",
+        "a second colon in a line, or a line that is indented deeper than the one above or follows "
+        "one without a colon; put text with ': ' in quotes",
+    ),
+    _Correction(
+        r"^expected <block end>, but found '<block mapping start>'",
+        "this line is indented differently from the lines above it in its section",
+    ),
+    _Correction(
+        r"^expected <block end>",
+        "unexpected text after the end of a value",
+    ),
+    _Correction(
+        r"^could not find expected ':'",
+        "a key without a colon and a blank after it (key: value), in the line above",
+    ),
+    _Correction(
+        r"^found unexpected end of stream",
+        "the quote in line {line} is never closed",
+    ),
+    _Correction(
+        r"^expected ',' or '(.)'",
+        "the list or mapping that begins in line {line} is missing a comma or its closing {0}",
+    ),
+    _Correction(
+        r"^found unknown escape character",
+        "a backslash in double quotes; use single quotes",
+    ),
+    _Correction(
+        r"^found undefined alias|^expected alphabetic or numeric character",
+        "a value that begins with * or & is an alias; put it in quotes",
+    ),
+)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -174,10 +227,11 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     if problem is None:
         return "characters that YAML does not allow, or bytes that are not UTF-8"
     begun = getattr(error, "context_mark", None)
-    for known in toml_beside(__file__, "yaml_faults.toml")["corrections"]:
-        if found := re.search(known["pattern"], problem):
-            line = begun.line + 1 if begun else 1
-            return str(known["words"].format(*found.groups(), line=line))
+    line = begun.line + 1 if begun else 1
+    for correction in _CORRECTIONS:
+        found = re.search(correction.problem, problem)
+        if found:
+            return correction.words.format(*found.groups(), line=line)
     return str(problem)
 
 

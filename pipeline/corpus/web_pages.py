@@ -28,15 +28,47 @@ _HIDDEN = (
     r"(?is)<!--.*?(-->|\z)|<script\b.*?(</script\s*>|\z)|<style\b.*?(</style\s*>|\z)"
     r"|<!doctype\b[^>]*>|<!\[cdata\[|\]\]>"
 )
-_PARAGRAPH_TAG, _INLINE_TAG = (
-    rf"(?is)</?({'|'.join(LISTS[name].split())}){_ATTRIBUTES}>"
-    for name in ("paragraph_elements", "inline_elements")
-)
+
+
+def _tag_pattern(elements: str) -> str:
+    """Return the pattern of a start or end tag of the elements, which blanks separate."""
+    names = "|".join(elements.split())
+    return rf"(?is)</?({names}){_ATTRIBUTES}>"
+
+
+_PARAGRAPH_TAG = _tag_pattern(LISTS["paragraph_elements"])
+_INLINE_TAG = _tag_pattern(LISTS["inline_elements"])
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 BOILERPLATE_LINE = "boilerplate line"
 _LONGEST_NOTICE_BYTES = 200
-_NOTICES, _NAVIGATION = ("|".join(LISTS[name]) for name in ("notices", "navigation"))
+# Patterns of boilerplate lines: RE2, whatever their case. A line has its trailing space here; `\W*`
+# allows bullets and arrows around a phrase.
+_NOTICES = "|".join(
+    (
+        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b"
+        r"[^.]{0,40}\bjavascript\b",
+        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
+        r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
+        r"\b(uses?|use of|using|accept( all)?) cookies\b",
+        r"\ball rights reserved\b",
+        r"^\W*(©|\(c\)|copyright\b)\W*((©|\(c\)|copyright|by)\W*)*[12][0-9]{3}\b",
+    )
+)
+# These count only in lines of up to ten words.
+_NAVIGATION = "|".join(
+    (
+        r"^\W*((sign|log)[ -]?(in|out|up)|register|subscribe|skip to (main )?(content|navigation)"
+        r"|back to top|share (this|on)|follow us|click here|add to (cart|basket|favorites))\b"
+        r"[^.!?]*$",
+        r"\b((read|show|load|view|see) (more|all)|continue reading|next page|previous page)\W*$",
+        r"\bitems in (your )?(cart|basket)\b",
+        r"^\W*[0-9][0-9.,]*[km]?\W+(likes?|shares?|comments?|views?|replies|reply|followers?"
+        r"|following|retweets?|votes?|points?|stars?)\W*$",
+        # Three or more short entries between bars, dots or arrows, and no end of a sentence.
+        r"^([^|»›·•.!?]{1,30}[|»›·•]){2,}[^|»›·•.!?]{1,30}$",
+    )
+)
 _UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 
