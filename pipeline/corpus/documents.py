@@ -20,13 +20,8 @@ from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence
-from pipeline.corpus.lines import (
-    CleanLines,
-    clean_lines,
-    compose,
-    find_blank_lines,
-    paragraph_bounds,
-)
+from pipeline.corpus.layout.paragraphs import paragraph_bounds
+from pipeline.corpus.lines import CleanLines, clean_lines, compose, find_blank_lines
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
     ONE_DOCUMENT,

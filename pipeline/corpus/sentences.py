@@ -69,6 +69,7 @@ class WordLists(NamedTuple):
 
 @functools.cache
 def word_lists() -> WordLists:
+    """Read the word lists; loaded once per process."""
     return WordLists(
         never_last=_hashes(_LISTS["never_last"].split()),
         may_be_last=_hashes(_LISTS["may_be_last"].split()),
@@ -89,6 +90,7 @@ def _hashes(words: Iterable[str]) -> np.ndarray:
 def split_sentences(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split by the rules; a `SentenceSplitter`."""
     return _split(data, starts, stops, sentence_table(), word_lists())
 
 

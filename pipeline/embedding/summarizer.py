@@ -19,7 +19,7 @@ from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.corpus.characters import BLANK, REMOVE, cleaning_table
-from pipeline.corpus.lines import paragraph_bounds
+from pipeline.corpus.layout.paragraphs import paragraph_bounds
 from pipeline.corpus.sentences import SentenceSplitter, make_splitter
 
 _LINE_ENDS = np.array([ord(mark) for mark in "\n\r\v\f\x85\u2028\u2029"], np.uint32)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
@@ -22,11 +21,12 @@ from bert_tf.data.tables.dialect import (
 )
 from pipeline.beam.files import FileInfo
 from pipeline.beam.globs import FORMAT_OF_ENDING
+from pipeline.corpus.layout.detection import TextLook, decide_layouts
+from pipeline.corpus.layout.sketch import Sketch
 from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.delimited import DelimitedReader
 from pipeline.corpus.readers.html_pages import HtmlReader
 from pipeline.corpus.readers.jsonl import JsonlReader
-from pipeline.corpus.readers.layouts import Sketch
 from pipeline.corpus.readers.mediawiki import MediaWikiReader
 from pipeline.corpus.readers.parquet import ParquetReader
 from pipeline.corpus.readers.splits import ChunkReader, Split
@@ -50,8 +50,6 @@ TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
 _MOST_FILES = 64
 _MOST_BYTES = 16_000_000
 _LEAST_HEAD_BYTES = 1 << 16
-# A file with as many lines shows its layout; of smaller ones it takes several.
-_TELLING_LINES = 200
 
 
 class Reader(Protocol):
@@ -90,6 +88,7 @@ def make_reader(
 def read_file(
     path: str, config: CorpusSection, layouts: Mapping[str, str], block_bytes: int
 ) -> Iterator[RawBlock]:
+    """Yield the blocks of a whole file, in its order."""
     reader = make_reader(path, config, layouts).resolved(path)
     for split in reader.splits(path, block_bytes):
         yield from reader.read_split(path, split, block_bytes)
@@ -117,37 +116,6 @@ def format_of(path: str, config: CorpusSection) -> str:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TextLook:
-    """Layouts of a corpus' plain text files, which follow from its files and the config."""
-
-    layouts: Mapping[str, str]  # values of `CorpusSection.text_layout`, by path
-    sketches: Mapping[str, Sketch]  # of the files that were looked at, by path
-    heads: Mapping[str, bytes]  # their beginnings, by path
-    is_whole: bool  # whether that is all of the text
-
-    def descriptions(self) -> Counter[str]:
-        """The layouts in words, with their numbers of files, the most frequent first."""
-        found: Counter[str] = Counter()
-        files = Counter(self.layouts.values())
-        for layout, number in files.most_common():
-            alike = [each for path, each in self.sketches.items() if self.layouts[path] == layout]
-            found[sum(alike, Sketch()).description(layout)] += number
-        return found
-
-    def documents(self) -> float:
-        found = 0.0
-        for layout in set(self.layouts.values()):
-            of_layout = [path for path, name in self.layouts.items() if name == layout]
-            looked_at = [self.sketches[path] for path in of_layout if path in self.sketches]
-            alike = sum(looked_at, Sketch())
-            whole = alike.file_bytes / max(alike.text_bytes, 1)
-            if alike.documents(layout) == alike.files:  # a document per file
-                whole = 1.0
-            found += alike.documents(layout) * whole * len(of_layout) / max(len(looked_at), 1)
-        return found
-
-
 def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
     """Looks at the beginnings of files spread over the corpus, of all if their layouts differ."""
     texts = [file for file in files if format_of(file.path, config) == "text"]
@@ -157,11 +125,11 @@ def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
     if config.text_layout != "auto":
         layouts = dict.fromkeys((file.path for file in texts), config.text_layout)
     else:
-        layouts = _decide(sketches, len(texts))
+        layouts = decide_layouts(sketches, len(texts))
         if len(texts) > len(chosen):
             if len(set(layouts.values())) > 1:
                 sketches, _ = _look_at_files(config, texts)
-                layouts = _decide(sketches, len(texts))
+                layouts = decide_layouts(sketches, len(texts))
             else:
                 (layout,) = set(layouts.values())
                 layouts = dict.fromkeys((file.path for file in texts), layout)
@@ -187,23 +155,3 @@ def _look_at_files(
         sketches[file.path] = sketch
         heads[file.path] = head
     return sketches, heads
-
-
-def _decide(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
-    small = [sketch for sketch in sketches.values() if sketch.lines < _TELLING_LINES]
-    together = sum(small, Sketch())
-    if together.lines < _TELLING_LINES:
-        together = sum(sketches.values(), Sketch())
-    short = sum((sketch for sketch in small if not sketch.is_full), Sketch())
-    full = sum((sketch for sketch in small if sketch.is_full), Sketch())
-    # Files of sentences beside articles are more than short paragraphs of theirs.
-    is_mixed = full.files > 0 and short.lines >= _TELLING_LINES // 4
-    is_mixed &= short.layout(short.files) == "sentences" and 5 * short.single_groups <= short.groups
-    usual = (full if is_mixed else together).layout(num_files)
-
-    def layout_of(sketch: Sketch) -> str:
-        if sketch.lines >= _TELLING_LINES or sketch.wiki_files or sketch.marked_files:
-            return sketch.layout(num_files)
-        return "sentences" if is_mixed and not sketch.is_full else usual
-
-    return {path: layout_of(sketch) for path, sketch in sketches.items()}

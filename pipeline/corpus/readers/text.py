@@ -10,6 +10,14 @@ import numpy as np
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import Evidence
+from pipeline.corpus.layout.sketch import (
+    END_OF_TEXT,
+    WIKI_BEGIN,
+    Sketch,
+    has_other_line_ends,
+    sketch_text,
+    with_line_feeds,
+)
 from pipeline.corpus.lines import find_blank_lines
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
@@ -20,15 +28,8 @@ from pipeline.corpus.raw_block import (
     Texts,
     lines_of,
 )
-from pipeline.corpus.readers.layouts import (
-    END_OF_TEXT,
-    Sketch,
-    has_other_line_ends,
-    sketch_text,
-    with_line_feeds,
-)
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
-from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN, read_wiki_documents
+from pipeline.corpus.readers.wikiextractor import read_wiki_documents
 
 _BLANKS = (  # what Unicode calls white space, but for line feeds
     rb"(?:[ \t\r\f\v\x1c-\x1f]|\xc2[\x85\xa0]|\xe1\x9a\x80"

@@ -9,10 +9,10 @@ from typing import Any
 from bert_tf.base.errors import BertPipelineError
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import Evidence
+from pipeline.corpus.layout.sketch import WIKI_BEGIN
 from pipeline.corpus.raw_block import Texts
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK
 
-WIKI_BEGIN = b"<doc "
 _BEGIN = re.compile(rb"^" + WIKI_BEGIN + rb"[^\n]*", re.MULTILINE)
 _END = re.compile(rb"^</doc>[ \t\r]*$", re.MULTILINE)
 _TITLE = re.compile(rb"title=([\"'])(.*)\1")

@@ -18,8 +18,8 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.judged import Detector, Found, Severity, judge, shown_value
 from bert_tf.data.tables.value_forms import is_blob
 from pipeline.corpus.document_block import DocumentBlock
-from pipeline.corpus.readers.formats import TextLook
-from pipeline.corpus.readers.layouts import Sketch
+from pipeline.corpus.layout.detection import TextLook
+from pipeline.corpus.layout.sketch import Sketch
 from pipeline.report.corpus.scripts import OTHER, main_script
 
 _LONGEST_SENTENCE = 150  # words

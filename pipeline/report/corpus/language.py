@@ -13,8 +13,9 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
-from pipeline.corpus.readers.layouts import has_other_line_ends
+from pipeline.corpus.layout.detection import TextLook
+from pipeline.corpus.layout.sketch import has_other_line_ends
+from pipeline.corpus.readers.formats import format_of, look_at_text
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk
 from pipeline.corpus.readers.text import TextReader
 from pipeline.corpus.sentences import WORDS_OF_LANGUAGES

@@ -1,4 +1,4 @@
-"""Which layout plain text has, from sketches of the beginnings of its files."""
+"""Counts of the beginning of a plain text file, and the layout that they speak for."""
 
 from __future__ import annotations
 
@@ -7,33 +7,55 @@ import re
 
 import numpy as np
 
-from pipeline.corpus.lines import (
+from pipeline.corpus.layout.line_ends import (
     FEWEST_BREAKS,
     NARROWEST_MARGIN,
     WIDEST_MARGIN,
-    clean_lines,
     goes_on,
     measure_lines,
 )
+from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import lines_of
-from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN
 from pipeline.corpus.sentences import split_sentences
 
 _OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay
 _MANY_TIMES = 10
 END_OF_TEXT = b"<|endoftext|>"  # between the documents of corpora for GPT-2 and the like
-_END_OF_DOC = b"\n</doc>"
+WIKI_BEGIN, _WIKI_END = b"<doc ", b"\n</doc>"  # around the documents of WikiExtractor
 
-_MARGIN_QUANTILE = 0.98  # a few lines cross every margin: addresses, tables
-_SHORT_TAIL = 0.8  # of the margin
+# Thresholds; README.md says what each was chosen on.
+_MARGIN_QUANTILE = 0.98  # of widths of lines: a few cross every margin (addresses, tables)
+_SHORT_TAIL = 0.8  # of the margin: a last line of a paragraph that is not longer is short
 _LONG_LINE = 300  # characters that are no single sentence, marks or not
+# Of the breaks of hard-wrapped text: ends of sentences within lines, at least; lines that end with
+# a sentence beside these, at most, and per such end; lines that end with one elsewhere.
+_INNER_ENDS = 1 / 30
+_ENDED_BESIDE_INNER, _ENDED_PER_INNER = 1 / 3, 2
+_ENDED = 0.5
+# Of the breaks, at most, in lists and code: lines that end with a sentence.
+_NO_SENTENCES = 0.1
+# Of the breaks, at least: lines that reach the margin with the next word.
+_REACHING_OF_LISTS, _REACHING = 0.3, 0.75
+_SHORT_TAILS = 0.4  # of the paragraphs of several lines, at least: those with a short last line
+_FULL = 1 / 4  # of the lines: more full ones make lines paragraphs
+_FULL_ROWS = 4 / 5  # of the lines, at least, where each is a document
+_INDENTED = 1 / 2  # of the lines, at most, where each is a document
+_TITLED = 0.8  # of the files, at least, where a title and one block are a document
+# Of the lines, at least, and of the breaks, at most, in pages with headings and lists.
+_MARKED, _ENDED_BESIDE_MARKS = 1 / 10, 1 / 3
+# Of the blocks, at least, where blank lines separate documents: those of several lines, if hardly
+# any line (the first share) is full, if some are, and if many are.
+_HARDLY_FULL = 1 / 20
+_SEVERAL_SENTENCES, _SEVERAL, _SEVERAL_FULL = 0.15, 0.5, 0.7
+_THIN_PIECES = 1 / 4  # of the pieces, at most: chapters' headings
+_MOST_FILES = 1 / 2  # more of them with a format's marks make it that format
 _MARK = re.compile(rb"\s*(?:#{1,6} |[-*+|>] |\d+[.)] |```|\.\. |={4}|-{4}|\*{4}|~{4})")
 _INDENTS = (b"  ", b"\t", b"\xe3\x80\x80")  # of paragraphs
 _LONG_ROW = 1000  # characters of a document rather than of a paragraph
-_FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5
-_FEW_FILES = 3
-_MANY_PIECES = 10
+_FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5  # of a file, where each is a document
+_FEW_FILES = 3  # may hold many documents each; more files are documents
+_MANY_PIECES = 10  # of a file, which are documents in many files, too
 # A larger file is no single article or book (the Bible has 4 MB).
 _LARGEST_DOCUMENT = 32_000_000
 
@@ -78,6 +100,7 @@ class Sketch:
 
     @property
     def ended_breaks(self) -> int:
+        """Ends of lines inside a group, after a mark that ends a sentence."""
         return self.breaks - self.open_breaks
 
     @property
@@ -86,33 +109,36 @@ class Sketch:
         goes = (self.continued_breaks, self.lower_begins)
         if goes_on(self.lines, self.breaks, self.open_breaks, *goes):
             return True
-        no_sentences = self.ended_breaks <= 0.1 * self.breaks
-        has_ends_within = 0 < self.breaks <= 30 * self.inner_ends
-        if has_ends_within and self.ended_breaks <= min(self.breaks / 3, 2 * self.inner_ends):
+        has_ends_within = 0 < self.breaks * _INNER_ENDS <= self.inner_ends
+        most_ended = min(_ENDED_BESIDE_INNER * self.breaks, _ENDED_PER_INNER * self.inner_ends)
+        if has_ends_within and self.ended_breaks <= most_ended:
             return True  # parts have margins of their own
+        has_no_sentences = self.ended_breaks <= _NO_SENTENCES * self.breaks
+        reaching = _REACHING_OF_LISTS if has_no_sentences else _REACHING
         return (
             self.breaks >= FEWEST_BREAKS
-            and self.wrapped_breaks >= (0.3 if no_sentences else 0.75) * self.breaks
-            and self.ended_breaks <= 0.5 * self.breaks
-            and self.short_tails >= 0.4 * (self.groups - self.single_groups)
+            and self.wrapped_breaks >= reaching * self.breaks
+            and self.ended_breaks <= _ENDED * self.breaks
+            and self.short_tails >= _SHORT_TAILS * (self.groups - self.single_groups)
         )
 
     @property
     def is_full(self) -> bool:
         """Whether lines are paragraphs rather than sentences."""
-        return 4 * self.full_lines > self.lines
+        return self.full_lines > _FULL * self.lines
 
     @property
     def has_gaps(self) -> bool:
+        """Whether blank lines are between lines."""
         return self.groups > self.files
 
     def layout(self, num_files: int) -> str:
-        """The layout (`CorpusSection.text_layout`) in a corpus of `num_files` text files."""
+        """Return the layout (`CorpusSection.text_layout`) in a corpus of `num_files` text files."""
         if not self.files:
             return "file"
-        if 2 * self.wiki_files > self.files:
+        if self.wiki_files > _MOST_FILES * self.files:
             return "wikiextractor"
-        if 2 * self.marked_files > self.files:
+        if self.marked_files > _MOST_FILES * self.files:
             return "endoftext"
         if not self.has_gaps:
             return "lines" if not self.is_wrapped and self._has_rows(num_files) else "file"
@@ -126,6 +152,7 @@ class Sketch:
         return "paragraph_lines" if is_large else "file"
 
     def documents(self, layout: str) -> int:
+        """Return the number of documents that the sketched text has in a layout."""
         return {
             "sentences": self.groups,
             "paragraph_lines": self.groups,
@@ -136,6 +163,7 @@ class Sketch:
         }.get(layout, self.files)
 
     def description(self, layout: str) -> str:
+        """Say in words how the text is laid out."""
         if layout == "file":
             if self.has_gaps:
                 return "paragraphs separated by blank lines"
@@ -155,7 +183,8 @@ class Sketch:
 
     def _has_rows(self, num_files: int) -> bool:
         """Whether each line is a document: most are long, and a file has many."""
-        if 5 * self.full_lines < 4 * self.lines or 2 * self.indented_lines > self.lines:
+        has_paragraphs = self.full_lines >= _FULL_ROWS * self.lines
+        if not has_paragraphs or self.indented_lines > _INDENTED * self.lines:
             return False
         is_long = self.characters >= _LONG_ROW * self.lines
         rows = self.lines / self.files
@@ -166,21 +195,22 @@ class Sketch:
     def _has_documents_of_lines(self) -> bool:
         """Whether blank lines separate documents of several lines, or of sentences."""
         several = self.groups - self.single_groups
-        if self.groups <= 2 * self.files and self.titled_files >= 0.8 * self.files:
+        if self.groups <= 2 * self.files and self.titled_files >= _TITLED * self.files:
             return False  # a title, a blank line and the lines of one document
         # Headings, lists and code of a page; dialogs have marks, too, and sentences.
-        if 10 * self.marked_lines >= self.lines and 3 * self.ended_breaks <= self.breaks:
+        has_marks = self.marked_lines >= _MARKED * self.lines
+        if has_marks and self.ended_breaks <= _ENDED_BESIDE_MARKS * self.breaks:
             return False
-        if 20 * self.full_lines <= self.lines:
-            return several >= 0.15 * self.groups
-        return several >= (0.7 if self.is_full else 0.5) * self.groups
+        if self.full_lines <= _HARDLY_FULL * self.lines:
+            return several >= _SEVERAL_SENTENCES * self.groups
+        return several >= (_SEVERAL_FULL if self.is_full else _SEVERAL) * self.groups
 
     def _has_articles(self, num_files: int, is_large: bool) -> bool:
         """Whether several blank lines separate documents of paragraphs, not chapters' headings."""
         return (
             self.pieces >= 2 * self.files
             and self.single_gaps >= self.pieces
-            and 4 * self.thin_pieces <= self.pieces
+            and self.thin_pieces <= _THIN_PIECES * self.pieces
             and (is_large or num_files <= _FEW_FILES or self.pieces >= _MANY_PIECES * self.files)
         )
 
@@ -228,7 +258,7 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     marks = [_MARK.match(head, start) is not None for start in line_starts]
     wiki_documents = head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN)
     is_wiki = head.startswith(WIKI_BEGIN, int(lines.starts[places[0]])) or (
-        wiki_documents > 1 and _END_OF_DOC in head
+        wiki_documents > 1 and _WIKI_END in head
     )
     text = head.rstrip()
     ends_marked = text.endswith(END_OF_TEXT)

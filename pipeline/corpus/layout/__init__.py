@@ -1,0 +1,1 @@
+"""Which layout plain text has: what its documents, paragraphs and lines are."""

@@ -1,0 +1,81 @@
+"""The layouts of a corpus' text files, from sketches of their beginnings.
+
+Large files are judged by themselves, small ones together: ten lines show nothing. Files of
+sentences beside articles, though, keep their own layout.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+
+from pipeline.corpus.layout.sketch import Sketch
+
+# A file with as many lines shows its layout; of smaller ones it takes several.
+_TELLING_LINES = 200
+# Small files of sentences are a kind of their own beside articles if they have so many lines …
+_FEWEST_SHORT_LINES = _TELLING_LINES // 4
+# … and at most this share of their blocks is a single line.
+_SINGLE_GROUPS = 1 / 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextLook:
+    """Layouts of a corpus' plain text files, which follow from its files and the config.
+
+    Attributes:
+        layouts: values of `CorpusSection.text_layout`, by path.
+        sketches: of the files that were looked at, by path.
+        heads: the beginnings of these, by path.
+        is_whole: whether that is all of the text.
+    """
+
+    layouts: Mapping[str, str]
+    sketches: Mapping[str, Sketch]
+    heads: Mapping[str, bytes]
+    is_whole: bool
+
+    def descriptions(self) -> Counter[str]:
+        """Return the layouts in words, with their numbers of files, the most frequent first."""
+        found: Counter[str] = Counter()
+        files = Counter(self.layouts.values())
+        for layout, number in files.most_common():
+            alike = [each for path, each in self.sketches.items() if self.layouts[path] == layout]
+            found[sum(alike, Sketch()).description(layout)] += number
+        return found
+
+    def documents(self) -> float:
+        """Estimate the number of documents from those that the sketches count."""
+        found = 0.0
+        for layout in set(self.layouts.values()):
+            of_layout = [path for path, name in self.layouts.items() if name == layout]
+            looked_at = [self.sketches[path] for path in of_layout if path in self.sketches]
+            alike = sum(looked_at, Sketch())
+            whole = alike.file_bytes / max(alike.text_bytes, 1)
+            if alike.documents(layout) == alike.files:  # a document per file
+                whole = 1.0
+            found += alike.documents(layout) * whole * len(of_layout) / max(len(looked_at), 1)
+        return found
+
+
+def decide_layouts(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
+    """Choose the layout of each sketched file, in a corpus of `num_files` text files."""
+    small = [sketch for sketch in sketches.values() if sketch.lines < _TELLING_LINES]
+    together = sum(small, Sketch())
+    if together.lines < _TELLING_LINES:
+        together = sum(sketches.values(), Sketch())
+    short = sum((sketch for sketch in small if not sketch.is_full), Sketch())
+    full = sum((sketch for sketch in small if sketch.is_full), Sketch())
+    # Files of sentences beside articles are more than short paragraphs of theirs.
+    is_mixed = full.files > 0 and short.lines >= _FEWEST_SHORT_LINES
+    has_blocks = short.single_groups <= _SINGLE_GROUPS * short.groups
+    is_mixed &= has_blocks and short.layout(short.files) == "sentences"
+    usual = (full if is_mixed else together).layout(num_files)
+
+    def layout_of(sketch: Sketch) -> str:
+        if sketch.lines >= _TELLING_LINES or sketch.wiki_files or sketch.marked_files:
+            return sketch.layout(num_files)
+        return "sentences" if is_mixed and not sketch.is_full else usual
+
+    return {path: layout_of(sketch) for path, sketch in sketches.items()}
