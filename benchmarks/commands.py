@@ -17,15 +17,19 @@ def bert_pipeline(*arguments: object) -> list[str]:
     return [sys.executable, "-c", _BERT_PIPELINE, *map(str, arguments)]
 
 
-def timed(command: list[str]) -> tuple[float, float]:
+def timed(command: list[str], tree: Path | None = None) -> tuple[float, float]:
     """Seconds of wall clock and of processor time of a process, run to its end.
+
+    Args:
+        command: to run.
+        tree: source tree that Python imports from; None for this one.
 
     Raises:
         SystemExit: it failed.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tree or _ROOT, capture_output=True, text=True)
     wall = time.perf_counter() - start
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr[-3000:]}")

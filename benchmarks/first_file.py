@@ -1,16 +1,19 @@
 """The first file of a new user: small tables, and commands without hyperparameters.
 
-    python benchmarks/first_file.py DATA --init FOLDER --torch-python PATH [--files SST-2 TREC …]
+    python benchmarks/first_file.py DATA --init FOLDER --torch-python PATH [--before TREE] \
+        [--files SST-2 TREC …] [--seeds 3] [--results FILE]
 
 DATA is a folder with the data sets of `finetuning_data.py`. Of each, some dozens to hundreds of
-training rows become a CSV, and up to 300 others a test file. Prints the test metric of
+training rows become a file, and up to 500 others a test file; each seed draws other rows. Prints
+the test metric of
 
-- `fixed`: `finetune` with 3 epochs, batches of 32 and a learning rate of 5e-5,
-- `chosen`: `finetune` without these, which chooses them by the number of rows,
-- `Trainer`: HuggingFace's Trainer with its defaults (3 epochs, batches of 8, 5e-5), on the rows
-  that `finetune` does not hold out,
+- `before`: README's `finetune` from the source tree TREE of an earlier version, if there is one,
+- `ours`: README's `finetune`, which chooses epochs, batch size and learning rate by the rows,
+- `trainer`: HuggingFace's Trainer with its defaults (3 epochs, batches of 8, 5e-5). It learns from
+  all rows of the file; `finetune` holds a part of them out to select the epoch,
 
-beside what always predicting the most frequent label reaches. Nothing else runs at the same time.
+beside what predicting the most frequent label reaches. Nothing else should run at the same time
+where the seconds matter. With `--results` every run is kept in that file and not repeated.
 """
 
 from __future__ import annotations
@@ -21,137 +24,183 @@ import json
 import random
 import subprocess
 import tempfile
+import time
 from pathlib import Path
-from typing import Any
+from statistics import mean, stdev
+from typing import Any, NamedTuple
 
 from commands import bert_pipeline, timed
 from finetuning_data import DataSet, data_sets
 
 from bert_tf.base.processor import describe_processor
-from bert_tf.base.wording import shown_measure
 
-ROWS = {"SST-2": 60, "STS-B": 120, "MRPC": 200, "TREC": 265, "RTE": 490}
-TEST_ROWS = 300
-FIXED = ("--epochs", "3", "--batch-size", "32", "--learning-rate", "5e-5")
+ROWS = {"SST-2": 60, "STS-B": 120, "MRPC": 200, "TREC": 265, "WNUT-17": 300}
+TEST_ROWS = 500
 COLUMNS = ("text", "text_pair", "label")
+BEFORE, OURS, TRAINER = "before", "ours", "trainer"
 
 
-def read_rows(data: DataSet, path: str) -> list[list[str]]:
-    """Read texts and label of all rows, in the order of `COLUMNS`; "" for no second text."""
+class Files(NamedTuple):
+    """A training and a test file, in the format of the task."""
+
+    train: Path
+    test: Path
+
+
+def read_rows(data: DataSet, path: str) -> list[Any]:
+    """Read rows of `COLUMNS` ("" for no second text); for tagging, the lines of each sentence."""
+    if data.task == "tagging":
+        return Path(path).read_text(encoding="utf-8").strip().split("\n\n")
     with Path(path).open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
     names = (data.text_column, data.text_pair_column, data.label_column)
     return [["" if name is None else row[name] for name in names] for row in rows]
 
 
-def write_rows(path: Path, rows: list[list[str]]) -> None:
+def write_rows(data: DataSet, stem: Path, rows: list[Any]) -> Path:
+    """Write rows of `read_rows` as CSV or CoNLL columns; return the file."""
+    if data.task == "tagging":
+        path = stem.with_suffix(".conll")
+        path.write_text("\n\n".join(rows) + "\n", encoding="utf-8")
+        return path
+    path = stem.with_suffix(".csv")
     with path.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows([COLUMNS, *rows])
+    return path
 
 
-def run_ours(data: DataSet, folder: Path, name: str, init: str, *flags: str) -> dict[str, Any]:
-    """Fine-tune by one command, and measure the best model on the test file."""
+def draw_files(data: DataSet, folder: Path, seed: int) -> Files:
+    """Draw the rows of a seed, and write them."""
+    generator = random.Random(seed)
+    train = generator.sample(read_rows(data, data.train), ROWS[data.name])
+    test = read_rows(data, data.eval)
+    test = generator.sample(test, min(TEST_ROWS, len(test)))
+    return Files(write_rows(data, folder / "train", train), write_rows(data, folder / "test", test))
+
+
+def run_ours(
+    data: DataSet, files: Files, folder: Path, init: str, seed: int, tree: Path | None = None
+) -> dict[str, Any]:
+    """Fine-tune by README's command, and measure the best model on the test file.
+
+    Args:
+        tree: source tree whose commands run; None for this one's.
+    """
+    run, measured = folder / "run", folder / "test"
     pair = ("--text-pair-column", "text_pair") if data.text_pair_column else ()
-    run, measured = folder / name, folder / f"{name}-test"
-    files = ("--train", folder / "train.csv", "--init", init, "--output", run)
-    seconds, _ = timed(bert_pipeline("finetune", data.task, *files, *pair, *flags))
-    evaluated = ("--model", run, "--data", folder / "test.csv", "--output", measured)
-    timed(bert_pipeline("evaluate", *evaluated))
+    given = ("--train", files.train, "--init", init, "--output", run, "--seed", seed)
+    seconds, _ = timed(bert_pipeline("finetune", data.task, *given, *pair), tree)
+    evaluated = ("--model", run, "--data", files.test, "--output", measured)
+    timed(bert_pipeline("evaluate", *evaluated), tree)
     metrics = json.loads((measured / "metrics.json").read_text())
     manifest = json.loads((run / "manifest.json").read_text())
     return {
-        "value": metrics[data.metric],
-        "error": metrics.get("standard_errors", {}).get(data.metric),
+        "metric": data.scale * metrics[data.metric],
         "seconds": seconds,
         "steps": manifest["counts"]["steps"],
-        "next": manifest["next"].split()[1],
+        "next": manifest["next"].split()[1] if manifest.get("next") else "",
     }
 
 
-def held_out_lines(run: Path) -> set[int]:
-    """Lines of the training file that `finetune` held out for evaluation."""
-    lines = (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    return {json.loads(line)["line"] for line in lines}
-
-
-def run_theirs(data: DataSet, folder: Path, options: argparse.Namespace) -> float:
-    """Train HuggingFace's Trainer with its defaults; return the test metric."""
-    held_out = held_out_lines(folder / "chosen")
-    with (folder / "train.csv").open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream)
-        next(reader)
-        starts, rows = [], []
-        start = reader.line_num + 1
-        for row in reader:
-            starts.append(start)
-            rows.append(row)
-            start = reader.line_num + 1
-    kept = [row for start, row in zip(starts, rows, strict=True) if start not in held_out]
-    write_rows(folder / "kept.csv", kept)
+def run_theirs(
+    data: DataSet, files: Files, options: argparse.Namespace, seed: int
+) -> dict[str, Any]:
+    """Train HuggingFace's Trainer with its defaults, and measure the model on the test file."""
     settings = {
         "init": options.init,
-        "is_regression": data.task == "regression",
+        "task": data.task,
         "has_pairs": data.text_pair_column is not None,
-        "train": str(folder / "kept.csv"),
-        "test": str(folder / "test.csv"),
-        "seed": options.seed,
+        "train": str(files.train),
+        "eval": str(files.test),
+        "seed": seed,
     }
     script = Path(__file__).with_name("first_file_huggingface.py")
-    done = subprocess.run(
-        [options.torch_python, str(script), json.dumps(settings)], capture_output=True, text=True
-    )
+    command = [options.torch_python, str(script), json.dumps(settings)]
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr[-3000:])
-    return float(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {
+        "metric": data.scale * found["metric"],
+        "seconds": time.perf_counter() - start,
+        "steps": found["steps"],
+    }
 
 
-def most_frequent(data: DataSet, train: list[list[str]], test: list[list[str]]) -> float:
-    """Accuracy of the most frequent label of the training rows; 0 for correlations."""
-    if data.task == "regression":
-        return 0.0
-    labels = [row[-1] for row in train]
-    frequent = max(sorted(set(labels)), key=labels.count)
-    return sum(row[-1] == frequent for row in test) / len(test)
+def most_frequent(data: DataSet, files: Files) -> float | None:
+    """Accuracy of the most frequent label of the training rows; None for other metrics."""
+    if data.task != "classification":
+        return None
+    columns = []
+    for path in files:
+        with path.open(encoding="utf-8", newline="") as stream:
+            columns.append([row["label"] for row in csv.DictReader(stream)])
+    train, test = columns
+    frequent = max(sorted(set(train)), key=train.count)
+    return data.scale * test.count(frequent) / len(test)
+
+
+def run_side(data: DataSet, side: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Draw the files of a seed and run one side on them."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        files = draw_files(data, folder, seed)
+        if side == TRAINER:
+            found = run_theirs(data, files, options, seed)
+        else:
+            tree = options.before if side == BEFORE else None
+            found = run_ours(data, files, folder, options.init, seed, tree)
+        return {**found, "most_frequent": most_frequent(data, files)}
+
+
+def summarize(name: str, side: str, runs: list[dict[str, Any]]) -> None:
+    values = [run["metric"] for run in runs]
+    deviation = f" ± {stdev(values):.1f}" if values[1:] else ""
+    print(
+        f"{name}, {ROWS[name]} rows, {side}: {mean(values):.1f}{deviation} "
+        f"({', '.join(f'{value:.1f}' for value in values)}), "
+        f"{mean(run['seconds'] for run in runs):.0f} s",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data")
+    parser.add_argument("data", type=Path)
     parser.add_argument("--init", required=True)
     parser.add_argument("--torch-python", required=True)
+    parser.add_argument("--before", type=Path)
     parser.add_argument("--files", nargs="+", default=list(ROWS), choices=list(ROWS))
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sides", nargs="+", default=[BEFORE, OURS, TRAINER])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    print(describe_processor(), flush=True)
-    known = data_sets(Path(options.data))
+    processor = describe_processor()
+    print(processor, flush=True)
+    kept: dict[tuple[str, str, int], dict[str, Any]] = {}
+    if options.results and options.results.is_file():
+        for line in options.results.read_text().splitlines():
+            entry = json.loads(line)
+            kept[entry["file"], entry["side"], entry["seed"]] = entry["found"]
+    known = data_sets(options.data)
     for name in options.files:
-        data = known[name]
-        generator = random.Random(options.seed)
-        train = generator.sample(read_rows(data, data.train), ROWS[name])
-        test = read_rows(data, data.eval)
-        test = generator.sample(test, min(TEST_ROWS, len(test)))
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            write_rows(folder / "train.csv", train)
-            write_rows(folder / "test.csv", test)
-            seed = ("--seed", str(options.seed))
-            found = {
-                "fixed": run_ours(data, folder, "fixed", options.init, *seed, *FIXED),
-                "chosen": run_ours(data, folder, "chosen", options.init, *seed),
-            }
-            theirs = run_theirs(data, folder, options)
-        ours = "  ".join(
-            f"{side} {shown_measure(each['value'], each['error'])} ({each['steps']} steps, "
-            f"{each['seconds']:.0f} s, next: {each['next']})"
-            for side, each in found.items()
-        )
-        print(
-            f"{name}, {len(train)} rows, {data.metric} on {len(test)}: most frequent label "
-            f"{most_frequent(data, train, test):.3f}  {ours}  Trainer {theirs:.3f}",
-            flush=True,
-        )
+        for side in options.sides:
+            runs = []
+            for seed in options.seeds:
+                key = (name, side, seed)
+                if key not in kept and not (side == BEFORE and options.before is None):
+                    kept[key] = run_side(known[name], side, seed, options)
+                    if options.results:
+                        entry = {"file": name, "side": side, "seed": seed, "found": kept[key]}
+                        with options.results.open("a") as stream:
+                            stream.write(json.dumps(entry) + "\n")
+                if key in kept:
+                    runs.append(kept[key])
+            if runs:
+                summarize(name, side, runs)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ DEFAULT_BATCH_TOKENS = 2048
 LOST_TOKENS = "lost_tokens"
 # Output that counts the masks of each row beyond MOST_MASKS: int32 [rows].
 LOST_MASKS = "lost_masks"
+# Column, not of a graph, that counts the words of each row of words that have no token.
+WORDS_WITHOUT_TOKENS = "words_without_tokens"
 # Masks of a text that are predicted, each from a sequence of its own. Pretraining masks 15% of a
 # sequence, 77 of 512 tokens; without a limit a text of 1 MB can cost as much as 300 of such texts.
 MOST_MASKS = 100

@@ -32,7 +32,10 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Run the checks, quick ones first; a check that raises is a failed finding."""
+    """Run the checks, quick ones first; a check that raises is a failed finding.
+
+    One that fails for the reason of an earlier one refers to it.
+    """
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
         ("engines of score", _engines),
@@ -47,13 +50,16 @@ def examine() -> Iterator[Finding]:
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
     ]
+    reasons: dict[str, str] = {}
     for name, check in checks:
         try:
             yield Finding(name, True, check())
         except Exception as error:
             line = next(iter(str(error).splitlines()), "")
             kind = "" if isinstance(error, BertPipelineError) else f"{type(error).__name__}: "
-            yield Finding(name, False, f"{kind}{line}")
+            reason = f"{kind}{line}"
+            known = reasons.setdefault(reason, name)
+            yield Finding(name, False, reason if known == name else f"see {known}")
 
 
 def _packages() -> str:

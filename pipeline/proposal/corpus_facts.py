@@ -63,9 +63,18 @@ class CorpusFacts:
         return self.document_words * (self.sample_tokens / max(int(self.document_words.sum()), 1))
 
 
-def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
-    """Read a sample, or all of a small corpus; raise InputError if it has no text."""
-    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
+def look_at_corpus(
+    config: PreprocessConfig, files: Sequence[FileInfo], layouts: Mapping[str, str]
+) -> CorpusFacts:
+    """Read a sample, or all of a small corpus.
+
+    Args:
+        layouts: of plain text files, by path.
+
+    Raises:
+        InputError: it has no text.
+    """
+    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     blocks = [block for block in sample.blocks if block.num_documents]
     if not blocks:
         raise InputError(

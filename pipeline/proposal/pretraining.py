@@ -38,6 +38,7 @@ from pipeline.proposal.pretraining_recipe import (
     largest_batch,
     shape_line,
 )
+from pipeline.report.corpus.language import understand_corpus
 
 if TYPE_CHECKING:
     from bert_tf.pretraining.step_trial import TriedStep
@@ -263,10 +264,15 @@ def _look(
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(given.get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
-    facts = look_at_corpus(build_section(PreprocessConfig, {**given, **found}), files)
+    config = build_section(PreprocessConfig, {**given, **found})
+    corpus = understand_corpus(config, files)
+    facts = look_at_corpus(config, files, corpus.layouts)
     if facts.duplicates or facts.similar > _MANY_SIMILAR:
         found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
-    console.info(*facts_lines(facts, files, encoding))
+    console.info(*facts_lines(facts, files, encoding), f"  read as     {corpus.line}")
+    console.info(*corpus.first)
+    for warning in corpus.warnings:
+        console.warn(warning)
     return facts, found
 
 

@@ -15,7 +15,7 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
-from bert_tf.serving.signatures import LOST_MASKS, LOST_TOKENS
+from bert_tf.serving.signatures import LOST_MASKS, LOST_TOKENS, WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
@@ -31,6 +31,7 @@ class Fact(StrEnum):
     ROWS_CUT = "rows_cut"
     TOKENS_LOST = "tokens_lost"
     MASKS_LOST = "masks_lost"  # of texts with too many masks
+    WORDS_WITHOUT_TOKENS = "words_without_tokens"  # of rows of words
     # of texts to embed
     TOKENS = "tokens"
     ROWS_TRUNCATED = "rows_truncated"
@@ -101,6 +102,9 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     lost_masks = scored.predicted.get(LOST_MASKS)
     if lost_masks is not None:
         facts[Fact.MASKS_LOST] = int(lost_masks.sum())
+    untagged = predicted.get(WORDS_WITHOUT_TOKENS)
+    if untagged is not None:
+        facts[Fact.WORDS_WITHOUT_TOKENS] = int(untagged.sum())
     finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 

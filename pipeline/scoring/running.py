@@ -33,7 +33,7 @@ from pipeline.scoring.transforms import ScoreTables
 
 # Facts of parts whose sums are counts of the job.
 _SUMS = (
-    *(Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.MASKS_LOST),
+    *(Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.MASKS_LOST, Fact.WORDS_WITHOUT_TOKENS),
     *(Fact.TOKENS, Fact.ROWS_TRUNCATED, Fact.TOKENS_TRUNCATED),
 )
 
@@ -169,14 +169,14 @@ class TableJob:
         if padded := counts.sums[Fact.PADDED_TOKENS]:
             fraction = 1 - counts.sums[Fact.BATCH_TOKENS] / padded
             record.metrics["padding_fraction"] = round(fraction, 4)
-        _log_cut_rows(console, counts)
+        _log_losses(console, counts)
         record.extra["columns"] = {**plan.columns.sources, "added": plan.added}
         self.report(record, plan, counts)
         record.list_rejects(rejects, sum(counts.rejected.values()))
 
 
-def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    """Report how many rows are too long for the model, or have too many masks; warns if many."""
+def _log_losses(console: Console, counts: ScoringCounts) -> None:
+    """Report what the model did not read of rows: tokens, masks or words; warn if that is much."""
     cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
     if cut:
         fraction = cut / counts.rows_out
@@ -188,6 +188,12 @@ def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
     if masks := counts.sums[Fact.MASKS_LOST]:
         console.warn(
             f"{quantity(masks, 'mask')} not predicted: only the first {MOST_MASKS} of a text are"
+        )
+    if words := counts.sums[Fact.WORDS_WITHOUT_TOKENS]:
+        verb = "has" if words == 1 else "have"
+        console.info(
+            f"{quantity(words, 'word')} {verb} no token (blanks, control characters, lone "
+            "accents); tagged as inside of the entity around, or as outside of any"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -87,30 +87,80 @@ def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
     Mean average precision is over the labels that some row has, ROC AUC over those that some row
     has and some row lacks; each is 0 if there is no such label.
     """
-    from sklearn.metrics import (  # engines load this file for its predictions
-        average_precision_score,
-        coverage_error,
-        label_ranking_average_precision_score,
-        roc_auc_score,
-    )
-
-    columns = list(zip(gold.T, probabilities.T, strict=True))
-    average_precisions = [
-        average_precision_score(there, scores) for there, scores in columns if there.any()
-    ]
-    areas = [roc_auc_score(there, scores) for there, scores in columns if there.any() > there.all()]
+    by_label = _rankings(gold.T, probabilities.T)
+    by_row = _rankings(gold, probabilities)
+    there, everywhere = gold.any(axis=0), gold.all(axis=0)
     return {
-        "mean_average_precision": _mean(average_precisions),
-        "roc_auc": _mean(areas),
-        "label_ranking_average_precision": float(
-            label_ranking_average_precision_score(gold, probabilities)
+        "mean_average_precision": _mean(by_label.average_precision[there]),
+        "roc_auc": _mean(by_label.area[there & ~everywhere]),
+        # As in scikit-learn, a row without labels is ranked well and covered by none.
+        "label_ranking_average_precision": _mean(
+            np.where(gold.any(axis=1), by_row.average_precision, 1.0)
         ),
-        "coverage_error": float(coverage_error(gold, probabilities)),
+        "coverage_error": _mean(by_row.coverage),
     }
 
 
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else 0.0
+class _Rankings(NamedTuple):
+    """How well each list of scores ranks what is to be found; float64 [lists].
+
+    Attributes:
+        average_precision: mean over what is to be found of the precision at its score, 0 if there
+            is nothing.
+        area: under the ROC curve; not defined if nothing or everything is to be found.
+        coverage: how many of the highest scores hold all that is to be found.
+    """
+
+    average_precision: np.ndarray
+    area: np.ndarray
+    coverage: np.ndarray
+
+
+_RANKED_AT_ONCE = 4_000_000  # scores; some ten arrays of 8 bytes for each
+
+
+def _rankings(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
+    """Rank lists of scores, bool and float [lists, scores], many at once: labels come in thousands.
+
+    Equal scores share the last place among them for precision and coverage, as in scikit-learn,
+    and the mean of their places for the area, which is the statistic of Mann and Whitney.
+    """
+    several = max(1, _RANKED_AT_ONCE // max(gold.shape[1], 1))
+    parts = [
+        _ranked(gold[first : first + several], scores[first : first + several])
+        for first in range(0, len(gold), several)
+    ]
+    return _Rankings(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _ranked(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
+    order = np.argsort(-scores, axis=1, kind="stable")
+    falling = np.take_along_axis(scores, order, axis=1)
+    found = np.take_along_axis(gold, order, axis=1)
+    places = np.arange(gold.shape[1])
+    is_new = np.ones(gold.shape, bool)
+    is_new[:, 1:] = falling[:, 1:] < falling[:, :-1]
+    is_last = np.roll(is_new, -1, axis=1)  # of equal scores; the first of a list is new
+    first = np.maximum.accumulate(np.where(is_new, places, 0), axis=1)
+    backwards = np.where(is_last, places, places[-1])[:, ::-1]
+    last = np.minimum.accumulate(backwards, axis=1)[:, ::-1]
+
+    wanted = found.sum(axis=1)
+    found_until = np.cumsum(found, axis=1)
+    precision = np.take_along_axis(found_until, last, axis=1) / (last + 1)
+    others = gold.shape[1] - wanted
+    # Pairs of one that is to be found and one that is not, in which the former is behind.
+    mean_places = np.where(found, (first + last) / 2, 0).sum(axis=1)
+    behind = mean_places - wanted * (wanted - 1) / 2
+    return _Rankings(
+        average_precision=np.where(found, precision, 0).sum(axis=1) / np.maximum(wanted, 1),
+        area=1 - behind / np.maximum(wanted * others, 1),
+        coverage=np.where(found, last + 1, 0).max(axis=1).astype(np.float64),
+    )
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else 0.0
 
 
 DEFAULT_THRESHOLD = 0.5

@@ -21,7 +21,7 @@ from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.rows.windows import cut_windows
 from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
 from bert_tf.data.text.vocab_file import CONTINUATION
-from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.serving.signatures import PROBABILITY_DIGITS, WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.tagging.options import TAGGING
@@ -201,8 +201,8 @@ def columns_by_words(
 ) -> dict[str, Any]:
     """Return what a model predicts for rows of words, from its predictions for their texts.
 
-    These are the columns of `prediction_columns`, of the row's own words that have a token, and
-    `predicted_token_tags`, a tag for every word of a row.
+    These are the columns of `prediction_columns`, of the row's own words that have a token,
+    `predicted_token_tags`, a tag for every word of a row, and how many of these have no token.
 
     Args:
         given: the words of the rows, joined by blanks to `texts`.
@@ -213,6 +213,7 @@ def columns_by_words(
     return {
         **prediction_columns(texts, found, scheme),
         "predicted_token_tags": [tags[begin:end] for begin, end in bounds],
+        WORDS_WITHOUT_TOKENS: np.diff(given.offsets) - np.diff(found.words.offsets),
     }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.serving.signatures import WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.labels import LabelMeasures, quotient
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults, prediction_rows
 from bert_tf.tasks.base.report_sections import (
@@ -34,8 +35,6 @@ from bert_tf.tasks.tagging.words import TaggedWords, TextWords, predicted_words
 
 if TYPE_CHECKING:
     from bert_tf.tasks.tagging.task import TaggingTask
-
-WITHOUT_TOKENS = "words_without_tokens"  # key of metrics.json
 
 
 class TaggingScores:
@@ -217,7 +216,7 @@ def _with_skipped(report: TaskReport, source: TaggedTexts, skipped: int) -> Task
         return report
     return dataclasses.replace(
         report,
-        details={**report.details, WITHOUT_TOKENS: skipped},
+        details={**report.details, WORDS_WITHOUT_TOKENS: skipped},
         lines=(*report.lines, *skipped_words(source, skipped)),
     )
 

@@ -31,6 +31,7 @@ from bert_tf.data.tables.cells import (
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.data.tables.value_forms import is_cut
 from bert_tf.data.tables.word_blocks import (
     COLUMN_NUMBER,
     TOKENS,
@@ -110,11 +111,48 @@ def _span(item: Any, text: str) -> tuple[int, int, str]:
     start, end = _place(start), _place(end)
     if start is None or end is None or not isinstance(label, str) or not label.strip():
         raise _Unusable("entity is not {start, end, label}", shortened(item))
-    if not 0 <= start < end <= len(text) or not text[start:end].strip():
-        raise _Unusable("entity covers no text", shortened(item))
-    if expected not in (None, text[start:end]):
-        raise _Unusable("entity is not at its place", f"{expected!r}, where is {text[start:end]!r}")
+    fault = _place_fault(text, start, end, expected)
+    if fault is not None:
+        reason, detail = fault
+        unit = _other_unit(text, start, end, expected)
+        if unit is not None:
+            reason = f"{reason}, unless offsets count {unit}; count characters"
+        raise _Unusable(reason, detail or shortened(item))
     return start, end, label
+
+
+def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, str] | None:
+    """Return why an entity cannot be where offsets say, and the texts that differ, if any do."""
+    if not 0 <= start < end <= len(text) or not text[start:end].strip():
+        return "entity covers no text", ""
+    if expected not in (None, text[start:end]):
+        return "entity is not at its place", f"{expected!r}, where is {text[start:end]!r}"
+    return None
+
+
+# What offsets count elsewhere: JavaScript, Java and C# the first, Go and Rust the second.
+_UNITS = (("UTF-16 units", "utf-16-le", 2), ("bytes of UTF-8", "utf-8", 1))
+
+
+def _other_unit(text: str, start: int, end: int, expected: Any) -> str | None:
+    """Return the unit in which offsets cover whole words, or the expected text; None if none."""
+    for name, encoding, size in _UNITS:
+        parts = text.encode(encoding, "surrogatepass")
+        stops = (size * start, size * end)
+        if not 0 <= stops[0] < stops[1] <= len(parts):
+            continue
+        try:
+            first, last = (len(parts[:stop].decode(encoding)) for stop in stops)
+        except UnicodeDecodeError:  # inside of a character
+            continue
+        found = text[first:last]
+        if found == expected if expected is not None else _is_of_words(text, first, last):
+            return name
+    return None
+
+
+def _is_of_words(text: str, start: int, end: int) -> bool:
+    return bool(text[start:end].strip()) and not is_cut(text, start, end)
 
 
 def _place(value: Any) -> int | None:

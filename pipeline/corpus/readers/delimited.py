@@ -1,4 +1,4 @@
-"""CSV (RFC 4180, quoted cells may hold line ends) and TSV (no quoting): a document per row."""
+"""CSV (RFC 4180, quoted cells may hold line ends) and TSV (rarely quoted): a document per row."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from bert_tf.data.tables.formats.delimited import (
     TableHeader,
     are_utf8,
     find_rows,
+    is_quoted_later,
     read_table_header,
     row_reject,
 )
@@ -46,6 +47,14 @@ class DelimitedReader(ChunkReader):
         check_columns(path, header, header.columns, [config.text_column])
         tallied = tallied_columns(header.columns, config)
         return cls(header, header.columns.index(config.text_column), tallied)
+
+    def resolved(self, path: str, *, is_sample: bool = False) -> DelimitedReader:
+        """Decide whether cells are quoted, which the first ones of a TSV file need not show."""
+        if is_sample or self.header.has_quotes:
+            return self
+        has_quotes = is_quoted_later(path, self.dialect, opener=open_stored)
+        header = dataclasses.replace(self.header, has_quotes=has_quotes)
+        return dataclasses.replace(self, header=header)
 
     def find_last_border(self, data: bytes) -> int:
         if not self.header.has_quotes:

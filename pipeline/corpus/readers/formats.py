@@ -55,8 +55,12 @@ _LEAST_HEAD_BYTES = 1 << 16
 class Reader(Protocol):
     """How a file of a format is split, and how a split becomes texts; picklable, for workers."""
 
-    def resolved(self, path: str) -> Reader:
-        """Decides everything that depends on the file's whole content."""
+    def resolved(self, path: str, *, is_sample: bool = False) -> Reader:
+        """Decide everything that depends on the file's content.
+
+        Args:
+            is_sample: whether only the beginning is wanted, so that the rest is not looked at.
+        """
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
         """Cuts a file into splits that workers read on their own."""
@@ -86,10 +90,15 @@ def make_reader(
 
 
 def read_file(
-    path: str, config: CorpusSection, layouts: Mapping[str, str], block_bytes: int
+    path: str,
+    config: CorpusSection,
+    layouts: Mapping[str, str],
+    block_bytes: int,
+    *,
+    is_sample: bool = False,
 ) -> Iterator[RawBlock]:
-    """Yield the blocks of a whole file, in its order."""
-    reader = make_reader(path, config, layouts).resolved(path)
+    """Yield a file's blocks of about `block_bytes`; see `make_reader` and `Reader.resolved`."""
+    reader = make_reader(path, config, layouts).resolved(path, is_sample=is_sample)
     for split in reader.splits(path, block_bytes):
         yield from reader.read_split(path, split, block_bytes)
 

@@ -47,8 +47,9 @@ class ParquetReader:
         texts = [field.name for field in schema if is_text(field.type)]
         return cls(config.text_column, dialect, tallied_columns(texts, config))
 
-    def resolved(self, path: str) -> ParquetReader:
-        del path
+    def resolved(self, path: str, *, is_sample: bool = False) -> ParquetReader:
+        """See `Reader.resolved`."""
+        del path, is_sample
         return self
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:

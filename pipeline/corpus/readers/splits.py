@@ -115,8 +115,9 @@ class ChunkReader(abc.ABC):
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole documents; what cannot be read goes to the rejects."""
 
-    def resolved(self, path: str) -> ChunkReader:
-        del path
+    def resolved(self, path: str, *, is_sample: bool = False) -> ChunkReader:
+        """See `Reader.resolved`."""
+        del path, is_sample
         return self
 
     def _open(self, path: str) -> UncompressedFile:

@@ -67,7 +67,8 @@ class TextReader(ChunkReader):
         del path
         return cls(config.text_layout)
 
-    def resolved(self, path: str) -> TextReader:
+    def resolved(self, path: str, *, is_sample: bool = False) -> TextReader:
+        del is_sample  # stops at the first blank line
         if self.layout != "auto":
             with UncompressedFile(path, self.dialect.encoding) as file:
                 head = file.read(_LINE_END_BYTES)

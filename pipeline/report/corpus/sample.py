@@ -64,7 +64,9 @@ def read_sample(
             break
         share = left // (len(chosen) - number)
         size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
-        found, is_read = _first_blocks(read_file(file.path, config, layouts, size), share)
+        found, is_read = _first_blocks(
+            read_file(file.path, config, layouts, size, is_sample=True), share
+        )
         raw += found
         left -= sum(block.texts.data.nbytes for block in found)
         is_whole &= is_read
@@ -119,5 +121,5 @@ def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
     if sampled.is_whole or not sampled.size:
         return sampled.text_bytes
     path = sampled.file.path
-    reader = make_reader(path, config).resolved(path)
+    reader = make_reader(path, config).resolved(path, is_sample=True)
     return sampled.text_bytes * reader.whole_size(path, sampled.file.bytes) / sampled.size

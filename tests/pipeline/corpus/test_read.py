@@ -208,6 +208,20 @@ def test_each_file_gives_its_documents(case, tmp_path):
         assert len(found.documents) + len(found.rejects) + sum(found.dropped.values()) == case.rows
 
 
+@pytest.mark.parametrize(
+    ("last", "documents"),
+    [
+        (b'1\t"a ""b"""\n2\t"c\td\ne"\n', [['a "b"'], ["c d", "e"]]),
+        (b'1\t"a" is b\n2\tc\n', [['"a" is b'], ["c"]]),
+    ],
+)
+def test_the_first_quotes_of_a_tsv_may_come_late(last, documents, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_tf.data.tables.formats.record_stream._CHUNK_BYTES", 64)
+    early = b"".join(b"0\tthe lamp was warm\n" for _ in range(9))
+    found = check_reader(tmp_path, "late.tsv", b"id\ttext\n" + early + last)
+    assert found.documents == [["the lamp was warm"]] * 9 + documents and not found.rejects
+
+
 def test_a_worker_in_another_folder_reads_the_same(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "document"}\nbroken\n')

@@ -47,6 +47,18 @@ def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
     assert 0 < available <= total
 
 
+def test_a_reason_is_said_once(monkeypatch):
+    def fail():
+        raise BertPipelineError("tensorflow-text does not fit")
+
+    for name in ("_packages", "_engines", "_memory"):
+        monkeypatch.setattr(doctor, name, fail)
+    found = [finding for finding, _ in zip(doctor.examine(), range(4), strict=False)]
+    assert [finding.passed for finding in found] == [False, False, True, False]
+    details = [found[place].detail for place in (0, 1, 3)]
+    assert details == ["tensorflow-text does not fit", "see packages", "see packages"]
+
+
 def test_a_gpu_that_tensorflow_cannot_use_is_a_failed_check(monkeypatch):
     monkeypatch.setattr(doctor, "unusable_gpu", lambda: "NVIDIA A100 is not used: no driver")
     with pytest.raises(BertPipelineError, match="NVIDIA A100 is not used: no driver"):

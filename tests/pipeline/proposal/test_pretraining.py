@@ -1,7 +1,9 @@
 """`init pretrain`: the config that it writes is one that all three commands take."""
 
+import base64
 import gzip
 import io
+import json
 
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from pipeline.beam.files import FileInfo
 from pipeline.cli.tools import init
+from pipeline.corpus.readers.formats import look_at_text
 from pipeline.proposal.corpus_facts import look_at_corpus
-from pipeline.proposal.pretraining import propose_pretraining
+from pipeline.proposal.pretraining import _look, propose_pretraining
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgkl" for b in "aeiou" for c in ("m", "n", "r", "st")]
 
@@ -63,6 +66,8 @@ def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
         "too few to pretrain from scratch",
         "Latin 100.0%",
         "time here",
+        "read as     1 file, text: a sentence per line",
+        "first sentences: '",
     ):
         assert line in shown.getvalue()
     with pytest.raises(UsageError, match="exists; name another file"):
@@ -79,10 +84,21 @@ def test_amounts_of_a_sample_are_scaled_to_the_corpus(tmp_path, monkeypatch):
         write_corpus(path, 3_000, seed=number)
         files.append(FileInfo(str(path), path.stat().st_size))
     config = PreprocessConfig(input=(str(tmp_path / "*.gz"),), vocab="v", output="o")
-    facts = look_at_corpus(config, files)
+    facts = look_at_corpus(config, files, look_at_text(config, files).layouts)
     assert not facts.sample.is_whole and facts.scale > 5 and facts.about == "about "
     assert facts.words == pytest.approx(4 * 3_000 * 4 * 8, rel=0.05)
     assert facts.documents == pytest.approx(4 * 3_000, rel=0.05)
+
+
+def test_what_was_read_is_judged(tmp_path):
+    path = tmp_path / "a.jsonl"
+    blob = base64.b64encode(b"a text that nobody decoded, of some length" * 9).decode()
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in ["A text.", blob] * 9))
+    shown = io.StringIO()
+    given = {"input": (str(path),), "vocab": "v", "output": "o"}
+    _look([FileInfo(str(path), path.stat().st_size)], given, Console(shown))
+    assert "first sentences: 'A text.'" in shown.getvalue()
+    assert "base64 or hexadecimal digits" in shown.getvalue()
 
 
 @pytest.mark.parametrize(

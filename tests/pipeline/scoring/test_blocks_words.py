@@ -33,12 +33,13 @@ ENTITIES = [
 
 
 def predicted_of(text: str, tag: str) -> list[dict]:
-    """What the stand-in predicts: words with a capital are entities."""
+    """What the stand-in predicts: words with a capital are entities, white space has no token."""
     found, place = [], 0
     for word in text.split(" "):
-        is_entity = word[:1].isupper()
-        found.append({"start": place, "end": place + len(word), "tag": tag if is_entity else "O"})
-        place += len(word) + 1
+        end = place + len(word)
+        if word.strip():
+            found.append({"start": place, "end": end, "tag": tag if word[0].isupper() else "O"})
+        place = end + 1
     return found
 
 
@@ -137,6 +138,12 @@ def test_rows_of_tables_keep_their_columns(score, tmp_path):
     found = pq.read_table(tmp_path / "b.parquet")
     assert found.column("w").to_pylist() == ROWS and found.schema.field("n").type == pa.int8()
     assert [json.loads(tags) for tags in found["predicted_token_tags"].to_pylist()] == TAGS
+
+
+def test_words_without_tokens_are_counted(score, tmp_path):
+    lines = ['{"tokens": ["EU", "\\n", "calls"]}', '{"tokens": ["Peter"]}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert score("a.jsonl", "b.jsonl").sums["words_without_tokens"] == 1
 
 
 def test_only_sentences_become_sentences(tmp_path):

@@ -135,6 +135,20 @@ def read_table_header(
         return header
 
 
+def is_quoted_later(
+    path: str | Path, dialect: TableDialect, *, opener: Opener = open_local
+) -> bool:
+    """Whether the first cell of a TSV file that begins with a quote is quoted, wherever it is.
+
+    Rows before it are the same in both readings. Errors are those of `read_delimited_rows`.
+    """
+    with _open_records(path, dialect, has_quotes=False, opener=opener) as (header, stream):
+        for _ in stream.windows(header.delimiter):
+            if not stream.settles_quotes:
+                break
+        return stream.has_quotes
+
+
 @contextmanager
 def _open_records(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener

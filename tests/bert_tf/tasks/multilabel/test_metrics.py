@@ -69,6 +69,17 @@ def test_rankings_are_measured_as_by_scikit_learn(drawn):
         assert got["roc_auc"] == pytest.approx(expected)
     if not both.any():
         assert got["roc_auc"] == 0.0
+    rows = sklearn.metrics.label_ranking_average_precision_score(gold, scores)
+    assert got["label_ranking_average_precision"] == pytest.approx(rows)
+    assert got["coverage_error"] == pytest.approx(sklearn.metrics.coverage_error(gold, scores))
+
+
+def test_labels_are_ranked_in_parts(monkeypatch):
+    drawn = np.random.default_rng(1)
+    gold, scores = drawn.random((7, 40)) < 0.2, drawn.integers(0, 9, (7, 40)) / 8
+    whole = ranking_metrics(gold, scores)
+    monkeypatch.setattr("bert_tf.tasks.multilabel.metrics._RANKED_AT_ONCE", 50)
+    assert ranking_metrics(gold, scores) == pytest.approx(whole)
 
 
 def test_rankings_by_hand():

@@ -114,6 +114,28 @@ def test_unusable_entities_are_rejected(tmp_path, entities, reason):
     assert [(reject.line, reject.reason) for reject in found.rejects] == [(1, reason)]
 
 
+@pytest.mark.parametrize(
+    ("text", "entity", "reason"),
+    [
+        ("🙂🙂 lima", (5, 9), "covers no text, unless offsets count UTF-16 units"),
+        ("cafés in lima", (10, 14), "covers no text, unless offsets count bytes of UTF-8"),
+        ("🙂🙂 lima", (6, 9), "covers no text"),  # would be cut
+        ("🙂🙂 lima", (5, 10), "covers no text"),  # beyond all of it
+        ("🙂 lima is old", (3, 7, "lima"), "is not at its place, unless offsets count UTF"),
+        ("café lima is old", (6, 10, "lima"), "is not at its place, unless offsets count byt"),
+        ("🙂 lima is old", (3, 7, "oslo"), "is not at its place"),
+    ],
+)
+def test_offsets_that_count_something_else_are_named(tmp_path, text, entity, reason):
+    start, end, *quoted = entity
+    item = {"start": start, "end": end, "label": "x", **({"text": quoted[0]} if quoted else {})}
+    rows = [{"text": text, "entities": [item]}, {"text": "fine", "entities": []}]
+    found = read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), COLUMNS)
+    (reject,) = found.rejects
+    assert reject.reason.startswith(f"entity {reason}")
+    assert ("unless" in reject.reason) == ("unless" in reason)
+
+
 def test_columns_may_have_other_names(tmp_path):
     columns = TagColumns(text="body", tokens="words", tags="pos", entities="ner")
     path = write_rows(tmp_path / "a.jsonl", [{"words": ["a"], "pos": [3]}])

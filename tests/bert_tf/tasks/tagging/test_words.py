@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_tf.serving.signatures import WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.tagging.host import columns_of_rows
 from bert_tf.tasks.tagging.schemes import continuing_tag, scheme_tags
 from bert_tf.tasks.tagging.words import (
@@ -122,6 +123,7 @@ def test_a_row_of_words_is_predicted_by_its_words():
             ["O", "B-c", "O"],
             ["B-a", "I-a", "I-a", "O"],
         ]
+        assert found[WORDS_WITHOUT_TOKENS].tolist() == [0, 1, 2]
         assert found["predicted_tags"][:2] == [
             prediction((0, 5, "B-a", 0.9), (6, 8, "B-b", 0.7)),
             prediction((2, 10, "B-c", 0.5), (11, 13, "O", 0.5)),
