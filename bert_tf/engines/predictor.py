@@ -55,6 +55,19 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
     )
 
 
+def row_checker(folder: str | Path) -> Predictor:
+    """Return a predictor for `check_row` alone, without an engine."""
+    folder = exported_folder(folder)
+    task = read_task(folder)
+    return Predictor(
+        folder=str(folder),
+        engine_name="",
+        declared=declared_task(task, str(folder)),
+        engine=None,
+        task=task or {},
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predictor:
     """A loaded model; made by `load`.
@@ -62,14 +75,14 @@ class Predictor:
     Attributes:
         folder: the exported model.
         engine_name: name of the engine.
-        engine: the engine.
+        engine: the engine; None if rows are only checked.
         declared: declaration of the task.
         task: content of its `task.json`.
     """
 
     folder: str
     engine_name: str
-    engine: Engine
+    engine: Engine | None
     declared: ServedTaskDeclaration
     task: Mapping[str, Any]  # content of its `task.json`
 
@@ -78,6 +91,11 @@ class Predictor:
         """Column that each of the model's inputs was trained on."""
         columns = self.task["columns"]
         return {name: columns[name] for name in self.declared.inputs if columns.get(name)}
+
+    @property
+    def _optional(self) -> tuple[str, ...]:
+        """Inputs that a row may lack."""
+        return self.declared.optional_inputs(self.task)
 
     @overload
     def predict(
@@ -120,6 +138,7 @@ class Predictor:
             raise UsageError(f"rows: expected a list of texts or rows, got {rows!r:.60}")
         if hasattr(rows, "columns"):
             raise UsageError("rows: is a table; give its columns, such as frame.to_dict('list')")
+        rows = _python_values(rows)
         probabilities = RowProbabilities.of(self.declared, self.task, scores, self.folder)
         if isinstance(rows, Mapping):
             found = self._predict(_rows_of(rows), probabilities, batch_tokens)
@@ -129,6 +148,11 @@ class Predictor:
             return {name: [row[name] for row in found] for name in names}
         return self._predict(rows, probabilities, batch_tokens)
 
+    def check_row(self, row: Row) -> None:
+        """Raise UsageError for a row that cannot be predicted; needs no engine."""
+        if not self._words(row):
+            self._inputs([row])
+
     def _predict(
         self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int
     ) -> list[dict[str, Any]]:
@@ -137,6 +161,7 @@ class Predictor:
         if words:
             rows = [self._as_text(words[n]) if n in words else row for n, row in enumerate(rows)]
         inputs = self._inputs(rows)
+        assert self.engine is not None
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         found = prediction_rows(self.declared.predictions, predicted)
         for number, cells in zip(words, self._by_words(words, predicted), strict=True):
@@ -191,19 +216,26 @@ class Predictor:
     ) -> dict[str, Any]:
         place = f"rows[{number}]"
         if isinstance(row, Mapping):
-            return {name: _value(row, name, column, place) for name, column in columns.items()}
+            return {
+                name: ""
+                if name in self._optional and row.get(str(column), row.get(name)) is None
+                else _value(row, name, column, place)
+                for name, column in columns.items()
+            }
         if not isinstance(row, str):
             raise UsageError(
                 f"{place}: is neither a text nor a mapping from column to value: {row!r:.60}"
             )
-        if len(columns) > 1 or not all(isinstance(each, str) for each in columns.values()):
+        if len(columns) > len(self._optional) + 1 or not all(
+            isinstance(each, str) for each in columns.values()
+        ):
             raise UsageError(
                 f"{place}: is a text, but the model reads {' and '.join(columns)}; give "
                 "a mapping with a value for each"
             )
         if has_surrogates(row):
             raise UsageError(f"{place}: is not Unicode: {row!r:.60}")
-        return dict.fromkeys(columns, row)
+        return {name: "" if name in self._optional else row for name in columns}
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
@@ -211,7 +243,7 @@ def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: st
     names = [column] if isinstance(column, str) else column
     if not all(each in row for each in names):
         names = [name]
-    values = [row.get(each) for each in names]
+    values = [_python_value(row.get(each)) for each in names]
     if any(map(_is_missing, values)):
         missing = column if isinstance(column, str) else " and ".join(column)
         raise UsageError(f"{place}: has no value for {missing!r}, which the model reads")
@@ -237,7 +269,30 @@ def _is_missing(value: Any) -> bool:
         return False
 
 
+def _python_value(value: Any) -> Any:
+    """Return the value of a scalar of Arrow; others unchanged."""
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def _python_values(values: Any) -> Any:
+    """Return the values of an array of Arrow, whose null is no None; others unchanged."""
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
+
+
 def _rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of columns.
+
+    Raises:
+        UsageError: the values of a column are one value, or columns differ in length.
+    """
+    columns = {name: _python_values(values) for name, values in columns.items()}
+    for name, values in columns.items():
+        is_one = isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__")
+        if is_one or not isinstance(values, Iterable):
+            raise UsageError(
+                f"columns: {name!r} is a single value, not a list of values: {values!r:.60}; give "
+                f"{{{name!r}: [...]}}, or a list of rows"
+            )
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"columns of different lengths: {lengths}; give one value for each row")

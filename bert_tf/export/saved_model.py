@@ -93,7 +93,9 @@ class TextEmbedder(TextModule):
         texts = tf.strings.join([self._recipe.prompt(), texts])
         if not self._recipe.lowercase_texts:
             return texts
-        return tf.strings.lower(tf.strings.regex_replace(texts, "Σ", "σ"), encoding="utf-8")
+        # TensorFlow lower-cases up to a NUL and drops the rest; BERT's rules drop only the NUL.
+        texts = tf.strings.regex_replace(tf.strings.regex_replace(texts, r"\x00", ""), "Σ", "σ")
+        return tf.strings.lower(texts, encoding="utf-8")
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         encoded = self.model(

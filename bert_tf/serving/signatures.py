@@ -6,6 +6,7 @@ import dataclasses
 
 SERVING = "serving_default"
 BATCHED = "batched"
+PAIRS = "pairs"
 IDS = "ids"
 IDS_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 # Outputs that are of the model, not of the rows; such as names of labels, which the task has too.

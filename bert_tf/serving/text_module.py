@@ -21,6 +21,7 @@ from bert_tf.serving.signatures import (
     IDS,
     IDS_INPUTS,
     NOT_OF_ROWS,
+    PAIRS,
     SERVING,
 )
 
@@ -48,7 +49,7 @@ class TextModule(tf.Module, abc.ABC):
 
     Has three signatures when saved: `serving_default` takes only the texts, `batched` also takes
     `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that were
-    tokenized and padded elsewhere.
+    tokenized and padded elsewhere. With optional inputs, `pairs` is `serving_default` with all.
 
     Args:
         model: built Keras model with its weights, float32.
@@ -90,6 +91,10 @@ class TextModule(tf.Module, abc.ABC):
         """Return the names of the inputs; fewer than `input_names` if the task leaves some out."""
         return self.input_names
 
+    def optional_inputs(self) -> tuple[str, ...]:
+        """Return those of `inputs` that `serving_default` goes without: empty texts for it."""
+        return ()
+
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Run the model on tokenized rows; graph-safe.
 
@@ -104,7 +109,11 @@ class TextModule(tf.Module, abc.ABC):
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Return word and type ids of texts or pairs, see `pack_pairs`."""
         return pack_pairs(
-            tokens, second, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
+            tokens,
+            second,
+            max_seq_length=self.max_seq_length,
+            tokenizer=self.tokenizer,
+            is_second_optional=bool(self.optional_inputs()),
         )
 
     def over_rows(
@@ -146,10 +155,20 @@ class TextModule(tf.Module, abc.ABC):
 
         @tf.function(autograph=False)
         def serve(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            return _of_rows(batched(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)}))
+            left_out = {
+                name: tf.fill(tf.shape(next(iter(given.values()))), "")
+                for name in texts
+                if name not in given
+            }
+            budget = tf.constant(DEFAULT_BATCH_TOKENS)
+            return _of_rows(batched(**given, **left_out, **{BATCH_TOKENS: budget}))
 
+        optional = self.optional_inputs()
+        needed = {name: spec for name, spec in texts.items() if name not in optional}
+        with_optional = {PAIRS: serve.get_concrete_function(**texts)} if optional else {}
         return {
-            SERVING: serve.get_concrete_function(**texts),
+            SERVING: serve.get_concrete_function(**needed),
+            **with_optional,
             BATCHED: batched,
             IDS: self._ids_signature(),
         }

@@ -15,6 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import (
+    PAIR_IS_OPTIONAL,
     LabelErrorsDeclaration,
     PretrainedTaskDeclaration,
     ServedTaskDeclaration,
@@ -169,10 +170,13 @@ def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDi
         )
     if task is None:
         return directory
-    read = ", ".join(task.declaration.inputs)
+    settings = task.settings()
+    read = [name for name in task.declaration.inputs if settings["columns"].get(name)]
+    if settings.get(PAIR_IS_OPTIONAL):
+        read[-1] += " where a table has it"
     console.info(
         f"{directory.path}: has a head for {task.declaration.name}; settings that weights do not "
-        f"store (columns, lengths) are defaults: it reads {read}. bert-pipeline import-weights "
-        "writes them to a task.json, where they can be changed"
+        f"store (columns, lengths) are defaults: it reads {' and '.join(read)}. bert-pipeline "
+        "import-weights writes them to a task.json, where they can be changed"
     )
-    return dataclasses.replace(directory, task=task.settings())
+    return dataclasses.replace(directory, task=settings)

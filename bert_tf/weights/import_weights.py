@@ -37,6 +37,13 @@ _HEADS = {
     "BertForNextSentencePrediction": (_NEXT_SENTENCE,),
 }
 _WEIGHT_PREFIXES = ("bert.", "cls.", "classifier.", "qa_outputs.")
+# Keys that sentence-transformers writes into the `config.json` of cross-encoders.
+_CROSS_ENCODER_KEYS = {"sbert_ce_default_activation_function", "sentence_transformers"}
+CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+# Tasks of GLUE as `finetuning_task` names them (transformers, `run_glue.py`).
+_PAIR_TASKS = {"mnli", "mnli-mm", "mrpc", "qnli", "qqp", "rte", "snli", "sts-b", "stsb", "wnli"}
+_SINGLE_TASKS = {"cola", "sst-2", "sst2"}
+_ENTAILMENT = ("entailment", "contradiction")
 # Copies of the word embeddings and of its bias in the masked-LM head, which are not written.
 _TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
@@ -139,6 +146,27 @@ def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
     named = directory.document.get("problem_type")
     candidates = (problem for problem in ProblemType if named in (None, problem))
     return next((problem for problem in candidates if number_fits[problem]), None)
+
+
+def reads_pairs(directory: ModelDirectory) -> bool | None:
+    """Return whether a classifier reads pairs of texts; None if nothing in its folder says so.
+
+    Weights of single texts and of pairs look alike. Cross-encoders of sentence-transformers name
+    themselves in one of two files, models of GLUE tasks name the task, and labels of entailment
+    are only of pairs.
+    """
+    document = directory.document
+    settings = directory.path / CROSS_ENCODER_FILE
+    if _CROSS_ENCODER_KEYS & document.keys():
+        return True
+    if settings.is_file() and read_json_object(settings).get("model_type") == "CrossEncoder":
+        return True
+    task = str(document.get("finetuning_task") or "").lower()
+    if task in _PAIR_TASKS or task in _SINGLE_TASKS:
+        return task in _PAIR_TASKS
+    names = document.get("id2label")
+    labels = [str(label).lower() for label in names.values()] if isinstance(names, dict) else []
+    return True if any(label.endswith(_ENTAILMENT) for label in labels) else None
 
 
 def write_imported(

@@ -16,7 +16,7 @@ from bert_tf.base.json_files import read_json_object
 from bert_tf.base.libraries import import_keras_hub
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import CONFIG, TASK
-from bert_tf.data.text.casing import Lowercase
+from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import POOLER, departures, huggingface_array
@@ -133,12 +133,15 @@ def count_numbers(path: Path) -> int:
         ) from None
 
 
-def _read_lowercase(folder: Path) -> bool:
+def _read_lowercase(folder: Path) -> Lowercase:
+    """Read the casing; KerasHub keeps accents unless the preset says that it strips them."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise UsageError(f"{folder}: a KerasHub preset without tokenizer.json")
     try:
-        return bool(read_json_object(path)["config"]["lowercase"])
+        settings = read_json_object(path)["config"]
+        is_lowercase = bool(settings["lowercase"])
+        return lowercase_of(is_lowercase, is_lowercase and not settings.get("strip_accents"))
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged tokenizer config ({error!r})") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,6 +35,7 @@ from bert_tf.data.text.vocabulary_files import (
 from bert_tf.weights.sentence_transformers import (
     RECIPE_FILES,
     read_recipe,
+    recipe_notes,
     transformer_folder,
     write_recipe,
 )
@@ -44,7 +46,7 @@ from bert_tf.weights.tensor_files import (
     leave_out_own_decoder,
     write_tensors,
 )
-from bert_tf.weights.tensor_names import model_bindings
+from bert_tf.weights.tensor_names import ENCODER_PREFIX, model_bindings
 
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
 
@@ -120,7 +122,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     vocabulary = read_folder_vocabulary(inner, vocab_size=document.config.vocab_size)
     tensors = FolderTensors(inner)
     check_parameter_count(folder, document.config, tensors.count_numbers())
-    notes = document.notes + vocabulary.notes
+    notes = document.notes + vocabulary.notes + recipe_notes(folder)
     if document.has_own_decoder:
         notes += leave_out_own_decoder(folder, tensors)
     return ModelDirectory(
@@ -199,9 +201,23 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise UsageError(
             f"{directory.path}: weights are missing: {', '.join(missing[:_NAMED])}{more}; "
-            "expected a BERT encoder of the shape in its config"
+            f"{_found_instead(directory.tensors, missing)}"
         )
     return fresh
+
+
+def _found_instead(tensors: Tensors, missing: list[str]) -> str:
+    """Describe the tensors that are there in place of missing ones, for a message."""
+    ending = missing[0].removeprefix(ENCODER_PREFIX)
+    renamed = next((name for name in tensors if name.endswith(f".{ending}")), None)
+    if renamed is not None:
+        prefix = renamed.removesuffix(missing[0]) or renamed.removesuffix(ending)
+        return (
+            f"found {renamed} and others whose names begin with {prefix!r}; save the state dict "
+            "without it"
+        )
+    named = ", ".join(itertools.islice(tensors, _NAMED)) or "no tensor"
+    return f"found {named}; expected a BERT encoder of the shape in its config"
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:

@@ -5,6 +5,7 @@ Members must be stored, not compressed, so nothing is larger in memory than on d
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import zipfile
@@ -32,7 +33,12 @@ _DAMAGE = (KeyError, EOFError, OSError, ValueError, RuntimeError, struct.error, 
 # larger than the file; but not by more than this factor, which bounds the memory.
 _MOST_SHARING = 4
 _NOT_FLOATING = "iub"  # kinds of NumPy dtypes: integers, unsigned integers, booleans
+_KEYS_NAMED = 5
 _ENCRYPTED = 1  # bit of the flags of a member
+
+
+def _holds_tensors(value: object) -> bool:
+    return isinstance(value, dict) and any(isinstance(each, Tensor) for each in value.values())
 
 
 class PyTorchFile:
@@ -119,6 +125,17 @@ class PyTorchFile:
         state = inner if isinstance(inner, dict) else state
         if not isinstance(state, dict):
             raise UsageError(f"{self._path}: holds no state dict; {_CURE}")
+        if state and not any(isinstance(value, Tensor) for value in state.values()):
+            keys = ", ".join(repr(key) for key in itertools.islice(state, _KEYS_NAMED))
+            nested = next((key for key, value in state.items() if _holds_tensors(value)), None)
+            if nested is None:
+                raise UsageError(
+                    f"{self._path}: holds {keys or 'nothing'}, but no tensors; {_CURE}"
+                )
+            raise UsageError(
+                f"{self._path}: a checkpoint with {keys}; its tensors are in {nested!r}; save "
+                f"these alone: torch.save(torch.load(path)[{nested!r}], path)"
+            )
         return state
 
     @property

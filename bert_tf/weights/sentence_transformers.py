@@ -22,6 +22,8 @@ _LENGTH = "sentence_bert_config.json"
 _SETTINGS = "config_sentence_transformers.json"
 _SIMILARITY = "similarity_fn_name"
 _IS_TRAINED = "bert_pipeline_is_trained"  # a key that the library ignores
+_DIMENSIONS = "truncate_dim"
+_SETFIT_FILES = ("model_head.pkl", "config_setfit.json")
 _POOLING_FOLDER = "1_Pooling"
 _POOLING = f"{_POOLING_FOLDER}/config.json"
 _PREFIX = "pooling_mode_"
@@ -88,6 +90,26 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
         default_prompt=default_prompt,
         similarity=str(settings.get(_SIMILARITY) or "cosine"),
     )
+
+
+def recipe_notes(folder: Path) -> tuple[str, ...]:
+    """Return what a folder's library does beyond the recipe, a sentence each."""
+    if not (folder / MODULES).is_file():
+        return ()
+    notes = []
+    dimensions = _read_if_there(folder / _SETTINGS).get(_DIMENSIONS)
+    if dimensions is not None:
+        notes.append(
+            f"{folder / _SETTINGS}: {_DIMENSIONS} {dimensions!r}, to which sentence-transformers "
+            "cuts vectors; they are whole here, and the first of their numbers are the same"
+        )
+    heads = [name for name in _SETFIT_FILES if (folder / name).is_file()]
+    if heads:
+        notes.append(
+            f"{folder}: SetFit's classifier ({', '.join(heads)}) is left out, so the model makes "
+            "vectors and predicts no labels; fine-tuning with --init on the folder trains another"
+        )
+    return tuple(notes)
 
 
 def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> None:

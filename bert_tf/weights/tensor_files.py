@@ -38,6 +38,10 @@ TENSORFLOW = "tf_model.h5"
 WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
+_TIED_BIASES = (f"{_MASKED_LM_HEAD}decoder.bias", f"{_MASKED_LM_HEAD}bias")
+_NARROW_TYPES = ("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F4")
+# Files of `save_pretrained(variant=…)`: model.fp16.safetensors.
+_VARIANT = re.compile(r"(model|pytorch_model)\.(\w+)\.(safetensors|bin)")
 # Most folders and files that a message names.
 _FOLDERS_NAMED = 3
 _FILES_NAMED = 5
@@ -169,6 +173,9 @@ class FolderTensors(Mapping[str, np.ndarray]):
             self._add(TensorFlowFile(folder / TENSORFLOW))
         else:
             raise UsageError(f"{folder}: {describe_folder(folder)}")
+        copy, own = _TIED_BIASES
+        if own not in self._readers and copy in self._readers:  # as transformers, which ties them
+            self._readers[own], self._shapes[own] = self._readers[copy], self._shapes[copy]
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._readers[name]().astype(np.float32)
@@ -195,6 +202,12 @@ class FolderTensors(Mapping[str, np.ndarray]):
             for name in file.keys():  # noqa: SIM118  the file is not a mapping
                 # Old folders contain the buffer `position_ids` of integers, which is not a weight.
                 part = file.get_slice(name)
+                if part.get_dtype() in _NARROW_TYPES:
+                    raise UsageError(
+                        f"{path}: {name} has the type {part.get_dtype()}, numbers of 8 or fewer "
+                        "bits, which need scales that no file of BERT's has; save the model in "
+                        "float32, float16 or bfloat16"
+                    )
                 if part.get_dtype() in ("F64", "F32", "F16", "BF16"):
                     self._readers[canonical_name(name)] = functools.partial(file.get_tensor, name)
                     self._shapes[canonical_name(name)] = tuple(part.get_shape())
@@ -260,6 +273,11 @@ def describe_folder(folder: Path) -> str:
             if name == other["name"] or (other["name"][0] == "." and name.endswith(other["name"])):
                 return f"holds {name}, {other['kind']}; {other['step']}"
     for name in files:
+        if found := _VARIANT.fullmatch(name):
+            return (
+                f"holds {name}, the weights of a variant; rename it to {found[1]}.{found[3]}, "
+                "whatever its type"
+            )
         if _SHARD.search(name):
             index = _SHARD.sub(r"\1.index.json", name)
             return f"holds {name}, a part of the weights, but no {index}, which lists them; add it"

@@ -247,6 +247,7 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
     if declared.words is not None:  # rows may be lists of words in another column
         return {}
     given = {entry.partition("=")[0] for entry in config.columns}
+    given.update(declared.optional_inputs(settings))
     found: dict[str, str] = {}
     for name in declared.inputs:
         key = f"{name}{COLUMN}"

@@ -34,6 +34,8 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
     rows = block.raw_rows  # JSON lines
     if block.cells is not None:
         rows = [json.dumps(cells, ensure_ascii=False) for cells in block.cells]
+    if partitions := plan.tables[block.reference.table].partitions:
+        rows = [_with_partitions(row, partitions) for row in rows]
     arrays = {ROW: pa.array(rows, pa.string())}
     if rows:
         arrays.update(_vector_arrays(predicted))
@@ -49,6 +51,16 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         Fact.TOKENS_TRUNCATED: int(np.maximum(tokens - most, 0).sum()),
     }
     finish_part(scored, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
+
+
+def _with_partitions(row: str, partitions: Mapping[str, str | None]) -> str:
+    """Add the partitions of a row's file to it, JSON; columns of its own win."""
+    values = json.loads(row)
+    more = {name: value for name, value in partitions.items() if name not in values}
+    if not more:
+        return row
+    written = json.dumps(more, ensure_ascii=False)
+    return f"{row[:-1].rstrip()}{', ' if values else ''}{written[1:]}"
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:

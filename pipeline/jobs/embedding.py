@@ -22,7 +22,7 @@ from pipeline.scoring.join import ScoringCounts, join_rejects
 from pipeline.scoring.parts import Fact, WritePart
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
-from pipeline.scoring.tables import ScoredTable, row_format
+from pipeline.scoring.tables import ScoredTable, partitions_of, row_format
 
 _TOKENS_OF_TEXT = 16
 
@@ -37,6 +37,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     written = output_format(config.output)
     row_type = "parquet" if written == "parquet" else "jsonl"
     files = match_files(config.input, endings=TABLE_FORMATS, output=config.output)
+    found = partitions_of([file.path for file in files])
     tables = [
         ScoredTable(
             number=number,
@@ -44,8 +45,9 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             output=config.output,
             source_format=row_format(file.path, row_type),
             output_format=written,
+            partitions=partitions,
         )
-        for number, file in enumerate(files)
+        for number, (file, partitions) in enumerate(zip(files, found, strict=True))
     ]
     plan = source.plan(
         config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bert_tf.base.console import Console
@@ -87,6 +87,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     plan = make_plan(config)
+    options.console.warn(*_single_texts(plan))
     job = Scoring(config=config, model=config.model, plan=plan, runner=runner, options=options)
     # Before a trial takes its time; the job checks it again.
     check_place(job.spec.place, [config.model, *(table.source for table in plan.tables)])
@@ -95,6 +96,16 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         return preview(plan, options.console, engine=describe_candidates(candidates))
     with job.spec.holding(options.console) as check_held:
         return job.with_engine().run(check_held)
+
+
+def _single_texts(plan: ScoringPlan) -> Iterator[str]:
+    """Says that a model that may be one of pairs scores single texts."""
+    for name in plan.columns.empty_inputs:
+        yield (
+            f"{plan.tables[0].source}: has no column {name!r}, so single texts are scored; the "
+            "model's weights do not say whether it was trained on pairs: if it was, name the "
+            f"column of the second text by --{name.replace('_', '-')}-column"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -162,7 +162,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     try:
         for block in blocks:
-            block = _without_reserved_keys(table, block, reserved)
+            block = _without_notes(table, _without_reserved_keys(table, block, reserved))
             block = _without_faulty_rows(table, block, plan, sources)
             for row in block.rows:
                 keys.update(dict.fromkeys(row))
@@ -192,7 +192,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
     if (header := content["header"]) is not None:
-        content["header"] = TableHeader(**{**header, "columns": tuple(header["columns"])})
+        names = {key: tuple(header[key]) for key in ("columns", "written")}
+        content["header"] = TableHeader(**{**header, **names})
     return TableSummary(**{**content, "keys": tuple(content["keys"])})
 
 
@@ -221,6 +222,15 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     fault = ("has a key of an added column", "")
     faults = (None if reserved.isdisjoint(row) else fault for row in block.rows)
     return block.rejecting(table.source, faults)
+
+
+def _without_notes(table: ScoredTable, block: TableBlock) -> TableBlock:
+    """Leave out cells under empty names where rows are written with as many cells as the header."""
+    formats = {table.source_format, table.output_format}
+    if block.header is None or not formats.issubset(DELIMITED_FORMATS):
+        return block
+    rows = [{name: row[name] for name in block.columns} for row in block.rows]
+    return dataclasses.replace(block, rows=rows)
 
 
 def _without_faulty_rows(
@@ -276,10 +286,11 @@ def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dic
     if (words := plan.columns.words) is not None:
         rows = row_words(block, str(sources[words.column]))
         return {words.input: [" ".join(row) for row in rows]}
-    return {
+    values: dict[str, list[Any]] = {
         name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
         for name, source in sources.items()
     }
+    return values | {name: [""] * len(block.rows) for name in plan.columns.empty_inputs}
 
 
 def _write_block(

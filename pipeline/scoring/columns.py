@@ -37,6 +37,8 @@ class ScoringColumns:
     # of rows that are lists of words, whose column is the only one of `sources`; None where they
     # are texts
     words: WordsDeclaration | None = None
+    # inputs of the model for which the tables have no column, and which may be empty
+    empty_inputs: tuple[str, ...] = ()
     # of the model, where there are words
     task: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -153,10 +155,12 @@ def scoring_columns(
     config: ScoreConfig,
     task: Mapping[str, Any] | None,
     find_words: Callable[[str | None, str | None], str | None] = lambda given, known: None,
+    has_column: Callable[[str], bool] = lambda name: True,
 ) -> ScoringColumns:
     """Return the columns that a config names; the others are the model's own.
 
-    `find_words` returns the column of word lists, given the named one and the model's own.
+    `find_words` returns the column of word lists, given the named one and the model's own;
+    `has_column` whether a table has a column.
     Raises UsageError for an unknown task, or columns or probabilities that it does not offer.
     """
     if task is None:
@@ -174,8 +178,15 @@ def scoring_columns(
     lists = [name for name in read if isinstance(known[name], tuple)]
     words = declared.words
     given = given_columns(config, [*read, *([] if words is None else [words.column])], lists=lists)
+    sources = {name: given.get(name, known[name]) for name in read}
+    empty = [
+        name
+        for name in declared.optional_inputs(task)
+        if name in sources and name not in given and not has_column(sources[name])
+    ]
     columns = ScoringColumns(
-        sources={name: given.get(name, known[name]) for name in read},
+        sources={name: column for name, column in sources.items() if name not in empty},
+        empty_inputs=tuple(empty),
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),

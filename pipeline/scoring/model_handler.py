@@ -8,12 +8,14 @@ from typing import Any
 
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult
 
+from bert_tf.base.errors import UsageError
 from bert_tf.config.registries import AUTO
-from bert_tf.engines.predictor import Predictor, Row, load
+from bert_tf.engines.predictor import Predictor, Row, load, row_checker
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from pipeline.scoring.transforms import drop_memory_warning
 
 _LEAST_ROWS, _MOST_ROWS = 64, 4096
+_KEY_AND_ROW = 2
 _LENGTH_BOUNDARIES = [128, 256, 512, 1024, 2048]  # characters: 32 to 512 English tokens
 
 
@@ -25,6 +27,8 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
     RunInference keeps one model per process. A batch has up to 4,096 rows, of which those of
     similar length are computed together; only where `max_batch_duration_secs` limits how long rows
     wait, as in streams, does Beam batch them by their number of characters.
+    A row that cannot be predicted has a batch of its own, so that with `with_exception_handling`
+    no other row fails.
 
         rows | RunInference(TextModelHandler("model"))
 
@@ -54,6 +58,9 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
                 "batch_length_fn": row_characters,
                 "batch_bucket_boundaries": _LENGTH_BOUNDARIES,
             }
+        elif "max_batch_weight" not in batching:
+            most = batching.get("max_batch_size", _MOST_ROWS)
+            defaults["element_size_fn"] = _RowWeight(folder, most=most)
         super().__init__(**{**defaults, **batching})
         self._folder = str(Path(folder).absolute())
         self._engine = engine
@@ -78,6 +85,36 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
 
     def get_metrics_namespace(self) -> str:
         return "bert_pipeline"
+
+
+class _RowWeight:
+    """Weight of a row in a batch: 1, or that of a whole batch for a row that cannot be predicted.
+
+    Beam's exception handling fails whole batches, so such a row must be alone in one.
+
+    Args:
+        folder: the exported model.
+        most: weight of a full batch.
+    """
+
+    def __init__(self, folder: str | Path, *, most: int):
+        self._folder = str(Path(folder).absolute())
+        self._most = most
+        self._checker: Predictor | None = None  # made in the worker
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_checker": None}
+
+    def __call__(self, element: Any) -> int:
+        is_keyed = isinstance(element, tuple) and len(element) == _KEY_AND_ROW
+        row = element[1] if is_keyed else element  # of a KeyedModelHandler
+        if self._checker is None:
+            self._checker = row_checker(self._folder)
+        try:
+            self._checker.check_row(row)
+        except UsageError:
+            return self._most + 1
+        return 1
 
 
 def row_characters(row: Row) -> int:

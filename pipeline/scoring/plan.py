@@ -13,7 +13,7 @@ from bert_tf.config.bert_file import read_task
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.cells import words_of
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.data.tables.tables import has_column, read_table_blocks
 from bert_tf.data.tables.text_files import open_local
 from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_words, is_conll
 from bert_tf.engines.choice import possible_engines
@@ -117,7 +117,10 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         )
     dialect = TableDialect.of(config)
     columns = scoring_columns(
-        config, task, lambda given, known: words_column(tables[0], dialect, given, known)
+        config,
+        task,
+        lambda given, known: words_column(tables[0], dialect, given, known),
+        lambda name: any(has_column(each.source, name, dialect, open_input) for each in tables),
     )
     engine = possible_engines(config.engine, config.precision, config.model)[0]
     abstention = None

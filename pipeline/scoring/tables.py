@@ -6,8 +6,9 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TABLE_FORMATS, compression_of, table_format_by_name
@@ -20,6 +21,7 @@ from pipeline.outputs.manifest import manifest_path, rejects_path
 from pipeline.outputs.place import check_folder_name
 
 CONLL = "conll"
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05`
 
 
@@ -30,6 +32,8 @@ class ScoredTable:
     source: str
     output: str
     name: str = ""  # of the output in its folder; empty where that is one file
+    # values by name of the folders of a Hive layout, which become columns; None for its null
+    partitions: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     # `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the last two only where the output is
     # the same; otherwise their rows become JSON lines
     source_format: str
@@ -87,6 +91,24 @@ def list_tables(
             )
         )
     return tables, is_folder
+
+
+def partitions_of(sources: Sequence[str]) -> list[dict[str, str | None]]:
+    """Return the partitions of each of several files: values by the names of their folders.
+
+    Names and values are escaped like in URLs, and a null has a name of its own (Hive's
+    `FileUtils.escapePathName`, `hive.exec.default.partition.name`).
+    """
+    found = []
+    for source in sources:
+        folders = [part for part in PurePosixPath(source).parts[:-1] if _PARTITION.match(part)]
+        pairs = [folder.split("=", 1) for folder in folders]
+        found.append({unquote(key): _partition_value(value) for key, value in pairs})
+    return found if len(sources) > 1 else [{} for _ in sources]
+
+
+def _partition_value(written: str) -> str | None:
+    return None if written == _NULL_PARTITION else unquote(written)
 
 
 def _check_file(sources: Sequence[str], output: str) -> None:

@@ -77,7 +77,12 @@ def pack_host_texts(
 
 
 def pack_host_pairs(
-    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: Tokenizer
+    first: Tokens,
+    second: Tokens,
+    *,
+    max_seq_length: int,
+    tokenizer: Tokenizer,
+    is_second_optional: bool = False,
 ) -> EncodedRows:
     """Build a row `[CLS] first [SEP] second [SEP]` of each pair of texts; `pack_pairs` in NumPy.
 
@@ -86,22 +91,34 @@ def pack_host_pairs(
         max_seq_length: tokens of a row, including special tokens; longer pairs are cut by
             `longest_first`.
         tokenizer: has the ids of [CLS] and [SEP].
+        is_second_optional: rows without tokens of the second text become `[CLS] first [SEP]`.
     """
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - SPECIALS_OF_PAIR)
+    if is_second_optional:
+        capacity = max_seq_length - _SPECIALS
+        kept[:, 0] = np.where(lengths[:, 1] == 0, np.minimum(lengths[:, 0], capacity), kept[:, 0])
     rows = pair_rows(
         TokenRanges(first.ids, first.offsets[:-1], kept[:, 0]),
         TokenRanges(second.ids, second.offsets[:-1], kept[:, 1]),
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
+        ends_second=lengths[:, 1] > 0 if is_second_optional else True,
     )
     return dataclasses.replace(rows, lost_tokens=(lengths - kept).sum(axis=1))
 
 
-def pair_rows(first: TokenRanges, second: TokenRanges, *, cls_id: int, sep_id: int) -> EncodedRows:
-    """Build rows `[CLS] first [SEP] second [SEP]`."""
+def pair_rows(
+    first: TokenRanges,
+    second: TokenRanges,
+    *,
+    cls_id: int,
+    sep_id: int,
+    ends_second: np.ndarray | bool = True,
+) -> EncodedRows:
+    """Build rows `[CLS] first [SEP] second [SEP]`; `ends_second`, [rows], tells of the last one."""
     second_starts = first.lengths + _SPECIALS
-    offsets = offsets_of(second_starts + second.lengths + 1)
+    offsets = offsets_of(second_starts + second.lengths + ends_second)
     row_starts = offsets[:-1]
     ids = np.full(offsets[-1], sep_id, np.int32)
     ids[row_starts] = cls_id

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bert_tf.base.errors import Fault, UsageError
+from bert_tf.base.errors import Fault, InputError, UsageError
 from bert_tf.base.wording import listed, nearest, shortened
 from bert_tf.data.tables.dialect import table_format_by_name
 from bert_tf.data.tables.rejects import (
@@ -288,7 +288,11 @@ _NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON ar
 def check_columns(
     path: str | Path, header: TableHeader | None, columns: Sequence[str], needed: Iterable[str]
 ) -> None:
-    """Raise UsageError if a table lacks a column, naming those it has and the likely one.
+    """Check that a table has columns.
+
+    Raises:
+        UsageError: it lacks one; names those it has and the likely one.
+        InputError: it has two of the name.
 
     Args:
         path: the table.
@@ -297,6 +301,11 @@ def check_columns(
         needed: names that it must have.
     """
     for name in needed:
+        if header is not None and name in header.repeated:
+            raise InputError(
+                f"{path}:{header.line}: column {name!r} appears twice; rename or remove one of the "
+                "two, or give --no-header if this line is a row"
+            )
         if name not in columns:
             raise UsageError(
                 f"{path}: no column {name!r}; {_likely_columns(path, name, columns, header)}"

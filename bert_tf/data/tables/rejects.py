@@ -24,6 +24,7 @@ TOO_MANY_CELLS = "too many cells"
 HEADER_REPEATED = "repeats the header"
 QUOTE_NOT_CLOSED = "quote is not closed"
 TEXT_AFTER_QUOTE = "text after a closing quote"
+ESCAPED_QUOTE = "quote after a backslash, where CSV doubles it"
 NOT_JSON = "not JSON"
 NOT_AN_OBJECT = "not a JSON object"
 DUPLICATE_KEY = "duplicate key"
@@ -36,6 +37,7 @@ column_is_not_words = "column {!r} is not a list of texts".format
 
 REMEDIES = {
     HEADER_REPEATED: "remove such lines, which come from concatenating files",
+    ESCAPED_QUOTE: """double the quotes inside cells, in Spark by .option("escape", '"')""",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
     "article has no list of paragraphs": "jq -c '.data[]' makes lines of rows that are no articles",
 }

@@ -307,6 +307,17 @@ def first_rows(path: str | Path, dialect: TableDialect = PLAIN) -> TableBlock | 
         return None
 
 
+def has_column(path: str, name: str, dialect: TableDialect, opener: Opener = open_local) -> bool:
+    """Return whether a table has a column, or its first rows a key; errors as of reading it."""
+    if name in fixed_columns(path, opener):
+        return True
+    try:
+        blocks = read_table_blocks(path, dialect=dialect, max_rows=_FIRST_ROWS, opener=opener)
+        return any(name in block.columns for block in blocks)
+    except NoRowsError as error:
+        return name in error.columns
+
+
 def blocks_of_rows(
     path: str | Path,
     rows: Iterator[ParsedRow],

@@ -32,11 +32,13 @@ class TokenizerFile:
         vocab: entries in the order of their ids.
         lowercase: whether texts are lower-cased, and accents stripped.
         added: ids of added tokens, without BERT's special tokens.
+        cuts_left: whether texts that are too long lose their beginning.
     """
 
     vocab: list[str]
     lowercase: Lowercase
     added: dict[str, int]
+    cuts_left: bool = False
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
@@ -53,7 +55,9 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
     _check_type(path, "pre_tokenizer", pre_tokenizer, "BertPreTokenizer")
     added = _read_added_tokens(path, document.get("added_tokens"), vocab)
     _check_post_processor(path, _only_step(document.get("post_processor"), "processors"), vocab)
-    return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added)
+    truncation = document.get("truncation")
+    cuts_left = isinstance(truncation, dict) and truncation.get("direction") == "Left"
+    return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added, cuts_left=cuts_left)
 
 
 def _only_step(part: Any, steps: str) -> Any:

@@ -21,6 +21,7 @@ VOCAB = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 ADDED_TOKENS = "added_tokens.json"
+_CONFIG = "config.json"
 # HuggingFace's tokenizers that split as BERT's, and those that follow `tokenizer.json`.
 _TOKENIZER_CLASSES = (
     "BertTokenizer",
@@ -38,6 +39,11 @@ _TOKENIZER_CLASSES = (
     "TokenizersBackend",
 )
 
+_JAPANESE = ("BertJapaneseTokenizer", "BertJapaneseTokenizerFast")
+_CUT_LEFT = (
+    "texts that are too long lose their end here, and their beginning in the model's own library "
+    "(truncation_side is left); shorten them before if that matters"
+)
 # Most rows that padding adds to embeddings. A larger difference means another model.
 _MOST_UNUSED = 1024
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -79,6 +85,9 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     vocab = _read_entries(folder, fast)
     lowercase, notes = _read_lowercase(folder, vocab, settings, fast)
     _check_tokenization(path, settings, lowercase=lowercase)
+    _check_tokenizer_of_config(folder, settings)
+    if settings.get("truncation_side") == "left" or (fast is not None and fast.cuts_left):
+        notes += (f"{folder}: {_CUT_LEFT}",)
     added = _added_tokens(folder, settings, fast)
     if vocab_size is not None:
         beyond = [token for token, number in added.items() if number >= vocab_size]
@@ -269,6 +278,24 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowe
             value = value.get("content")
         if value is not None and value not in values:
             raise unsupported(path, option, value)
+
+
+def _check_tokenizer_of_config(folder: Path, settings: dict[str, Any]) -> None:
+    """Check the tokenizer that `config.json` names, which counts if no other file names one.
+
+    Raises:
+        UsageError: it splits texts otherwise than BERT's rules do.
+    """
+    path = folder / _CONFIG
+    document = read_json_object(path) if path.is_file() else {}
+    named = settings.get("tokenizer_class") or document.get("tokenizer_class")
+    place = folder / TOKENIZER_CONFIG if settings.get("tokenizer_class") else path
+    # Without a type of words, Japanese is split by rules of its own.
+    is_basic = settings.get("word_tokenizer_type") == "basic"
+    if named is not None and (
+        named not in _TOKENIZER_CLASSES or (named in _JAPANESE and not is_basic)
+    ):
+        raise unsupported(place, "tokenizer_class", named)
 
 
 def _special_token_key(piece: str) -> str:

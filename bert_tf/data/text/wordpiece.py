@@ -122,6 +122,7 @@ def pack_pairs(
     *,
     max_seq_length: int,
     tokenizer: WordPieceTokenizer,
+    is_second_optional: bool = False,
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Join texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
 
@@ -134,6 +135,7 @@ def pack_pairs(
         second: ids, ragged int32 [n, (tokens)]; None for single texts.
         max_seq_length: tokens of a row, special tokens included.
         tokenizer: has the ids of [CLS] and [SEP].
+        is_second_optional: rows without tokens of the second text become `[CLS] a [SEP]`.
 
     Returns:
         input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]. The type is 0
@@ -150,8 +152,16 @@ def pack_pairs(
     first_lengths, second_lengths = longest_first_lengths(
         _lengths(first), _lengths(second), capacity=max_seq_length - 3
     )
+    last = sep
+    if is_second_optional:
+        is_alone = _lengths(second) == 0
+        alone_lengths = tf.minimum(_lengths(first), max_seq_length - 2)
+        first_lengths = tf.where(is_alone, alone_lengths, first_lengths)
+        last = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(sep[:, 0], ~is_alone), tf.cast(~is_alone, tf.int32)
+        ).with_row_splits_dtype(first.row_splits.dtype)
     left = tf.concat([cls, _row_heads(first, first_lengths), sep], axis=1)
-    right = tf.concat([_row_heads(second, second_lengths), sep], axis=1)
+    right = tf.concat([_row_heads(second, second_lengths), last], axis=1)
     return (
         tf.concat([left, right], axis=1),
         tf.concat([tf.zeros_like(left), tf.ones_like(right)], axis=1),

@@ -103,6 +103,9 @@ class TableModule(TextModule):
     def inputs(self) -> tuple[str, ...]:
         return self._task.inputs()
 
+    def optional_inputs(self) -> tuple[str, ...]:
+        return self.inputs()[1:] if self._task.is_pair_optional else ()
+
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         sequences = self._sequences(texts)
         (found,) = self.over_rows(
@@ -136,9 +139,12 @@ class TableModule(TextModule):
             )
         word_ids, type_ids = self.packed(tokens, *pair)
         lengths = sum(tf.cast(text.row_lengths(), tf.int32) for text in (tokens, *pair))
+        specials: tf.Tensor | int = 3
+        if self.optional_inputs():
+            specials = tf.where(pair[0].row_lengths() > 0, 3, 2)
         return Sequences(
             word_ids,
             type_ids,
             owners=tf.range(tokens.nrows(out_type=tf.int32)),
-            lost_tokens=lengths + 3 - tf.cast(word_ids.row_lengths(), tf.int32),
+            lost_tokens=lengths + specials - tf.cast(word_ids.row_lengths(), tf.int32),
         )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
 _KERAS_HUB_ENCODER = "BertBackbone"
+PAIR_IS_OPTIONAL = "is_pair_optional"
+"""Key of `task.json`: true if a table without the column of the second text has single texts."""
 PRETRAINING_METRIC_TYPES = dict.fromkeys(
     ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"), "accuracy"
 )
@@ -134,6 +136,10 @@ class ServedTaskDeclaration:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
     words: WordsDeclaration | None = None  # None if the task takes no rows of words
+
+    def optional_inputs(self, task: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the inputs that rows may lack, by a model's `task.json`: empty texts then."""
+        return self.inputs[1:] if task.get(PAIR_IS_OPTIONAL) else ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

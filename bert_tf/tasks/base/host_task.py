@@ -144,6 +144,7 @@ class TableHost(HostTask):
     """Predicts from one vector of logits for each sequence; averages the logits of windows."""
 
     long_texts: str = HEAD
+    is_pair_optional: bool = False  # whether an empty second text is none
 
     @abc.abstractmethod
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
@@ -153,7 +154,10 @@ class TableHost(HostTask):
         first, *second = (tokenizer.tokenize_texts(columns[name]) for name in self.input_names)
         limits: dict[str, Any] = {"max_seq_length": self.max_seq_length, "tokenizer": tokenizer}
         if second:
-            return HostRows(sequences=pack_host_pairs(first, *second, **limits))
+            pairs = pack_host_pairs(
+                first, *second, **limits, is_second_optional=self.is_pair_optional
+            )
+            return HostRows(sequences=pairs)
         return HostRows(sequences=pack_host_texts(first, method=self.long_texts, **limits))
 
     def predict(

@@ -19,11 +19,16 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.judged import ReadValues
-from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.tables.tables import Table, has_column, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertClassifier
 from bert_tf.serving.graphs.table import TableModule
-from bert_tf.tasks.base.declaration import TableTaskConfig, TaskCard, TaskDeclaration
+from bert_tf.tasks.base.declaration import (
+    PAIR_IS_OPTIONAL,
+    TableTaskConfig,
+    TaskCard,
+    TaskDeclaration,
+)
 from bert_tf.tasks.base.host_task import (
     TableHost,
     added_fields,
@@ -33,6 +38,7 @@ from bert_tf.tasks.base.host_task import (
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults, labeled_rows
 from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.training.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import reads_pairs
 from bert_tf.weights.model_directory import ModelDirectory
 
 _READING = {
@@ -42,6 +48,10 @@ _READING = {
     WINDOWS: "texts longer than {} tokens are read in overlapping windows, whose logits are "
     "averaged; other libraries read the first window",
 }
+_OPTIONAL_PAIR = (
+    "the weights do not say whether they were trained on single texts or on pairs: both are read, "
+    "pairs by the signature `pairs` of the graph"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,6 +64,8 @@ class TableTask(Task):
     Attributes:
         google_script, metric_types: see `TaskCard`.
         has_label_lists: whether a cell of the label column may hold a list, or nothing.
+        is_pair_optional: of models whose weights do not say what they read; an empty second text
+            is none then.
     """
 
     declaration: ClassVar[TaskDeclaration]
@@ -67,6 +79,7 @@ class TableTask(Task):
     label_column: str
     max_seq_length: int
     long_texts: str = HEAD  # how to read longer texts; the logits of windows are averaged
+    is_pair_optional: bool = False  # whether a row without a second text is a single text
 
     # What a subclass declares.
 
@@ -153,8 +166,13 @@ class TableTask(Task):
 
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:
-        label = TableTaskConfig.label_column
-        return super().of_weights(directory, label_column=label, **more)
+        pairs = reads_pairs(directory)
+        columns = {
+            "label_column": TableTaskConfig.label_column,
+            "text_pair_column": None if pairs is False else cls.declaration.inputs[1],
+            "is_pair_optional": pairs is None,
+        }
+        return super().of_weights(directory, **columns, **more)
 
     @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
@@ -173,6 +191,7 @@ class TableTask(Task):
             label_column=columns["label"],
             max_seq_length=settings["max_seq_length"],
             long_texts=settings.get("long_texts", HEAD),
+            is_pair_optional=settings.get(PAIR_IS_OPTIONAL, False),
             **fields_from_settings(added_fields(cls, TableTask), settings),
         )
 
@@ -187,6 +206,7 @@ class TableTask(Task):
             },
             "max_seq_length": self.max_seq_length,
             **({} if self.long_texts == HEAD else {"long_texts": self.long_texts}),
+            **({PAIR_IS_OPTIONAL: True} if self.is_pair_optional else {}),
         }
 
     def inputs(self) -> tuple[str, ...]:
@@ -199,7 +219,9 @@ class TableTask(Task):
             zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
             label="label_column",
         )
-        return dataclasses.replace(self, **{fields[name]: given[name] for name in given})
+        named = {fields[name]: given[name] for name in given}
+        is_optional = self.is_pair_optional and "text_pair_column" not in named
+        return dataclasses.replace(self, **named, is_pair_optional=is_optional)
 
     def read(
         self,
@@ -211,6 +233,11 @@ class TableTask(Task):
         more_columns: Sequence[str] = (),
     ) -> Table:
         """Read texts, labels and `more_columns` of values; InputError if no row can be used."""
+        if self.is_pair_optional and not has_column(path, self.text_pair_column, dialect):
+            single = dataclasses.replace(self, text_pair_column=None, is_pair_optional=False)
+            return single.read(
+                path, console, dialect=dialect, max_rows=max_rows, more_columns=more_columns
+            )
         label = self.columns_of_labels()
         table = read_table(
             path,
@@ -230,10 +257,11 @@ class TableTask(Task):
 
     def texts(self, source: Table) -> dict[str, list[str]]:
         pairs = zip(self.inputs(), self._text_columns(), strict=True)
-        return {name: source.columns[column] for name, column in pairs}
+        no_texts = [""] * len(source)
+        return {name: source.columns.get(column, no_texts) for name, column in pairs}
 
     def read_values(self, source: Table) -> ReadValues:
-        texts = self._text_columns()
+        texts = [column for column in self._text_columns() if column in source.columns]
         return ReadValues(
             source=source.source,
             lines=source.lines,
@@ -314,19 +342,22 @@ class TableTask(Task):
             input_names=self.inputs(),
             max_seq_length=self.max_seq_length,
             long_texts=self.long_texts,
+            is_pair_optional=self.is_pair_optional,
             task=self,
         )
 
     def card(self) -> TaskCard:
         texts = " and ".join(f"`{name}`" for name in self._text_columns())
+        inputs = self.inputs()[: 1 if self.is_pair_optional else None]
         return TaskCard(
             title=self.title,
             facts=(
                 f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
                 _READING[self.long_texts].format(self.max_seq_length),
+                *((_OPTIONAL_PAIR,) if self.is_pair_optional else ()),
                 *self.card_facts(),
             ),
-            example=dict(zip(self.inputs(), ("some text", "another text"), strict=False)),
+            example=dict(zip(inputs, ("some text", "another text"), strict=False)),
             signature_output=self.declaration.predictions[0].name,
             transformers_class="AutoModelForSequenceClassification",
             pipeline_tag="text-classification",

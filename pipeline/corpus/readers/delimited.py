@@ -100,7 +100,14 @@ class DelimitedReader(ChunkReader):
                 rejects=[
                     Reject(path, int(records.lines[record]), HEADER_REPEATED)
                     if repeats[record]
-                    else row_reject(path, records, record, self.header, self.dialect)
+                    else row_reject(
+                        path,
+                        data[records.starts[record] : records.stops[record]].tobytes(),
+                        records,
+                        record,
+                        self.header,
+                        self.dialect,
+                    )
                     for record in np.flatnonzero(is_row & ~is_sound).tolist()
                 ],
                 dropped={"blank line": blank_lines},

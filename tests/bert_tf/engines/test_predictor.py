@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bert_tf.base.errors import UsageError
@@ -138,6 +139,34 @@ def test_several_inputs_come_from_their_columns():
     assert predictor.engine.columns == {"text": ["x", "y"], "text_pair": ["2", "z"]}
     with pytest.raises(UsageError, match=r"rows\[0\]: is a text, but the model reads text and tex"):
         predictor.predict(["x"])
+
+
+def test_a_second_text_may_be_missing_where_weights_do_not_say_that_they_read_pairs():
+    predictor = predictor_of({**PAIRS, "is_pair_optional": True})
+    predictor.predict(["x", {"a": "y"}, {"a": "v", "b": "w"}, {"a": "z", "b": None}])
+    assert predictor.engine.columns == {
+        "text": ["x", "y", "v", "z"],
+        "text_pair": ["", "", "w", ""],
+    }
+    with pytest.raises(UsageError, match=r"rows\[0\]: has no value for 'a'"):
+        predictor.predict([{"b": "w"}])
+
+
+def test_arrays_of_arrow_have_values_and_nulls():
+    predictor = predictor_of(TOPICS)
+    predictor.predict({"body": pa.array(["x", "y"])})
+    predictor.predict(pa.array(["x", "y"]))
+    predictor.predict([{"body": pa.scalar("x")}, {"body": pa.scalar("y")}])
+    assert predictor.engine.columns == {"text": ["x", "y"]}
+    for rows in ({"body": pa.array(["a", None])}, [{"body": "a"}, {"body": pa.scalar(None)}]):
+        with pytest.raises(UsageError, match=r"rows\[1\]: has no value for 'body'"):
+            predictor.predict(rows)
+
+
+@pytest.mark.parametrize("values", ["The ship is late", b"ship", {"a": 1}, 5, None])
+def test_one_value_is_no_column(values):
+    with pytest.raises(UsageError, match=r"^columns: 'body' is a single value, not a list"):
+        predictor_of(TOPICS).predict({"body": values})
 
 
 def test_choices_are_a_list_or_several_columns():

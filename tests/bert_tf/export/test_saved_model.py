@@ -12,8 +12,8 @@ from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.saved_model import reference_vectors
-from bert_tf.weights.model_directory import read_model_directory
+from bert_tf.export.saved_model import reference_vectors, write_saved_model
+from bert_tf.weights.model_directory import read_model_directory, write_task
 
 pytestmark = pytest.mark.slow  # exports models of every kind
 
@@ -42,6 +42,40 @@ def test_classifier_equals_the_keras_model(classifier):
     assert got["predicted_label"].tolist() == labels.tolist()
     assert len(set(labels)) > 1
     np.testing.assert_allclose(got["predicted_score"], wanted.max(axis=1), atol=1e-5)
+
+
+def test_weights_that_do_not_say_what_they_read_take_texts_and_pairs(tmp_path):
+    folder = write_kind(tmp_path / "model", "classifier")
+    settings = json.loads((folder / "task.json").read_text())
+    texts, replies = random_texts(1, [1, 4, 9, 20, 40]), random_texts(2, [3, 30, 8, 1, 40])
+
+    def exported(**changes):
+        columns = {**settings["columns"], **changes.pop("columns", {})}
+        write_task(folder, {**settings, **changes, "columns": columns})
+        output = tmp_path / str(len(list(tmp_path.iterdir())))
+        shutil.copytree(folder, output)
+        trained = load_trained_model(read_model_directory(folder))
+        return trained, write_saved_model(trained, output)
+
+    def probabilities(model, **columns):
+        return model.predict(columns)["probabilities"]
+
+    pairs = probabilities(exported()[1], text=texts, text_pair=replies)
+    single = probabilities(exported(columns={"text_pair": None})[1], text=texts)
+    assert np.abs(pairs - single).max() > 0.01
+    trained, both = exported(is_pair_optional=True)
+    empty = [""] * len(texts)
+    found = both.predict({"text": texts * 2, "text_pair": [*replies, *empty]})
+    np.testing.assert_allclose(found["probabilities"], np.concatenate([pairs, single]), atol=1e-5)
+    host = trained.task.host_predictions(
+        trained.model, trained.tokenizer, {"text": texts * 2, "text_pair": [*replies, *empty]}
+    )
+    np.testing.assert_allclose(host["probabilities"], found["probabilities"], atol=1e-5)
+    np.testing.assert_array_equal(host["lost_tokens"], found["lost_tokens"])
+    served = both.signature("serving_default")(text=tf.constant(texts))
+    np.testing.assert_allclose(served["probabilities"], single, atol=1e-5)
+    served = both.signature("pairs")(text=tf.constant(texts), text_pair=tf.constant(replies))
+    np.testing.assert_allclose(served["probabilities"], pairs, atol=1e-5)
 
 
 def test_answers_equal_the_numpy_rules(answerer):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.export.graphs import trained_graph
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.saved_model import text_module
+from bert_tf.export.saved_model import reference_vectors, text_module
 from bert_tf.weights.model_directory import read_model_directory
 from bert_tf.weights.sentence_transformers import write_recipe
 
@@ -70,6 +70,16 @@ def test_texts_are_cut_lower_cased_and_prompted_as_the_recipe_says(trained_with)
     np.testing.assert_allclose(
         got, outputs(trained_without(trained), cut)["mean_embedding"], atol=1e-6
     )
+
+
+@pytest.mark.slow
+def test_a_nul_ends_no_text_that_is_lower_cased(trained_with):
+    trained = trained_with(lowercase_texts=True)
+    texts = ["W1\0 W2 w3", "\0w4", "w5\0w6"]
+    plain = ["w1 w2 w3", "w4", "w5w6"]  # as BERT's rules drop it
+    got = outputs(trained, texts)["embedding"]
+    np.testing.assert_allclose(got, outputs(trained, plain)["embedding"], atol=1e-6)
+    np.testing.assert_allclose(got, reference_vectors(trained, texts)["embedding"], atol=1e-5)
 
 
 def trained_without(trained):

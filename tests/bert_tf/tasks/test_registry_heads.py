@@ -48,6 +48,37 @@ def test_a_head_decides_the_task_and_keeps_its_labels(tmp_path, name, task, labe
     assert with_task_of_weights(found, Console(log)) is found
 
 
+ENTAILMENT = {"0": "contradiction", "1": "entailment", "2": "neutral"}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "pair", "is_optional"),
+    [
+        ("regression", {}, "text_pair", True),
+        ("regression", {"sentence_transformers": {"version": "5.1.0"}}, "text_pair", None),
+        ("regression", {"sbert_ce_default_activation_function": "x"}, "text_pair", None),
+        ("classification", {}, "text_pair", True),
+        ("classification", {"id2label": ENTAILMENT}, "text_pair", None),
+        ("classification", {"finetuning_task": "mnli"}, "text_pair", None),
+        ("classification", {"finetuning_task": "sst2"}, None, None),
+    ],
+)
+def test_a_folder_may_say_that_its_texts_are_pairs(tmp_path, name, changes, pair, is_optional):
+    directory = read_model_directory(folder_with(name, tmp_path / "model", **changes))
+    found = with_task_of_weights(directory, Console(io.StringIO())).task
+    assert found["columns"]["text_pair"] == pair
+    assert found.get("is_pair_optional") == is_optional
+
+
+def test_a_second_file_may_say_that_its_texts_are_pairs(tmp_path):
+    folder = folder_with("regression", tmp_path / "model")
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text(json.dumps({"model_type": "CrossEncoder"}))
+    found = with_task_of_weights(read_model_directory(folder), Console(io.StringIO())).task
+    assert found["columns"]["text_pair"] == "text_pair"
+    assert "is_pair_optional" not in found
+
+
 @pytest.mark.parametrize("name", ["encoder", "pretraining", "masked_lm"])
 def test_heads_of_pretraining_are_no_task(name):
     directory = read_model_directory(GOLDEN / name)

@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name
@@ -86,7 +87,7 @@ def preset(saved, tmp_path):
 def test_a_keras_hub_preset_computes_what_keras_hub_does(preset, backbone, tmp_path):
     import_weights(preset, tmp_path / "model")
     directory = read_model_directory(tmp_path / "model")
-    assert (directory.vocab, directory.lowercase) == (VOCAB, True)
+    assert (directory.vocab, directory.lowercase) == (VOCAB, KEEP_ACCENTS)  # as the preset's
     assert directory.config.hidden_act == "gelu_new"
     generator = np.random.default_rng(1)
     ids = generator.integers(0, len(VOCAB), (3, 10))

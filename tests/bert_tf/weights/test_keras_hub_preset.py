@@ -1,6 +1,7 @@
 """KerasHub presets written: KerasHub loads them and computes what our models do."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import keras_hub
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import BertClassifier
@@ -104,6 +106,25 @@ def test_the_tokenizer_gives_the_pieces_that_ours_gives(tmp_path, lowercase):
     texts = ["Café café CAFÉ cafe\u0301 No NO", "wéiß w3", ""]
     ours = WordPieceTokenizer(vocab, lowercase=lowercase).tokenize(texts)
     assert tokenizer(texts) == ours.to_list()
+
+
+def test_accents_are_kept_where_kerashub_keeps_them(tmp_path):
+    write("encoder", tmp_path)
+    path = tmp_path / "tokenizer.json"
+    document = json.loads(path.read_text())
+    for settings, expected in (
+        ({"lowercase": True, "strip_accents": True}, True),
+        ({"lowercase": True, "strip_accents": False}, KEEP_ACCENTS),
+        ({"lowercase": False, "strip_accents": False}, False),
+    ):
+        path.write_text(json.dumps({**document, "config": {**document["config"], **settings}}))
+        vocab = [*read_source(tmp_path).vocab[:-2], "cafe", "café"]
+        theirs = keras_hub.models.BertTokenizer(vocabulary=vocab, **settings)
+        lowercase = read_source(tmp_path).lowercase
+        assert lowercase == expected
+        texts = ["Café cafe", "café"]
+        ours = WordPieceTokenizer(vocab, lowercase=lowercase).tokenize(texts)
+        assert theirs(texts) == ours.to_list()
 
 
 @pytest.mark.slow

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from bert_tf.base.checksums import SUMS
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import (
     BertClassifier,
@@ -23,6 +25,7 @@ from bert_tf.weights.model_directory import (
     read_model_directory,
     write_model_directory,
 )
+from bert_tf.weights.sentence_transformers import write_recipe
 from bert_tf.weights.tensor_names import model_bindings
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
@@ -139,6 +142,27 @@ def test_missing_encoder_weights_are_refused(folder):
     message = r"weights are missing: bert\.encoder\.layer\.2\.\S+, \S+, \S+ and 13 more"
     with pytest.raises(UsageError, match=message):
         load_weights(built(BertEncoder(directory.config)), directory)
+
+
+@pytest.mark.parametrize("prefix", ["net.", "student.bert_model."])
+def test_encoder_weights_of_other_names_are_named(folder, prefix):
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    renamed = {f"{prefix}{name}": value for name, value in tensors.items()}
+    safetensors.numpy.save_file(renamed, folder / "model.safetensors")
+    directory = read_model_directory(folder)
+    message = rf"missing: bert.* and 3[0-9] more; found {prefix}\S*embeddings\.word_embeddings\S+ "
+    with pytest.raises(UsageError, match=message + rf"and others .* begin with '{prefix}"):
+        load_weights(built(BertEncoder(directory.config)), directory)
+
+
+@pytest.mark.parametrize("changes", [{"truncate_dim": 4}, {}])
+def test_notes_of_a_recipe_are_notes_of_the_folder(folder, changes):
+    write_recipe(folder, EmbeddingRecipe(max_seq_length=12), hidden_size=8)
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    assert any("truncate_dim" in note for note in read_model_directory(folder).notes) == bool(
+        changes
+    )
 
 
 def test_weights_of_another_shape_are_refused(folder):

@@ -9,6 +9,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
 from bert_tf.weights.sentence_transformers import (
     read_recipe,
+    recipe_notes,
     transformer_folder,
     write_recipe,
 )
@@ -25,6 +26,19 @@ def folder(tmp_path):
 
 def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_what_the_library_does_beyond_the_recipe_is_said(folder):
+    assert recipe_notes(folder) == ()
+    edit(folder / "config_sentence_transformers.json", truncate_dim=16)
+    (note,) = recipe_notes(folder)
+    assert "truncate_dim 16, to which sentence-transformers cuts vectors; they are whole" in note
+    (folder / "model_head.pkl").write_bytes(b"\x80\x04N.")
+    (folder / "config_setfit.json").write_text("{}")
+    _, note = recipe_notes(folder)
+    assert "SetFit's classifier (model_head.pkl, config_setfit.json) is left out" in note
+    (folder / "modules.json").unlink()
+    assert recipe_notes(folder) == ()
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])

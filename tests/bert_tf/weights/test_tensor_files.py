@@ -20,7 +20,7 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.weights import pytorch_pickle
+from bert_tf.weights import pytorch_file, pytorch_pickle
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.pytorch_pickle import ForeignNameError, PickleError, read_pickle
 from bert_tf.weights.tensor_files import FolderTensors, write_tensors
@@ -41,6 +41,33 @@ def parts_of(value):
         elif id(part) not in seen:
             seen.add(id(part))
             waiting += [*part, *part.values()] if isinstance(part, dict) else part
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_numbers_of_8_bits_are_named(tmp_path, kind):
+    path = tmp_path / "model.safetensors"
+    numbers = np.ones(4, kind)
+    header = {
+        "bert.pooler.dense.weight": {
+            "dtype": {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}[numbers.dtype.name],
+            "shape": [4],
+            "data_offsets": [0, 4],
+        }
+    }
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + numbers.tobytes())
+    with pytest.raises(UsageError, match=r"bert\.pooler\.dense\.weight has the type F8_E\dM\d, "):
+        FolderTensors(tmp_path)
+
+
+def test_the_bias_of_a_masked_lm_head_may_be_stored_as_its_twin(tmp_path):
+    """transformers ties both, and writes one or the other."""
+    own, twin = "cls.predictions.bias", "cls.predictions.decoder.bias"
+    values = np.arange(4, dtype=np.float32)
+    write_tensors(tmp_path / "model.safetensors", {twin: values})
+    np.testing.assert_array_equal(FolderTensors(tmp_path)[own], values)
+    write_tensors(tmp_path / "model.safetensors", {twin: values + 1, own: values})
+    np.testing.assert_array_equal(FolderTensors(tmp_path)[own], values)
 
 
 @pytest.mark.parametrize(
@@ -279,6 +306,15 @@ class TestPyTorchFile:
     def test_whole_models_are_refused(self, tmp_path):
         with pytest.raises(UsageError, match="holds no state dict"):
             PyTorchFile(self.repacked(tmp_path, data_pkl=pickle.dumps([1])))
+
+    @pytest.mark.parametrize("key", ["model_state_dict", "model", "ema"])
+    def test_a_checkpoint_around_the_weights_is_named(self, tmp_path, key, monkeypatch):
+        tensors = PyTorchFile(self.path)._tensors
+        state = {"epoch": 3, key: dict(tensors), "lr": 1e-5}
+        monkeypatch.setattr(pytorch_file, "read_pickle", lambda content: state)
+        message = rf"a checkpoint with 'epoch', '{key}', 'lr'; its tensors are in '{key}'; save"
+        with pytest.raises(UsageError, match=message):
+            PyTorchFile(self.path)
 
     def test_files_before_pytorch_1_6_are_refused(self, tmp_path):
         (tmp_path / "x.bin").write_bytes(b"\x80\x02 something else")

@@ -26,6 +26,8 @@ def fill(folder, *names):
             "holds pytorch_model-00001-of-00002.bin, .* no pytorch_model.bin.index.json",
         ),
         (["model-00002-of-00002.safetensors"], "but no model.safetensors.index.json"),
+        (["model.fp16.safetensors"], "the weights of a variant; rename it to model.safetensors"),
+        (["pytorch_model.bf16.bin"], "the weights of a variant; rename it to pytorch_model.bin"),
         (["config.json", "notes.txt"], "found config.json, notes.txt, expected config.json with"),
         ([], "found nothing, expected"),
     ],

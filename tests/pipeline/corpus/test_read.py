@@ -175,11 +175,11 @@ TABLES = [
     Case("header.csv", b"id,text\n", [], rows=0),
     Case(
         "excel.csv",
-        b"sep=;\r\nid;text;;\r\n1;a, b;;\r\n;;;\r\nid;text;;\r\n2;c\r\n3;d;e;\r\n",
-        [["a, b"], ["c"]],
-        [(5, "repeats the header"), (7, "too many cells")],
+        b"sep=;\r\nid;text;;\r\n1;a, b;;\r\n;;;\r\nid;text;;\r\n2;c\r\n3;d;e;\r\n4;f;;;g\r\n",
+        [["a, b"], ["c"], ["d"]],
+        [(5, "repeats the header"), (8, "too many cells")],
         {"blank line": 1},
-        rows=5,
+        rows=6,
     ),
     Case("bars.csv", b"id|text\n1|a, b\n", [["a, b"]], rows=1),
     Case(

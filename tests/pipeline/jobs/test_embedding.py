@@ -75,6 +75,23 @@ def expected() -> np.ndarray:
     return Embedder(MODEL, MEAN).predict({"text": TEXTS})["embedding"]
 
 
+@pytest.mark.parametrize("name", ["v.parquet", "v.jsonl"])
+def test_folders_of_a_hive_layout_become_columns(tmp_path, name):
+    for day in ("1", "a%2Fb", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / f"day={day}").mkdir()
+        (tmp_path / f"day={day}" / "a.csv").write_text(f"id,text\n{day},w1\n")
+        (tmp_path / f"day={day}" / "b.csv").write_text("id,day,text\n0,own,w2\n")
+    pattern = tmp_path / "day=*" / "*.csv"
+    embed(pattern, output=tmp_path / name)
+    if name.endswith("jsonl"):
+        rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+    else:
+        rows = pq.read_table(tmp_path / name).to_pylist()
+    found = {(row["id"], row["day"]) for row in rows}
+    hive = {("1", "1"), ("a%2Fb", "a/b"), ("__HIVE_DEFAULT_PARTITION__", None)}
+    assert found == {*hive, ("0", "own")}
+
+
 def test_every_format_has_the_rows_in_order_with_their_vectors(rows, tmp_path, expected):
     log = Log()
     manifest = embed(rows, output=tmp_path / "v.parquet", log=log)

@@ -317,7 +317,7 @@ def test_all_readers_have_one_longest_row():
 @pytest.mark.parametrize(
     ("name", "content", "values", "message"),
     [
-        ("a.csv", b"id,id,text\n1,2,a\n", {}, "a.csv:1: column 'id' appears twice"),
+        ("a.csv", b"id,text,text\n1,2,a\n", {}, "a.csv:1: column 'text' appears twice"),
         ("a.tsv", b"text\ttext\n1\ta\n", {}, "a.tsv:1: column 'text' appears twice"),
         ("a.csv", b"id,texts\n1,a\n", {}, "a.csv: no column 'text'; it has 'id', 'texts'; did"),
         ("a.csv", b"1,a\n", {"header": False}, "without a header are numbers, here 1 to 2"),

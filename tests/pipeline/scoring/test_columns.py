@@ -39,6 +39,28 @@ def test_columns_default_to_those_of_the_model():
     assert next(iter(columns.added("csv"))) == "predicted_answer"
 
 
+def test_a_second_text_is_read_where_tables_have_it_if_weights_do_not_say():
+    task = {
+        **CLASSIFICATION,
+        "columns": {"text": "text", "text_pair": "text_pair", "label": "label"},
+        "is_pair_optional": True,
+    }
+    pairs = scoring_columns(config_of(), task, has_column=lambda name: name == "text_pair")
+    assert pairs.sources == {"text": "text", "text_pair": "text_pair"}
+    assert pairs.empty_inputs == ()
+    single = scoring_columns(config_of(), task, has_column=lambda name: False)
+    assert single.sources == {"text": "text"}
+    assert single.empty_inputs == ("text_pair",)
+    given = config_of(text_pair_column="other")
+    named = scoring_columns(given, task, has_column=lambda name: False)
+    assert named.sources == {"text": "text", "text_pair": "other"}
+    required = {**task, "is_pair_optional": False}
+    assert scoring_columns(config_of(), required, has_column=lambda name: False).sources == {
+        "text": "text",
+        "text_pair": "text_pair",
+    }
+
+
 def test_any_input_is_named_by_the_flag_of_all(monkeypatch):
     monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
     task = {"task": REGRESSION.name, "columns": {"body": "review", "reply": None, "label": "y"}}

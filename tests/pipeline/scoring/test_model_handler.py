@@ -48,6 +48,26 @@ def test_every_row_has_its_predictions_and_the_model_is_loaded_once(model, monke
     assert len(loaded) == 1
 
 
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_only_the_row_that_cannot_be_predicted_fails(model, is_keyed):
+    rows = ["river", None, *(f"text {n}" for n in range(50)), {"n": 1}, "late"]
+    handler = TextModelHandler(model)
+    elements = rows
+    if is_keyed:
+        handler, elements = KeyedModelHandler(handler), list(enumerate(rows))
+    with beam.Pipeline(FnApiRunner()) as pipeline:
+        found, failed = (
+            pipeline | beam.Create(elements) | RunInference(handler).with_exception_handling()
+        )
+        texts = found | beam.Map(lambda each: (each[1] if is_keyed else each).example)
+        bad = failed.failed_inferences | beam.FlatMap(lambda each: map(str, each[0]))
+        assert_that(texts, equal_to([row for row in rows if isinstance(row, str)]), label="good")
+        unusable = [
+            str(each) for each, row in zip(elements, rows, strict=True) if not isinstance(row, str)
+        ]
+        assert_that(bad, equal_to(unusable), label="bad")
+
+
 def test_keys_stay_with_their_rows(model):
     with beam.Pipeline(FnApiRunner()) as pipeline:
         found = (

@@ -39,7 +39,14 @@ from bert_tf.data.tables.formats.record_stream import (
     is_quoted_tsv,
     named_delimiter,
 )
-from bert_tf.data.tables.rejects import HEADER_REPEATED, REMEDIES, TOO_LONG, Reject, wrong_cells
+from bert_tf.data.tables.rejects import (
+    ESCAPED_QUOTE,
+    HEADER_REPEATED,
+    REMEDIES,
+    TOO_LONG,
+    Reject,
+    wrong_cells,
+)
 from bert_tf.data.tables.text_files import (
     Opener,
     encoding_advice,
@@ -50,6 +57,7 @@ from bert_tf.data.tables.text_files import (
 
 _SPACED_QUOTES = re.compile(r'\s+".*"\s*')
 _OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
+_ESCAPED_QUOTE = b'\\"'
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # Line number, the row without its line end (empty if rejected), and cells or a reject
@@ -60,7 +68,9 @@ ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 class TableHeader:
     """How a delimited file names and separates its columns."""
 
-    columns: tuple[str, ...]  # in file order, without empty ones at the end, or numbers from 1
+    # in file order, without empty ones at the end, each name once (`column_names`); or numbers
+    # from 1
+    columns: tuple[str, ...]
     raw: str | None  # as in the file, without mark and line end; None without a header
     delimiter: str  # what separates two cells
     has_mark: bool  # whether the file begins with a byte-order mark
@@ -68,6 +78,12 @@ class TableHeader:
     empty_columns: int = 0  # how many empty names there are at the end
     may_have_more: bool = False  # whether rows may have cells beyond the columns
     line: int = 0  # of the header; without one of the line before the rows
+    written: tuple[str, ...] = ()  # the names as in the file; () without a header
+
+    @property
+    def repeated(self) -> set[str]:
+        """Return the names that several columns have, of which no one can be meant."""
+        return {name for name, count in collections.Counter(self.written).items() if count > 1}
 
 
 def read_delimited_rows(
@@ -200,13 +216,15 @@ def _read_header(
             f"{path}:{line}: blanks before the quotes of {spaced!r} make them part of the cells; "
             f"remove the blanks after {delimiter!r}"
         )
+    written: tuple[str, ...] = ()
     raw, columns = None, tuple(map(str, range(1, len(cells) + 1)))
     if dialect.has_header:
         named = len(cells)
-        while named > 1 and not cells[named - 1]:
+        while named > 1 and not cells[named - 1].strip():
             named -= 1
-        columns = tuple(cells[:named])
-        check_header(path, line, columns, dialect)
+        written = tuple(cells[:named])
+        check_header(path, line, written, dialect)
+        columns = column_names(written)
         raw = data[records.starts[0] : records.stops[0]].tobytes().decode("utf-8")
         stream.skip(records)
     return TableHeader(
@@ -217,6 +235,7 @@ def _read_header(
         has_quotes=stream.has_quotes,
         empty_columns=len(cells) - len(columns),
         line=line if dialect.has_header else line - 1,
+        written=written,
     )
 
 
@@ -248,7 +267,8 @@ class _RowReader:
         rows = list(zip(*[cells] * len(columns), strict=True))
         lines = records.lines.tolist()
         raws = raws or []
-        is_plain = not (np.diff(records.offsets)[is_row] != self._cells).any()
+        has_notes = self.header.empty_columns > 0  # it may have
+        is_plain = not has_notes and not (np.diff(records.offsets)[is_row] != self._cells).any()
         headers = self._headers(raws, rows)
         if is_row.all() and is_plain and not headers:
             for line, raw, row in zip(lines, raws, rows, strict=True):
@@ -258,14 +278,35 @@ class _RowReader:
         for place in np.flatnonzero(~is_blank).tolist():
             line = lines[place]
             if not is_row[place]:
-                yield line, "", row_reject(self.path, records, place, self.header, self.dialect)
+                raw = data[starts[place] : records.stops[place]].tobytes()
+                yield (
+                    line,
+                    "",
+                    row_reject(self.path, raw, records, place, self.header, self.dialect),
+                )
                 continue
             number, raw, row = next(remaining)
             if number in headers:
                 yield line, "", Reject(self.path, line, HEADER_REPEATED)
                 continue
             count = int(records.offsets[place + 1] - records.offsets[place])
-            yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
+            values = dict(zip(columns, row, strict=True))
+            if count > len(columns) and not self.header.may_have_more:
+                values.update(self._unnamed(data, records, place))
+            yield line, self._filled(raw, count), values
+
+    def _unnamed(self, data: np.ndarray, records: Records, place: int) -> dict[str, str]:
+        """Return the cells of a row under empty names at the end, those with content, by name."""
+        first = int(records.offsets[place]) + len(self.header.columns)
+        fields = np.arange(first, int(records.offsets[place + 1]))
+        copied, offsets = field_bytes(data, records, fields)
+        cells = _strings(copied, np.diff(offsets)) or ()
+        names = column_names((*self.header.written, *[""] * len(fields)))
+        return {
+            name: cell
+            for name, cell in zip(names[len(self.header.columns) :], cells, strict=False)
+            if cell
+        }
 
     def _headers(self, raws: Sequence[str], rows: Sequence[tuple[str, ...]]) -> set[int]:
         """Find rows that repeat the header; in a single column, which may hold it, equal lines."""
@@ -273,7 +314,7 @@ class _RowReader:
             return set()
         if len(self.header.columns) == 1:
             return {number for number, raw in enumerate(raws) if raw == self.header.raw}
-        names = list(map(_folded, self.header.columns))
+        names = list(map(_folded, self.header.written))
         return {
             number
             for number, row in enumerate(rows)
@@ -310,14 +351,16 @@ def _folded(cell: str) -> str:
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
     """Find records that are rows, and those that count as blank lines.
 
-    Cells beyond the named columns must be empty; in such tables rows of only empty cells are blank.
+    Cells beyond the columns must be empty, those without a name at the end counted among them,
+    where people type notes; in tables that have such columns rows of only empty cells are blank.
 
     Returns:
         Two arrays, bool [records].
     """
     counts = np.diff(records.offsets)
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
-    named = np.minimum(records.offsets[:-1] + len(header.columns), records.offsets[1:])
+    width = len(header.columns) + header.empty_columns
+    named = np.minimum(records.offsets[:-1] + width, records.offsets[1:])
     is_sound = records.faults == SOUND
     has_more = filled[records.offsets[1:]] > filled[named]
     is_row = is_sound & (counts >= len(header.columns)) & (~has_more | header.may_have_more)
@@ -328,12 +371,18 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
 
 
 def row_reject(
-    path: str, records: Records, record: int, header: TableHeader, dialect: TableDialect
+    path: str,
+    raw: bytes,
+    records: Records,
+    record: int,
+    header: TableHeader,
+    dialect: TableDialect,
 ) -> Reject:
     """Return the reject for a record that is no row.
 
     Args:
         path: the file.
+        raw: bytes of the record, of a broken one those of its first line.
         records: records of a window.
         record: index of the one that is no row.
         header: says how many cells a row has.
@@ -342,14 +391,17 @@ def row_reject(
     line, fault = int(records.lines[record]), int(records.faults[record])
     if fault == LONG_RECORD:
         return too_long(path, line, dialect)
+    is_escaped = header.has_quotes and _ESCAPED_QUOTE in raw
     if fault != SOUND:
-        return Reject(path, line, FAULT_REASONS[fault])
+        return Reject(path, line, ESCAPED_QUOTE if is_escaped else FAULT_REASONS[fault])
     columns = len(header.columns)
+    more_columns = columns + header.empty_columns
     first, stop = records.offsets[record : record + 2].tolist()
     count = stop - first
-    more = slice(first + columns, stop)
+    more = slice(first + more_columns, stop)
     if count < columns or (records.field_stops[more] > records.field_starts[more]).any():
-        return Reject(path, line, *wrong_cells(count, columns, has_header=dialect.has_header))
+        reason, detail = wrong_cells(count, columns, has_header=dialect.has_header)
+        return Reject(path, line, ESCAPED_QUOTE if is_escaped else reason, detail)
     return Reject(path, line, dialect.invalid_text)
 
 
@@ -414,12 +466,26 @@ def check_header(
         )
     if "\r" in joined and "\n" not in joined:
         raise InputError(f"{path}:{line}: lines end with CR; convert them: tr '\\r' '\\n'")
-    twice = [name for name, count in collections.Counter(columns).items() if count > 1]
-    if twice:
-        raise InputError(
-            f"{path}:{line}: column {twice[0]!r} appears twice; rename or remove one of the "
-            "two, or give --no-header if this line is a row"
-        )
+
+
+def column_names(written: Sequence[str]) -> tuple[str, ...]:
+    """Return a name for each column, each once, like pandas: `a`, `a.1`, `Unnamed: 2`.
+
+    Tables of unused columns may repeat a name, as Jira's exports do, or have none, as those of an
+    index in pandas.
+
+    Args:
+        written: names in the file, in its order.
+    """
+    taken = set(written)
+    names: list[str] = []
+    for place, name in enumerate(written):
+        base = name if name.strip() else f"Unnamed: {place}"
+        numbered = (f"{base}.{number}" for number in itertools.count(1))
+        is_first = base not in names and (base == name or base not in taken)
+        names.append(base if is_first else next(each for each in numbered if each not in taken))
+        taken.add(names[-1])
+    return tuple(names)
 
 
 def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:

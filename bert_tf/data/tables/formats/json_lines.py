@@ -29,6 +29,7 @@ from bert_tf.data.tables.text_files import (
 )
 
 JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
+_LINE_STARTS = f"{JSON_BLANKS}\ufeff"  # the mark of a file that was joined to another
 _SPLIT_TABLE, _TABLE_WITH_SCHEMA = {"columns", "index", "data"}, {"schema", "data"}
 KEYS_ARE_NAMES = "rows of JSON lines have keys"
 
@@ -64,7 +65,7 @@ def _parsed_rows(path: str | Path, dialect: TableDialect, opener: Opener) -> Ite
         for number, line in enumerate(lines, start=1):
             if isinstance(line, CutLine):
                 yield number, "", too_long(path, number, dialect)
-            elif raw := line.strip(JSON_BLANKS):
+            elif raw := line.lstrip(_LINE_STARTS).rstrip(JSON_BLANKS):
                 if not seen:
                     check_first_line(path, raw)
                 yield number, raw, _object_or_reject(path, number, raw, dialect)

@@ -26,10 +26,13 @@ _BATCH_ROWS = 1024  # rows decoded at once
 _BATCH_BYTES = 16 << 20  # fewer rows where they are long
 _REPEATED_BYTES = 512 << 20  # and where all rows may hold the longest value of a dictionary
 _VALUE_BYTES = 16  # that a value takes at least once it is decoded, an item of a list too
-_TEXT_KINDS = (  # bytes, too: some writers do not say that they are UTF-8
-    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+_BYTES_KINDS = (
     *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
     pa.types.is_fixed_size_binary,
+)
+_TEXT_KINDS = (  # bytes, too: some writers do not say that they are UTF-8
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *_BYTES_KINDS,
 )
 
 
@@ -234,8 +237,8 @@ def read_parquet_rows(
 ) -> Iterator[ParsedRow]:
     """Yield rows with their number from 1, as JSON text and as values by column.
 
-    Dates, times and decimals are texts as Arrow writes them. Bytes that are not UTF-8 are base64
-    (RFC 4648, section 4); in needed columns they reject the row.
+    Dates, times and decimals are texts as Arrow writes them. Columns of bytes are base64 (RFC 4648,
+    section 4), all values alike. In needed columns bytes are UTF-8, or reject the row.
 
     Args:
         path: the file.
@@ -251,10 +254,12 @@ def read_parquet_rows(
     with open_parquet(str(path), opener) as (stream, file):
         for group in range(file.num_row_groups):
             for batch in read_batches(stream, file, group, columns):
-                values = [_values(batch.column(name)) for name in columns]
-                for name, column in zip(columns, values, strict=True):
-                    if name not in needed:
-                        column[:] = (_json_value(v) if isinstance(v, bytes) else v for v in column)
+                values = [
+                    _values(batch.column(name))
+                    if name in needed
+                    else _json_values(batch.column(name))
+                    for name in columns
+                ]
                 cells = zip(*values, strict=True) if values else ((),) * batch.num_rows
                 for number, row in enumerate(cells, first):
                     yield _parsed(
@@ -289,6 +294,15 @@ def _characters(value: str | bytes) -> int:
 def _json_value(value: Any) -> str:
     """Write what JSON has no type for: bytes as base64, other values as their text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _json_values(column: pa.Array) -> list[Any]:
+    """Convert a column that nothing reads; bytes become base64, even if they happen to be UTF-8."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if any(is_kind(kind) for is_kind in _BYTES_KINDS):
+        stored = column.cast(pa.large_binary()).to_pylist()
+        return [None if value is None else _json_value(value) for value in stored]
+    return [_json_value(v) if isinstance(v, bytes) else v for v in _values(column)]
 
 
 def _values(column: pa.Array) -> list[Any]:

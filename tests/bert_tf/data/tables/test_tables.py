@@ -157,7 +157,7 @@ FAULTS = [
         InputError,
         "looks like cp1252; give --encoding cp1252",
     ),
-    ("no header, equal cells", "a.csv", b"1,1,x\n0,1,y\n", InputError, "--no-header"),
+    ("no header, equal cells", "a.csv", b"1,1,x\n0,1,y\n", UsageError, "--no-header"),
     ("no header", "a.tsv", b"1\tgood film\n0\tbad\n", UsageError, "--no-header"),
     ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "is one JSON list"),
     ("a list on a line", "a.json", b'[{"text": "a"}, {"text": "b"}]\n', InputError, "jq -c"),

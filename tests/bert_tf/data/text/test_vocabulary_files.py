@@ -24,6 +24,48 @@ def test_written_files_are_read_back(tmp_path, lowercase):
     assert (read.vocab, read.lowercase, read.notes) == (VOCAB, lowercase, ())
 
 
+@pytest.mark.parametrize(
+    ("of_config", "of_tokenizer", "refused"),
+    [
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, {}, "config.json"),
+        ({"tokenizer_class": "XLMRobertaTokenizer"}, {}, "config.json"),
+        ({"tokenizer_class": "BertTokenizer"}, {}, None),
+        ({"tokenizer_class": None}, {}, None),
+        ({"tokenizer_class": "XLNetTokenizer"}, {"tokenizer_class": "BertTokenizer"}, None),
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, {"word_tokenizer_type": "basic"}, None),
+        ({}, {"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_config.json"),
+    ],
+)
+def test_a_tokenizer_may_be_named_by_the_config_of_the_model(
+    tmp_path, of_config, of_tokenizer, refused
+):
+    write_vocab(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(of_config))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(of_tokenizer))
+    if refused is None:
+        assert read_folder_vocabulary(tmp_path).vocab == VOCAB
+    else:
+        with pytest.raises(UsageError, match=rf"/{refused}: tokenizer_class is '\w+', which gives"):
+            read_folder_vocabulary(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "tokenizer.json"])
+def test_cutting_at_the_beginning_is_said(tmp_path, file):
+    write_vocabulary_files(tmp_path, VOCAB, lowercase=True, max_length=512)
+    fast = str(tmp_path / "tokenizer.json")
+    pieces = {piece: index for index, piece in enumerate(VOCAB)}
+    tokenizers.BertWordPieceTokenizer(pieces).save(fast)
+    tokenizer = tokenizers.Tokenizer.from_file(fast)
+    tokenizer.enable_truncation(16, direction="left" if file == "tokenizer.json" else "right")
+    tokenizer.save(fast)
+    if file == "tokenizer_config.json":
+        path = tmp_path / file
+        settings = {**json.loads(path.read_text()), "truncation_side": "left"}
+        path.write_text(json.dumps(settings))
+    (note,) = read_folder_vocabulary(tmp_path).notes
+    assert "lose their end here, and their beginning in the model's own library" in note
+
+
 def test_tokenizer_json_alone_is_enough(tmp_path, lowercase):
     # transformers 5 writes no vocab.txt.
     tokenizer = tokenizers.BertWordPieceTokenizer(

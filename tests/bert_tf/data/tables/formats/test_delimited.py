@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.rejects import RejectTally
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 
@@ -143,14 +144,59 @@ def test_the_delimiter_that_excel_names_is_taken(tmp_path, first, delimiter):
 
 
 def test_empty_columns_at_the_end_are_left_out(tmp_path):
-    content = b"text;label;;\na;x;;\n;;;\nb;y\nc;z;;more\nd;w;;;\n"
+    content = b"text;label;;\na;x;;\n;;;\nb;y\nc;z;;a note\nd;w;;;\ne;v;;;more\n"
     block = read_block(tmp_path / "a.csv", content)
     assert block.columns == ("text", "label")
-    assert block.texts("text") == ["a", "b", "d"]
-    assert block.raw_rows == ["a;x;;", "b;y;;", "d;w;;"], "as many cells as the header"
-    assert [(each.line, each.reason) for each in block.rejects] == [(5, "too many cells")]
+    assert block.texts("text") == ["a", "b", "c", "d"]
+    expected = ["a;x;;", "b;y;;", "c;z;;a note", "d;w;;"]
+    assert block.raw_rows == expected, "as many cells as the header"
+    assert block.rows[2] == {"text": "c", "label": "z", "Unnamed: 3": "a note"}
+    assert [(each.line, each.reason) for each in block.rejects] == [(7, "too many cells")]
     block = read_block(tmp_path / "a.csv", b'text,label\na,x,\nb,y,""\nc,z\n')
     assert block.raw_rows == ["a,x", "b,y", "c,z"]
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),  # as pandas 2 reads them
+    [
+        (",,text", ["Unnamed: 0", "Unnamed: 1", "text"]),
+        ("id,,text,,label", ["id", "Unnamed: 1", "text", "Unnamed: 3", "label"]),
+        ("id, ,text, ", ["id", "Unnamed: 1", "text", "Unnamed: 3"]),
+        ("Labels,Labels,text", ["Labels", "Labels.1", "text"]),
+        ("Labels,Labels.1,Labels,text", ["Labels", "Labels.1", "Labels.2", "text"]),
+        ("Unnamed: 1,,text", ["Unnamed: 1", "Unnamed: 1.1", "text"]),
+    ],
+)
+def test_columns_that_nothing_reads_may_have_equal_names_or_none(tmp_path, header, names):
+    cells = [f"cell {number}" for number in range(len(names))]
+    content = f"{header}\n{','.join(cells)}\nz{',z' * (len(names) - 1)}\n{header}\n"
+    block = read_block(tmp_path / "b.csv", content.encode())
+    assert list(block.rows[0].items()) == list(zip(names, cells, strict=True))
+    assert block.raw_rows[0] == ",".join(cells)
+    assert [(each.line, each.reason) for each in block.rejects] == [(4, "repeats the header")]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '1,"she said \\"river\\" and left"',
+        '1,"\\"river\\""',
+        '1,"river, \\"and\\", stone"',
+        '1,"a \\", b"',
+    ],
+)
+def test_quotes_after_backslashes_are_named_with_a_cure(tmp_path, row):
+    """As Spark writes them unless it is told otherwise."""
+    block = read_block(tmp_path / "a.csv", f"id,text\n{row}\n2,late\n".encode())
+    assert block.texts("text") == ["late"]
+    (summary,) = RejectTally(block.rejects).summaries()
+    assert summary.reason == "quote after a backslash, where CSV doubles it"
+    assert '.option("escape"' in summary.remedy
+
+
+def test_a_backslash_before_a_doubled_quote_is_a_character(tmp_path):
+    block = read_block(tmp_path / "a.csv", b'id,text\n1,"a \\"" b"\n2,"c \\"\n')
+    assert block.texts("text") == ['a \\" b', "c \\"]
 
 
 def test_bars_separate_columns(tmp_path):

@@ -72,6 +72,14 @@ def test_tables_in_one_object_are_known(tmp_path, table, what):
     assert len(message) < 400
 
 
+def test_joined_files_may_have_a_byte_order_mark_each(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('\ufeff{"text": "river"}\n\ufeff{"text": "late"}\n', encoding="utf-8")
+    rows = list(read_json_rows(path, PLAIN))
+    assert [(number, row["text"]) for number, _, row in rows] == [(1, "river"), (2, "late")]
+    assert all(raw.startswith("{") for _, raw, _ in rows)
+
+
 @pytest.mark.parametrize("row", [{"a": {"b": 1}}, {"a": {"b": 1}, "c": 2}, {"a": 1, "c": 2}])
 def test_a_single_row_with_objects_is_a_row(tmp_path, row):
     path = tmp_path / "a.jsonl"

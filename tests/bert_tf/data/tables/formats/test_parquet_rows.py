@@ -142,8 +142,19 @@ def test_bytes_of_columns_that_are_not_needed_are_base64(tmp_path):
             "sha": "//4=",
             "nested": {"bytes": encoded, "path": "a.png"},
         },
-        {"text": "b", "image": "plain", "sha": None, "nested": None},
+        {"text": "b", "image": "cGxhaW4=", "sha": None, "nested": None},
     ]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(4), pa.binary(), pa.large_binary(), "dictionary"])
+def test_all_bytes_of_a_column_have_one_form(tmp_path, kind):
+    values = [b"abcd", b"\xff\x00\x10\x80", b"YWI=", b"\x00\x01\x02\x03", None]
+    column = pa.array(values, pa.binary() if kind == "dictionary" else kind)
+    column = column.dictionary_encode() if kind == "dictionary" else column
+    pq.write_table(pa.table({"text": ["river"] * 5, "key": column}), tmp_path / "a.parquet")
+    (block,) = read_table_blocks(tmp_path / "a.parquet", text_columns=["text"])
+    found = [row["key"] for row in block.rows]
+    assert [each and base64.b64decode(each, validate=True) for each in found] == values
 
 
 def test_long_rows_are_rejected(tmp_path):
