@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -13,14 +14,19 @@ from bert_tf.tasks.base.report_sections import (
     CellKind,
     Example,
     ExamplesSection,
+    HistogramSection,
+    Mark,
     MatrixSection,
     PlotSection,
     Section,
     TableSection,
 )
-from pipeline.report.plots import scatter_plot
+from pipeline.report.plots import histogram_plot, scatter_plot
 
 _LONGEST_TEXT, _LONGEST_CELL = 600, 80
+# Characters of a table's headings or widest cells, in all, up to which half of a wide screen holds
+# it: 33rem at some 0.6rem a character.
+_NARROW_CHARACTERS = 48
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
@@ -57,7 +63,7 @@ def html_document(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>\n{css}</style></head>\n<body><main>"
-        f"<h1>{escape(title)}</h1>\n{shown}</main></body></html>\n"
+        f'<h1>{escape(title)}</h1>\n<div class="sections">{shown}</div></main></body></html>\n'
     )
 
 
@@ -70,18 +76,55 @@ def section_html(section: Section, *, level: int = 2) -> str:
             content = _matrix(section)
         case PlotSection():
             content = _plot(section)
+        case HistogramSection():
+            content = _histogram(section)
         case ExamplesSection():
             shown = "".join(map(_example, section.examples))
-            content = f'<ol class="examples">{shown}</ol>' if shown else "<p>None.</p>"
+            legend = "".join(
+                f'<span><mark class="{kind}">{kind}</mark> {escape(meaning)}</span>'
+                for kind, meaning in section.legend.items()
+            )
+            legend = f'<p class="legend">{legend}</p>' if shown and legend else ""
+            content = f'{legend}<ol class="examples">{shown}</ol>' if shown else "<p>None.</p>"
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
-    return f"<section><h{level}>{escape(section.title)}</h{level}>{note}{content}</section>\n"
+    kind = ' class="narrow"' if _is_narrow(section) else ""
+    title = escape(sentence_case(section.title))
+    return f"<section{kind}><h{level}>{title}</h{level}>{note}{content}</section>\n"
+
+
+# Characters that a cell with a bar takes.
+_BAR_CHARACTERS = {"fraction": 8, "percent": 8, "share": 8, "count": 5, "number": 7}
+
+
+def _is_narrow(section: Section) -> bool:
+    """Whether half of a wide screen holds it, so that two stand side by side."""
+    match section:
+        case PlotSection() | HistogramSection():
+            return True
+        case MatrixSection():
+            return len(section.row_title) + sum(map(len, section.columns)) < _NARROW_CHARACTERS
+        case TableSection():
+            widths = [
+                max(len(name), _BAR_CHARACTERS.get(kind, 0)) for name, kind in section.columns
+            ]
+            for row in section.rows:
+                widths = [
+                    max(width, len(cell)) if isinstance(cell, str) else width
+                    for width, cell in zip(widths, row, strict=True)
+                ]
+            return sum(widths) <= _NARROW_CHARACTERS
+    return False
 
 
 def table_html(table: TableSection) -> str:
     head = "".join(heading(name, kind) for name, kind in table.columns)
+    scales = [
+        max((row[place] or 0.0 for row in table.rows), default=0.0) if kind == "share" else 1.0
+        for place, (_, kind) in enumerate(table.columns)
+    ]
     rows = (
         "".join(
-            table_cell(value, kind, is_first=place == 0)
+            table_cell(value, kind, is_first=place == 0, scale=scales[place])
             for place, (value, (_, kind)) in enumerate(zip(row, table.columns, strict=True))
         )
         for row in table.rows
@@ -104,6 +147,17 @@ def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "")
     )
 
 
+def tiles_html(tiles: Mapping[str, str], *, chosen: str | None = None) -> str:
+    """Render a few facts at a glance; the `chosen` one is framed."""
+    frame = ' class="chose"'
+    cells = "".join(
+        f"<div{frame if name == chosen else ''}>"
+        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in tiles.items()
+    )
+    return f'<dl class="metrics">{cells}</dl>\n' if cells else ""
+
+
 def folded(summary: str, content: str, attributes: str = "") -> str:
     """Render content that a click on its summary shows or hides."""
     return f"<details{attributes}><summary>{escape(summary)}</summary>{content}</details>"
@@ -113,8 +167,11 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
-    """A cell of a table; the first one of a row is its heading if it is text."""
+def table_cell(value: Any, kind: CellKind, *, is_first: bool = False, scale: float = 1.0) -> str:
+    """Render a cell of a table; the first one of a row is its heading if it is text.
+
+    A fraction of `scale` has a bar of full length.
+    """
     if value is None:
         return "<td></td>"
     if kind == "text":
@@ -124,12 +181,18 @@ def table_cell(value: Any, kind: CellKind, *, is_first: bool = False) -> str:
         return f'<td class="number">{value:,}</td>'
     if kind == "number":
         return f'<td class="number">{value:.4g}</td>'
-    width = 100 * min(max(float(value), 0.0), 1.0)
-    shown = f"{100 * value:.2f}" if kind == "percent" else f"{value:.4f}"
+    width = 100 * min(max(float(value) / (scale or 1.0), 0.0), 1.0)
+    shown = {"percent": f"{100 * value:.2f}", "share": _percent(value)}.get(kind, f"{value:.4f}")
     return (
         f'<td class="number fraction"><span class="bar" style="width:{width:.1f}%"></span>'
         f"<span>{shown}</span></td>"
     )
+
+
+def _percent(value: float) -> str:
+    """Format a share with two digits at least: `45%`, `4.5%`, `0.05%`."""
+    digits = 0 if value >= 0.1 else 1
+    return f"{value:.{digits if value >= 0.01 or not value else 2}%}"
 
 
 def _matrix(matrix: MatrixSection) -> str:
@@ -157,6 +220,58 @@ def _plot(plot: PlotSection) -> str:
     return f"<figure>{scatter_plot(plot)}</figure>{numbers}"
 
 
+def _histogram(section: HistogramSection) -> str:
+    """Draw a histogram, with the same as a folded table, and a key if its bars have two parts."""
+    total = max(int(section.counts.sum()), 1)
+    columns: list[tuple[str, CellKind]] = [
+        (section.x_title, "text"), (section.noun, "count"), ("of all", "share"),
+    ]  # fmt: skip
+    rows: list[list[Any]] = [
+        [name, count, count / total]
+        for name, count in zip(section.names, section.counts.tolist(), strict=True)
+    ]
+    key = ""
+    if section.parts is not None:
+        columns += [(section.part_noun, "count"), ("of these", "fraction")]
+        for row, part in zip(rows, section.parts.tolist(), strict=True):
+            row += [part, part / row[1] if row[1] else None]
+        noun, part_noun = escape(section.noun), escape(section.part_noun)
+        key = (
+            f'<p class="legend"><span><i class="bar"></i>{noun}</span> '
+            f'<span><i class="part"></i>{part_noun}</span></p>'
+        )
+    numbers = TableSection(title=f"{section.title} in numbers", columns=tuple(columns), rows=rows)
+    return (
+        f"{key}<figure>{histogram_plot(section)}</figure>"
+        f"{folded(numbers.title, table_html(numbers))}"
+    )
+
+
+def marked_html(text: str, marks: Sequence[Mark]) -> str:
+    """Render a text with its marks; where a `missed` and a `wrong` one meet, they are `both`.
+
+    A label follows the last piece of its mark.
+    """
+    inside = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
+    cuts = sorted({0, len(text), *(place for mark in inside for place in (mark.start, mark.end))})
+    pieces = []
+    for begin, end in itertools.pairwise(cuts):
+        here = [mark for mark in inside if mark.start <= begin < mark.end]
+        shown = escape(text[begin:end])
+        if not here:
+            pieces.append(shown)
+            continue
+        kinds = {mark.kind for mark in here}
+        kind = "both" if {"missed", "wrong"} <= kinds else here[0].kind
+        labels = "".join(
+            f"<small>{escape(mark.label)}</small>"
+            for mark in here
+            if mark.label and mark.end == end
+        )
+        pieces.append(f'<mark class="{kind}">{shown}{labels}</mark>')
+    return "".join(pieces)
+
+
 def _example(example: Example) -> str:
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{shortened(value)}</dd></div>"
@@ -165,10 +280,18 @@ def _example(example: Example) -> str:
     several = len(example.texts) > 1
     texts = "".join(
         f'<p dir="auto">{f"<b>{escape(name)}</b> " if several else ""}'
-        f"{shortened(text, _LONGEST_TEXT)}</p>"
+        f"{_example_text(text, example.marks.get(name, ()))}</p>"
         for name, text in example.texts.items()
     )
     return f"<li><dl>{facts}</dl>{texts}</li>"
+
+
+def _example_text(text: str, marks: Sequence[Mark]) -> str:
+    if not marks:
+        return shortened(text, _LONGEST_TEXT)
+    # No mark is cut off: an example without what it is an example of says nothing.
+    longest = max(_LONGEST_TEXT, *(mark.end for mark in marks))
+    return marked_html(text[:longest], marks) + ("…" if len(text) > longest else "")
 
 
 def shortened(text: str, longest: int = _LONGEST_CELL) -> str:

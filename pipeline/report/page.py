@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,73 +25,68 @@ from pipeline.report.artifact import (
     require_manifest,
     setting_facts,
 )
-from pipeline.report.document import html_document, section_html, sentence_case, table_of
-from pipeline.report.records import ShownExample, ShownToken, SplitSummary, summarize_records
+from pipeline.report.document import folded, html_document, sentence_case, table_of
+from pipeline.report.records_page import records_sections
 from pipeline.report.runs import plots_html, plots_style, read_runs
 
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
 
-_LEGEND = (
-    '<p><span class="target mask">masked<small> → target</small></span> '
-    '<span class="target random">replaced at random<small> → target</small></span> '
-    '<span class="target kept">unchanged, but predicted</span></p>'
-)
-
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """Render the facts of `inspect`, with plots; raise as `describe_artifact`."""
+    """Render an artifact: what a reader wants to see first, the raw keys folded away.
+
+    Raises UsageError and InputError as `describe_artifact`.
+    """
     if is_foreign_model(path):
         return _html(foreign_headline(path), [_preformatted(model_lines(Path(path)))])
     manifest = require_manifest(path)
     command, style = manifest.get("command"), ""
     content: list[Section | str]
     if command == "preprocess":
-        content = [_split_html(each) for each in summarize_records(path, samples=samples)]
-        content += _corpus_of(Path(path), manifest, samples=samples)
+        content = records_sections(Path(path), manifest, samples=samples)
     elif command in ("train", "finetune"):
         runs = read_runs([path]) if read_metrics(Path(path) / "metrics.jsonl") else []
         content, style = [plots_html(runs)], plots_style(len(runs))
     else:
         content = [_preformatted(content_lines(manifest, Path(path), samples=samples))]
-    tables = {
-        "counts": _joined(measured_facts(manifest.get("counts", {}))),
-        "metrics": _joined(measured_facts(manifest.get("metrics", {}))),
-        "config": _joined(setting_facts(manifest.get("config", {}))),
-        "inputs": input_facts(manifest.get("inputs", [])),
-        "seconds": _joined(measured_facts(manifest.get("timings", {}))),
-        "versions": _joined(setting_facts(manifest.get("versions", {}))),
-    }
     kind = "warning" if command in ("vocab", "preprocess", "train") else "note"
     return _html(
         headline(path, manifest),
         [
             *(f'<p class="{kind}">{escape(note)}</p>' for note in manifest.get("notes", [])),
             *content,
-            *(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in tables.items() if facts),
+            *_raw_facts(manifest),
         ],
         style=style,
     )
+
+
+def _raw_facts(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Render the rest of a manifest: its inputs, and, folded, every key of the other tables."""
+    inputs = input_facts(manifest.get("inputs", []))
+    if inputs:
+        yield f"<section><h2>Made from</h2>{_table('inputs', inputs)}</section>\n"
+    tables = {
+        "counts": measured_facts(manifest.get("counts", {})),
+        "metrics": measured_facts(manifest.get("metrics", {})),
+        "settings": setting_facts(manifest.get("config", {})),
+        "seconds": measured_facts(manifest.get("timings", {})),
+        "versions": setting_facts(manifest.get("versions", {})),
+    }
+    shown = "".join(
+        folded(f"{sentence_case(name)} ({len(facts):,})", _table(name, _joined(facts)))
+        for name, facts in tables.items()
+        if facts
+    )
+    if shown:
+        yield f"<section><h2>Manifest</h2>{shown}</section>\n"
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
     from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
 
     return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples))
-
-
-def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[Section | str]:
-    from pipeline.report.corpus.evidence import evidence_tables, sample_sections
-    from pipeline.report.corpus.page import corpus_of_records, corpus_sections
-
-    content: list[Section | str] = []
-    if "rules" in manifest:
-        content += [table for table in evidence_tables(manifest) if table.rows]
-        content += sample_sections(manifest, most=samples)
-    found = corpus_of_records(folder, manifest)
-    if isinstance(found, str):
-        return [*content, f'<p class="note">{escape(found)}</p>']
-    return [*content, *corpus_sections(found, samples=samples)]
 
 
 def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:
@@ -110,47 +105,6 @@ def _joined(facts: list[tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
 def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
     cells = (f"<td>{escape(key)}</td><td>{escape(value)}</td>" for key, value in rows)
     return table_of(name, cells, kind="facts")
-
-
-def _split_html(summary: SplitSummary) -> str:
-    facts = "".join(f"<p>{escape(fact)}</p>" for fact in summary.facts)
-    tables = [*summary.histograms]
-    if summary.frequent:
-        tables.append(
-            TableSection(
-                title="most frequent tokens",
-                columns=(("token", "text"), ("of tokens", "fraction")),
-                rows=summary.frequent,
-            )
-        )
-    examples = "".join(map(_example_html, summary.examples))
-    if examples:
-        examples = f"<div><h3>examples</h3>{_LEGEND}{examples}</div>"
-    plots = "".join(section_html(table, level=3) for table in tables)
-    return f"<h2>{escape(summary.name)}</h2>{facts}{plots}{examples}"
-
-
-def _example_html(example: ShownExample) -> str:
-    segments = "".join(
-        f"<p><b>{escape(name)}</b> {_segment_html(tokens)}</p>" for name, tokens in example.segments
-    )
-    return f"<h4>{escape(example.title)}</h4>{segments}"
-
-
-def _segment_html(tokens: list[ShownToken]) -> str:
-    shown = map(_token_html, tokens)
-    return "".join(each[2:] if each.startswith("##") else f" {each}" for each in shown).lstrip()
-
-
-def _token_html(token: ShownToken) -> str:
-    text = escape(token.text)
-    if token.target is None:
-        return text
-    if token.target == token.text:
-        return f'<span class="target kept">{text}</span>'
-    kind = "mask" if token.text == "[MASK]" else "random"
-    target = escape(token.target)
-    return f'<span class="target {kind}">{text}<small> → {target}</small></span>'
 
 
 def evaluation_page(

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from bert_tf.tasks.base.report_sections import PlotSection
+from bert_tf.tasks.base.report_sections import HistogramSection, PlotSection
 
 _TICKS = 5
 _SMALLEST, _LARGEST = 3.0, 15.0  # radius of a point, in units of the drawing
@@ -84,6 +84,11 @@ class _Frame:
 _POINTS_FRAME = functools.partial(
     _Frame, width=480, height=400, left=62, right=466, top=12, bottom=354
 )
+_BARS_FRAME = functools.partial(
+    _Frame, width=480, height=250, left=52, right=456, top=12, bottom=206
+)
+# Units of the drawing that a digit of a tick takes, and the least gap between two ticks.
+_DIGIT, _GAP = 8.0, 12.0
 _CURVES_FRAME = functools.partial(
     _Frame, width=400, height=230, left=52, right=390, top=10, bottom=190
 )
@@ -121,6 +126,50 @@ def scatter_plot(plot: PlotSection) -> str:
         f'transform="rotate(-90 14 {middle})">{escape(plot.y_title)}</text>'
     )
     label = f"{plot.title}: {plot.y_title} by {plot.x_title}, {len(plot.x):,} points"
+    return frame.svg(label, "".join(drawn))
+
+
+def histogram_plot(section: HistogramSection) -> str:
+    """Return SVG with the classes `axis`, `grid`, `bar` and `part`; bars are named by a title."""
+    size, most = len(section.counts), max(int(section.counts.max()), 1)
+    frame = _BARS_FRAME(x_bounds=(0.0, float(size)), y_bounds=(0.0, 1.05 * most))
+    edges = frame.across(np.arange(size + 1.0))
+    # Bars have a gap between them unless they are too narrow for one.
+    gap = 1.5 if edges[1] - edges[0] > 8.0 else 0.5
+    drawn = [frame.rows(lambda value: short(value) if value == int(value) else "")]
+    parts = np.zeros(size, np.int64) if section.parts is None else section.parts
+    for place, name in enumerate(section.names):
+        count, part = int(section.counts[place]), int(parts[place])
+        title = f"{name}: {count:,} {section.noun}"
+        if section.parts is not None:
+            title += f", {part:,} {section.part_noun}"
+        for kind, value in (("bar", count), ("part", part)):
+            # One unit high at least, so that no value looks like none.
+            top = min(float(frame.down(np.array(float(value)))), frame.bottom - 1.0)
+            box = f"M{edges[place] + gap:.1f} {frame.bottom}V{top:.1f}H{edges[place + 1] - gap:.1f}"
+            if value:
+                drawn.append(
+                    f'<path class="{kind}" d="{box}V{frame.bottom}z">'
+                    f"<title>{escape(title)}</title></path>"
+                )
+    is_centered = len(section.ticks) == size
+    at = (edges[:-1] + edges[1:]) / 2 if is_centered else edges
+    # Every n-th tick, such that none touches the next.
+    room = float(at[1] - at[0]) if size > 1 else np.inf
+    needed = max(map(len, section.ticks)) * _DIGIT + _GAP
+    stride = max(int(np.ceil(needed / room)), 1)
+    for x, text in list(zip(at.tolist(), section.ticks, strict=True))[::stride]:
+        anchor = "end" if x + len(text) * _DIGIT / 2 > frame.width else "middle"
+        drawn.append(
+            f'<text x="{x:.1f}" y="{frame.bottom + 17}" text-anchor="{anchor}">'
+            f"{escape(text)}</text>"
+        )
+    drawn.append(frame.axes(section.x_title))
+    highest = section.names[int(section.counts.argmax())]
+    label = (
+        f"{section.title}: {int(section.counts.sum()):,} {section.noun} by {section.x_title}; "
+        f"most of them at {highest}"
+    )
     return frame.svg(label, "".join(drawn))
 
 

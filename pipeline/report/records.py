@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,12 +14,12 @@ from bert_tf.base.wording import quantity, shown_size
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import parse_records, parse_unmasked_records
 from bert_tf.data.text.vocab_file import read_vocab
-from bert_tf.tasks.base.report_sections import TableSection
+from bert_tf.tasks.base.report_sections import HistogramSection
 from pipeline.outputs.manifest import read_manifest
 
 _BAR_WIDTH = 40
 _RECORDS_READ = 10_000
-_BARS = 8
+_BARS = 16
 _FREQUENT_TOKENS = 20
 _LABEL_WORDS = {"nsp": "a random second segment", "sop": "swapped segments"}
 _SAID_OF_LABELS = {
@@ -51,7 +50,7 @@ class SplitSummary:
 
     name: str
     facts: list[str]
-    histograms: list[TableSection] = dataclasses.field(default_factory=list)
+    histograms: list[HistogramSection] = dataclasses.field(default_factory=list)
     frequent: list[tuple[str, float]] = dataclasses.field(default_factory=list)
     examples: list[ShownExample] = dataclasses.field(default_factory=list)
 
@@ -109,17 +108,23 @@ def _shown_shards(shards: list[str]) -> str:
     return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
 
 
-def make_histogram(title: str, values: np.ndarray, highest: int) -> TableSection:
-    """Fractions of equal ranges from 1 to the highest possible value."""
+def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSection:
+    """Count records in equal ranges from 1 to the highest possible value, int [records]."""
     width = -(-highest // _BARS)
-    starts = np.arange(1, highest + 1, width)
+    starts = np.arange(1, highest + 1, width).tolist()
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
-    bars: list[list[Any]] = []
-    for start, fraction in zip(starts.tolist(), (counts / len(values)).tolist(), strict=True):
-        end = min(start + width - 1, highest)
-        bars.append([f"{start}" if start == end else f"{start} to {end}", fraction])
-    columns: Any = ((title.split(" per ")[0], "text"), ("of records", "fraction"))
-    return TableSection(title=title, columns=columns, rows=bars)
+    ends = [min(start + width - 1, highest) for start in starts]
+    return HistogramSection(
+        title=title,
+        x_title=title.split(" per ")[0],
+        noun="records",
+        names=[
+            f"{start}" if start == end else f"{start} to {end}"
+            for start, end in zip(starts, ends, strict=True)
+        ],
+        ticks=[f"{start}" for start in (starts if width == 1 else [*starts, highest + 1])],
+        counts=counts,
+    )
 
 
 def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[tuple[str, float]]:
@@ -173,12 +178,13 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
     return lines
 
 
-def histogram_lines(histogram: TableSection, split: str) -> list[str]:
+def histogram_lines(histogram: HistogramSection, split: str) -> list[str]:
+    """Draw a histogram as lines of text, with shares as percent."""
     lines = [f"{split}: {histogram.title}"]
-    for label, fraction in histogram.rows:
-        lines.append(
-            f"  {label:>10}: {fraction:6.1%} {'#' * round(fraction * _BAR_WIDTH)}".rstrip()
-        )
+    shares = histogram.counts / max(int(histogram.counts.sum()), 1)
+    for label, share in zip(histogram.names, shares.tolist(), strict=True):
+        bar = "#" * round(share * _BAR_WIDTH)
+        lines.append(f"  {label:>10}: {share:6.1%} {bar}".rstrip())
     return lines
 
 

@@ -34,7 +34,7 @@ _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
 _BEGIN, _END = "</h1>\n", "</main></body></html>"
 # Elements that a report of another origin could have: a browser would follow or draw them.
 FOREIGN = re.compile(
-    r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|li|ol|p|path|section|small|span|summary"
+    r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|i|li|mark|ol|p|path|section|small|span|summary"
     r"|svg|table|tbody|t[dhr]|text|thead|title)[ >/])[^<>]{0,40}"
 )
 
@@ -135,7 +135,7 @@ def plots_style(runs: int) -> str:
     """The CSS of `plots_html`; sets `--run` to the color of `of-N`."""
     return style_sheet("runs") + "".join(
         f".of-{number} {{ --run: {light}; }}\n"
-        f"@media (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
         f"main:has(#run-{number}:not(:checked)) svg .of-{number} {{ display: none; }}\n"
         for number, (light, dark) in enumerate(COLORS[:runs])
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting
-from bert_tf.tasks.base.report_sections import TableSection
+from bert_tf.tasks.base.report_sections import HistogramSection, TableSection
 from bert_tf.training.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_input
 from pipeline.report.artifact import changed_settings, leaves
@@ -67,7 +67,7 @@ def runs_page(
     )
 
 
-def _histograms(runs: Sequence[Run]) -> list[TableSection]:
+def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
     folders: dict[Path, Path] = {}
     for run in runs:
         if run.is_pretraining:

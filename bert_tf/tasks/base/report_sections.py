@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 MOST_EXAMPLES = 30
 MOST_ROWS = 50
 MOST_POINTS = 1000
+# Bars that fit side by side on a phone, each wide enough to be pointed at.
+_MOST_BARS = 24
 _LENGTH_BINS = 5
 _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
-CellKind = Literal["text", "count", "fraction", "percent", "number"]
+CellKind = Literal["text", "count", "fraction", "percent", "share", "number"]
+MarkKind = Literal["right", "missed", "wrong"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +25,8 @@ class TableSection:
     """A table; None leaves a cell empty.
 
     Kinds of columns: a `text`; a `count`; a `fraction` of 1, also drawn as a bar, or shown as a
-    `percent`; any other `number`.
+    `percent`; a `share` of 1, as percent, whose longest bar is the largest of the column; any other
+    `number`.
     """
 
     title: str
@@ -64,24 +68,66 @@ class PlotSection:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class HistogramSection:
+    """How many there are in each range of a number, as upright bars.
+
+    Attributes:
+        x_title: what is measured.
+        noun: what is counted, in the plural: "records".
+        names: of the ranges, from left to right: "17 to 24", "3".
+        ticks: texts under the middle of each bar, or, if there is one more, under their edges;
+            "" for none.
+        counts: int [ranges].
+        parts: int [ranges], how many of the counts are `part_noun`; drawn in another color.
+    """
+
+    title: str
+    x_title: str
+    noun: str
+    names: Sequence[str]
+    ticks: Sequence[str]
+    counts: np.ndarray
+    parts: np.ndarray | None = None
+    part_noun: str = ""
+    note: str = ""
+
+
+class Mark(NamedTuple):
+    """A part of a text of an example: first character, the one after the last, and what it is.
+
+    `label` is shown behind it; "" for none.
+    """
+
+    start: int
+    end: int
+    kind: MarkKind
+    label: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """A row to look at; `line` counts from 1, `facts` are label, prediction and the like."""
+    """A row to look at; `line` counts from 1, `facts` are label, prediction and the like.
+
+    `marks` are parts of the texts, by their names; they may overlap.
+    """
 
     line: int
     facts: Mapping[str, str]
     texts: Mapping[str, str]
+    marks: Mapping[str, Sequence[Mark]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesSection:
-    """Rows to look at."""
+    """Rows to look at; `legend` says what the kinds of their marks mean."""
 
     title: str
     examples: Sequence[Example]
     note: str = ""
+    legend: Mapping[MarkKind, str] = dataclasses.field(default_factory=dict)
 
 
-Section = TableSection | MatrixSection | PlotSection | ExamplesSection
+Section = TableSection | MatrixSection | PlotSection | HistogramSection | ExamplesSection
 
 
 def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -99,6 +145,98 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
         least, most = int(inside.min()), int(inside.max())
         names.append(f"{least:,}" if least == most else f"{least:,} to {most:,}")
     return groups, names
+
+
+def histogram(
+    title: str,
+    x_title: str,
+    noun: str,
+    values: np.ndarray,
+    *,
+    bounds: tuple[float, float] | None = None,
+    is_part: np.ndarray | None = None,
+    part_noun: str = "",
+    note: str = "",
+) -> HistogramSection:
+    """Count numbers in up to 24 ranges of the same round width.
+
+    Whole numbers have ranges of whole numbers. A number at an edge belongs to the range above it,
+    the highest one to the last.
+
+    Args:
+        values: int or float [rows], finite, at least one.
+        bounds: what the ranges cover at least; None takes the least and the largest value.
+        is_part: bool [rows], those that are `part_noun`.
+    """
+    is_whole = np.issubdtype(values.dtype, np.integer)
+    low, high = (float(values.min()), float(values.max())) if bounds is None else bounds
+    step = _round_step((high - low + is_whole) / _MOST_BARS)
+    step = max(step, 1.0) if is_whole else step
+    # Rounded, so that 0.15 / 0.05 is 3.
+    first = int(np.floor(np.round(low / step, 6)))
+    last = int(np.floor(np.round(high / step, 6)))
+    if not is_whole and last > first and np.isclose(last * step, high):
+        last -= 1
+    places = np.floor(np.round(values / step, 6)).astype(np.int64) - first
+    places = np.clip(places, 0, last - first)
+    edges = np.round(np.arange(first, last + 2) * step, 10) + 0.0  # no -0
+    texts = [f"{int(edge):,}" if is_whole else f"{edge:g}" for edge in edges.tolist()]
+    if is_whole and step == 1.0:
+        names = ticks = texts[:-1]
+    else:
+        ends = [f"{int(edge) - 1:,}" for edge in edges[1:].tolist()] if is_whole else texts[1:]
+        names = [f"{begin} to {end}" for begin, end in zip(texts, ends, strict=False)]
+        ticks = texts
+    size = last - first + 1
+    return HistogramSection(
+        title=title,
+        x_title=x_title,
+        noun=noun,
+        names=names,
+        ticks=ticks,
+        counts=np.bincount(places, minlength=size),
+        parts=None if is_part is None else np.bincount(places[is_part], minlength=size),
+        part_noun=part_noun,
+        note=note,
+    )
+
+
+def _round_step(least: float) -> float:
+    """Return the least of 1, 2 and 5 times a power of 10 that is not below a width."""
+    if least <= 0:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(step for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9)) * power)
+
+
+def doubling_histogram(
+    title: str, x_title: str, noun: str, values: np.ndarray, *, most: int, note: str = ""
+) -> HistogramSection:
+    """Count whole numbers from 1 in ranges that double, so that long tails fit.
+
+    Args:
+        values: int [rows], at least one; 0 counts as 1.
+        most: ranges; the last one has no upper bound.
+    """
+    places = np.minimum(np.log2(np.maximum(values, 1)).astype(np.int64), most - 1)
+    counts = np.bincount(places)
+    begins = 2 ** np.arange(len(counts) + 1)
+    names = [
+        f"{begin:,}" if begin == 1 else f"{begin:,} to {2 * begin - 1:,}"
+        for begin in begins[:-1].tolist()
+    ]
+    ticks = [f"{begin:,}" for begin in begins.tolist()]
+    if len(counts) == most:
+        names[-1], ticks[-1] = f"{begins[-2]:,} and more", ""
+    return HistogramSection(
+        title=title,
+        x_title=x_title,
+        noun=noun,
+        names=names,
+        ticks=ticks,
+        counts=counts,
+        note=note,
+    )
 
 
 def characters_of(texts: Mapping[str, Sequence[Any]]) -> np.ndarray:
@@ -165,16 +303,24 @@ def worst_rows(
     *,
     note: str,
     title: str = "Most wrong rows",
+    marks: Callable[[int], Mapping[str, Sequence[Mark]]] = lambda row: {},
+    legend: Mapping[MarkKind, str] | None = None,
 ) -> ExamplesSection:
     """Show the rows with the highest losses, if they are wrong, bool [rows]."""
     return ExamplesSection(
         title=title,
         examples=[
-            Example(line=lines[row], facts=facts(row), texts=shown_texts(texts, row))
+            Example(
+                line=lines[row],
+                facts=facts(row),
+                texts=shown_texts(texts, row),
+                marks=marks(row),
+            )
             for row in worst_first(np.where(is_wrong, losses, -np.inf)).tolist()
             if is_wrong[row]
         ],
         note=note,
+        legend=legend or {},
     )
 
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from bert_tf.base.cards import markdown_table
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.tasks.base.report_sections import Example, ExamplesSection, TableSection
+from bert_tf.tasks.base.report_sections import (
+    Example,
+    ExamplesSection,
+    HistogramSection,
+    TableSection,
+)
 from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.documents import LIMIT_KEYS
 from pipeline.corpus.evidence import DOCUMENTS_READ, LINES_READ, MOST_NAMES, Samples
@@ -83,7 +90,19 @@ def rule_table(manifest: Mapping[str, Any]) -> TableSection:
 
 def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     """Tables of the whole corpus: text left out, rules, languages, domains, licenses, lengths."""
-    counts, corpus = manifest["counts"], manifest["corpus"]
+    yield from count_tables(manifest)
+    yield rule_table(manifest)
+    yield from tally_tables(manifest)
+    lengths = [
+        [f"{least:,} to {2 * least - 1:,} tokens", number]
+        for least, number in _documents_by_length(manifest).items()
+    ]
+    yield _table("Lengths", "document", lengths)
+
+
+def count_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
+    """Tabulate what was read, kept and left out: documents, lines, personal data."""
+    counts = manifest["counts"]
     rows = [["read", corpus_rows(counts)], ["kept", counts["documents"]]]
     for kind in ("dropped", "rejected"):
         rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
@@ -95,18 +114,39 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     ):
         found = counts.get(key, {}).items()
         yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in found])
-    yield rule_table(manifest)
+
+
+def tally_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
+    """Tabulate documents by language, domain and license, where these are known."""
     for key in _TALLIES:
-        names = [list(each) for each in corpus.get(key, {}).items()]
+        names = [list(each) for each in manifest["corpus"].get(key, {}).items()]
         note = f"The most frequent {MOST_NAMES}, " if len(names) == MOST_NAMES else ""
         yield _table(
             key.capitalize(), key.removesuffix("s"), names, f"{note}before rules.".capitalize()
         )
-    lengths = [
-        [f"{int(least):,} to {2 * int(least) - 1:,} tokens", number]
-        for least, number in corpus.get(LENGTHS, {}).items()
-    ]
-    yield _table("Lengths", "document", lengths)
+
+
+def _documents_by_length(manifest: Mapping[str, Any]) -> dict[int, int]:
+    """Return documents by tokens: 64 stands for 64 to 127."""
+    found = manifest["corpus"].get(LENGTHS, {})
+    return {int(least): number for least, number in found.items()}
+
+
+def length_histogram(manifest: Mapping[str, Any]) -> HistogramSection | None:
+    """Draw the lengths of documents, with empty ranges between them; None if not known."""
+    found = _documents_by_length(manifest)
+    if not found:
+        return None
+    begins = [1 << power for power in range((max(found) or 1).bit_length())]
+    begins = [begin for begin in begins if begin >= min(found)]
+    return HistogramSection(
+        title="Tokens of a document",
+        x_title="tokens",
+        noun="documents",
+        names=[f"{begin:,} to {2 * begin - 1:,}" for begin in begins],
+        ticks=[f"{begin:,}" for begin in (*begins, 2 * begins[-1])],
+        counts=np.array([found.get(begin, 0) for begin in begins]),
+    )
 
 
 def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> TableSection:

@@ -14,7 +14,12 @@ from bert_tf.config.sections import PreprocessConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
-from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
+from bert_tf.tasks.base.report_sections import (
+    ExamplesSection,
+    Section,
+    TableSection,
+    doubling_histogram,
+)
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.outputs.manifest import recorded_input
@@ -33,7 +38,7 @@ from pipeline.vocabulary.casing import decide_lowercase
 
 _MOST_LISTED = 20
 _MOST_PAIRS = 5
-_BINS = 12
+_BINS = 14
 _QUANTILES = ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))
 
 
@@ -117,7 +122,7 @@ def _scripts(blocks: Sequence[Any], sample: CorpusSample) -> Iterator[Section]:
     letters = sum(scripts.values())
     yield TableSection(
         title="Scripts of the corpus",
-        columns=(("script", "text"), ("letters", "count"), ("of all letters", "fraction")),
+        columns=(("script", "text"), ("letters", "count"), ("of all letters", "share")),
         rows=[[name, number, number / letters] for name, number in scripts.items()][:_MOST_LISTED],
         note=f"{sample.note} Scripts by the names of letters in Unicode; languages that share a "
         "script are not distinguished.",
@@ -144,28 +149,9 @@ def _lengths(blocks: Sequence[Any]) -> Iterator[Section]:
         note="After cleaning and sentence splitting. Words are separated by spaces; for scripts "
         "without spaces, such as Chinese, see the characters.",
     )  # fmt: skip
-    for name in ("words of a document", "words of a sentence"):
-        yield _histogram(name, lengths[name])
-
-
-def _histogram(name: str, values: np.ndarray) -> TableSection:
-    """Fractions in ranges that double, so that long tails fit."""
-    edges = np.concatenate([[0], 2 ** np.arange(_BINS - 1), [np.iinfo(np.int64).max]])
-    places = np.searchsorted(edges, values, side="right") - 1
-    counts = np.bincount(places, minlength=_BINS)
-    last = int(np.flatnonzero(counts)[-1]) + 1
-    rows = []
-    for place in range(1, last):
-        begin, end = int(edges[place]), int(edges[place + 1]) - 1
-        label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
-        if place == len(edges) - 2:
-            label = f"{begin:,} and more"
-        rows.append([label, int(counts[place]), counts[place] / len(values)])
-    return TableSection(
-        title=sentence_case(name),
-        columns=((name.partition(" ")[0], "text"), ("number", "count"), ("of all", "fraction")),
-        rows=rows,
-    )
+    for noun in ("documents", "sentences"):
+        name = f"words of a {noun.removesuffix('s')}"
+        yield doubling_histogram(sentence_case(name), "words", noun, lengths[name], most=_BINS)
 
 
 def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
@@ -212,8 +198,8 @@ def _copies_section(title: str, copies: Copies, noun: str, hint: str) -> TableSe
     fraction = copies.surplus / max(copies.number, 1)
     return TableSection(
         title=title,
-        columns=((noun, "text"), ("times", "count"), ("first at", "text")),
-        rows=[list(each) for each in copies.most],
+        columns=(("times", "count"), (noun, "text"), ("first at", "text")),
+        rows=[[times, text, place] for text, times, place in copies.most],
         note=f"{copies.surplus:,} of {quantity(copies.number, noun)} ({fraction:.2%}) repeat an "
         f"earlier one, ignoring case, spacing and punctuation ({hint}).",
     )
@@ -225,7 +211,7 @@ def _unknown(blocks: Sequence[Any], corpus: Corpus) -> Iterator[Section]:
     found = unknown_words(blocks, corpus.vocab, lowercase=corpus.lowercase, most=_MOST_LISTED)
     yield TableSection(
         title="Unknown words",
-        columns=(("word", "text"), ("times", "count"), ("of all words", "fraction")),
+        columns=(("word", "text"), ("times", "count"), ("of all words", "share")),
         rows=[[word, count, count / max(found.words, 1)] for word, count in found.most],
         note=f"{found.fraction:.3%} of {quantity(found.words, 'word')} become [UNK] with this "
         f"vocabulary of {quantity(len(corpus.vocab), 'entry')}; {found.tokens_per_word:.3f} tokens "

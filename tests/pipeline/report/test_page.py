@@ -6,8 +6,9 @@ import pytest
 from behavior.pages import check_page
 
 from pipeline.outputs.manifest import write_manifest
-from pipeline.report.page import _segment_html, artifact_page
+from pipeline.report.page import artifact_page
 from pipeline.report.records import ShownToken
+from pipeline.report.records_page import _segment_html
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -27,7 +28,7 @@ def test_records_have_histograms_and_examples(tmp_path):
 
     data = write_data(tmp_path / "data")
     page = check_page(artifact_page(str(data), samples=2))
-    for shown in ("tokens per record", "targets per record", "examples", "[MASK]"):
+    for shown in ("Tokens per record", "Targets per record", "Examples", "[MASK]"):
         assert shown in page.text
 
 
