@@ -296,9 +296,10 @@ def test_layers_and_models_do_not_ask_how_they_are_computed():
     assert not forms
 
 
-# Names of tasks that are words of the field besides: what `search` compares vectors by. Such a task
-# is found by its classes and by what it predicts.
-WORDS_OF_THE_FIELD = {"similarity"}
+# Names of tasks that are words of the field besides: what `search` compares vectors by, the Hub's
+# tag of masked language models, the head of pretraining, the measure of `train --eval-likelihood`.
+# Such a task is found by its classes and by what it predicts.
+WORDS_OF_THE_FIELD = {"similarity", "fill-mask", "next-sentence", "next_sentence", "likelihood"}
 
 
 def own_names(declaration: ServedTaskDeclaration) -> set[str]:
@@ -422,7 +423,10 @@ SHORT_FILES = {
     "bert_tf/layers/cross_entropy.py",
     "bert_tf/layers/encoder_inputs.py",
     "bert_tf/layers/pooling.py",
+    "bert_tf/serving/graphs/next_sentence.py",
     "bert_tf/tasks/fill_mask/declaration.py",
+    "bert_tf/tasks/next_sentence/declaration.py",
+    "bert_tf/tasks/next_sentence/host.py",
     "bert_tf/tasks/regression/options.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",

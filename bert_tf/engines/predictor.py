@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.library_output import quiet_in_ipython
 from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import AUTO
@@ -164,6 +164,9 @@ class Predictor:
         assert self.engine is not None
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         found = prediction_rows(self.declared.predictions, predicted)
+        if self.declared.outcome_faults is not None:
+            for number, fault in sorted(self.declared.outcome_faults(predicted).items()):
+                raise _unpredictable(number, fault)
         for number, cells in zip(words, self._by_words(words, predicted), strict=True):
             found[number] = cells
         if probabilities is None:
@@ -205,8 +208,7 @@ class Predictor:
             values = self._values(row, columns, number)
             fault = self.declared.row_fault and self.declared.row_fault(values)
             if fault:
-                reason, detail = fault
-                raise UsageError(f"rows[{number}]: {reason}" + (f": {detail}" if detail else ""))
+                raise _unpredictable(number, fault)
             for name, value in values.items():
                 inputs[name].append(value)
         return inputs
@@ -236,6 +238,11 @@ class Predictor:
         if has_surrogates(row):
             raise UsageError(f"{place}: is not Unicode: {row!r:.60}")
         return {name: "" if name in self._optional else row for name in columns}
+
+
+def _unpredictable(number: int, fault: Fault) -> UsageError:
+    reason, detail = fault
+    return UsageError(f"rows[{number}]: {reason}" + (f": {detail}" if detail else ""))
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:

@@ -33,7 +33,7 @@ from bert_tf.serving.row_batches import single_batch
 from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import TaskCard, same_text
 
-TOLERANCE = 1e-4  # largest difference between the results of graph and model
+TOLERANCE = 1e-4  # largest difference between the results of graph and model, see `_largest`
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
 _TRIAL_LENGTHS = (7, 2, 5)  # tokens of rows of ids
 _LOWEST = -1e4  # lower logits are not compared: float32 rounds those of padding to dozens
@@ -312,10 +312,13 @@ def ids_difference(module: TextModule, signature: Any) -> float:
 
 
 def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
-    pairs = ((np.asarray(got[name]), np.asarray(expected[name])) for name in expected)
-    return float(
-        np.max([np.abs(one.clip(_LOWEST) - two.clip(_LOWEST)).max() for one, two in pairs])
-    )
+    """Return the largest difference, relative to numbers above 1, of which float32 rounds more."""
+    differences = []
+    for name, values in expected.items():
+        one = np.asarray(got[name]).clip(_LOWEST)
+        two = np.asarray(values).clip(_LOWEST)
+        differences.append((np.abs(one - two) / np.maximum(np.abs(two), 1)).max())
+    return float(np.max(differences))
 
 
 def text_operations(saved_model: Path) -> list[str]:

@@ -139,6 +139,23 @@ class BertPretrainingModel(BertMaskedLM):
         return {"mlm_logits": mlm_logits, "nsp_logits": nsp_logits}
 
 
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertNextSentence(ModelWithHead):
+    """The next-sentence head on the pooled output (Devlin et al. 2019, section 3.1, task 2)."""
+
+    has_pooler = True
+    huggingface_class = "BertForNextSentencePrediction"
+    reads_all_tokens = False
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.next_sentence = self._linear(2, "next_sentence", config.initializer_range)
+
+    def head(self, encoded: dict[str, Any], inputs: dict[str, Any], dropout_key: Any) -> Any:
+        """Return logits, float32 [batch, 2], where 0 means that the second text follows."""
+        return ops.cast(self.next_sentence(encoded["pooled_output"]), "float32")
+
+
 class LinearHeadModel(ModelWithHead):
     """Base of models with dropout and a linear layer on the encoder.
 

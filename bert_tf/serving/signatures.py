@@ -15,6 +15,9 @@ BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
 # Output that counts the tokens of each row that its sequence is too short for: int32 [rows].
 LOST_TOKENS = "lost_tokens"
+# Output that counts the tokens of each row beyond what a sequence holds, of a task that predicts
+# nothing for such rows: int32 [rows].
+EXCESS_TOKENS = "excess_tokens"
 # Output that counts the masks of each row beyond MOST_MASKS: int32 [rows].
 LOST_MASKS = "lost_masks"
 # Column, not of a graph, that counts the words of each row of words that have no token.

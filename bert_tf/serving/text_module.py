@@ -197,6 +197,15 @@ class TextModule(tf.Module, abc.ABC):
         return concrete
 
 
+class MaskedLMModule(TextModule):
+    """Base of the modules around a `BertMaskedLM`, which scores the vocabulary at positions."""
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        shape = tf.shape(batch["input_word_ids"])
+        positions = tf.broadcast_to(tf.range(shape[1]), shape)
+        return {"logits": self.model({**batch, "masked_lm_positions": positions}, training=False)}
+
+
 def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Repeat constants for each row.
 

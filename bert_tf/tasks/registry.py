@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from bert_tf.base.console import Console
     from bert_tf.data.tables.sketches import TableSketch
     from bert_tf.tasks.base.host_task import HostTask
+    from bert_tf.tasks.base.pretrained import PretrainedTask
     from bert_tf.tasks.base.report_sections import Section
-    from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
+    from bert_tf.tasks.base.task import ServedTask, Task
     from bert_tf.weights.model_directory import ModelDirectory
 
 # The first is the one that hints for the next command name.
@@ -108,7 +109,7 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
     if isinstance(name, str) and name in TASKS:
         return TASKS[name]
     if isinstance(name, str) and name in PRETRAINED_TASKS:
-        return _pretrained_declaration(name)
+        return _pretrained_declaration(name).for_columns(settings.get("columns"))
     known = ", ".join((*TASKS, *PRETRAINED_TASKS))
     raise UsageError(f"{path}: task {shortened(name)} is not known; known are {known}")
 

@@ -56,6 +56,7 @@ def onnx_model(
     - `BertForTokenClassification`: `logits` [batch, length, labels].
     - `BertForMultipleChoice`: `logits` [batch]; each choice is a sequence of the batch.
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
+    - `BertForNextSentencePrediction`: `logits` [batch, 2].
     - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at the additional input
       `masked_lm_positions`, int64 [batch, predictions].
     - others: `sequence_output` [batch, length, hidden]; with a pooler `pooled_output` [batch,
@@ -281,6 +282,11 @@ def _labels_of_tokens(graph: _Graph) -> _Outputs:
     return {"logits": _Output(logits, ["batch", "length", labels])}
 
 
+def _next_sentence(graph: _Graph) -> _Outputs:
+    pooled = graph.pooled(graph.encode(first_only=True))
+    return {"logits": _Output(graph.dense(pooled, "cls.seq_relationship"), ["batch", 2])}
+
+
 def _choice(graph: _Graph) -> _Outputs:
     score = graph.dense(graph.pooled(graph.encode(first_only=True)), "classifier")
     return {"logits": _Output(graph.add("Squeeze", score, graph.axis(1)), ["batch"])}
@@ -328,6 +334,7 @@ _HEADS: dict[str, Callable[[_Graph], _Outputs]] = {
     "BertForMultipleChoice": _choice,
     "BertForQuestionAnswering": _span,
     "BertForMaskedLM": _masked_tokens,
+    "BertForNextSentencePrediction": _next_sentence,
     "BertModel": _vectors,
     "BertForPreTraining": _vectors,
 }

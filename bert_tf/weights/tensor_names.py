@@ -16,6 +16,7 @@ from bert_tf.layers.projection import Projection
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import (
     BertMaskedLM,
+    BertNextSentence,
     BertPretrainingModel,
     BertQuestionAnswerer,
     BertRegressor,
@@ -147,10 +148,15 @@ head_bindings.register(LinearHeadModel, lambda model: _projection(model.classifi
 head_bindings.register(BertQuestionAnswerer, lambda model: _projection(model.span, "qa_outputs"))
 
 
+@head_bindings.register(BertNextSentence)
+def _next_sentence(model: Any) -> Iterator[TensorBinding]:
+    yield from _projection(model.next_sentence, "cls.seq_relationship")
+
+
 @head_bindings.register
 def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
     yield from _masked_lm(model.masked_lm)
-    yield from _projection(model.next_sentence, "cls.seq_relationship")
+    yield from _next_sentence(model)
 
 
 @head_bindings.register

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.base.cards import front_matter
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
+from bert_tf.base.errors import UsageError
 from bert_tf.base.files import naming_file, remove, sync_tree, write_text_atomically
 from bert_tf.config.registries import INT8, SERVING, TEXT
 from bert_tf.config.sections import ExportConfig
@@ -21,7 +22,7 @@ from bert_tf.export.loading import (
 )
 from bert_tf.export.model_card import HUB_KEYS, card_of, hub_metadata, model_card
 from bert_tf.export.registry import FORMATS, FormatEntry
-from bert_tf.tasks.registry import task_from_settings, with_task_of_weights
+from bert_tf.tasks.registry import pretrained_tasks, task_from_settings, with_task_of_weights
 from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from bert_tf.weights.sentence_transformers import MODULES, write_recipe
@@ -35,15 +36,18 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     entry.check_installed()
     directory = read_model_directory(config.run)
     options.console.info(*directory.notes)
+    run_manifest = read_manifest(config.run)
+    check_inputs_exist(config.more_inputs)
     if config.task is not None:
+        _check_run(config, run_manifest)
         directory = directory_for_task(directory, config)
     else:
         directory = with_task_of_weights(directory, options.console)
-    run_manifest = read_manifest(config.run)
     warn_of_unfinished_run(config.run, options.console)
     if config.precision == INT8:
         check_quantizable(entry, directory)
-    inputs = {"run": [str(directory.path)], **check_inputs_exist({"calibrate": config.calibrate})}
+    more = check_inputs_exist({"calibrate": config.calibrate, **config.more_inputs})
+    inputs = {"run": [str(directory.path)], **more}
     return run_job(
         JobSpec(config=config, inputs=inputs),
         options,
@@ -108,6 +112,14 @@ def _export(
         record.suggest("embed", model=config.output, input="texts.csv", output="vectors.parquet")
     elif is_exported(folder) and config.inputs == TEXT and directory.task is not None:
         record.suggest("score", model=config.output, input="new.csv", output="scored.csv")
+
+
+def _check_run(config: ExportConfig, manifest: dict[str, Any] | None) -> None:
+    """Raises UsageError if the run has not trained the head that `--task` needs."""
+    fault_of = pretrained_tasks()[str(config.task)].run_fault
+    fault = None if fault_of is None or manifest is None else fault_of(manifest)
+    if fault is not None:
+        raise UsageError(f"--task {config.task}: {config.run}: {fault}")
 
 
 def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dict[str, Any]) -> str:

@@ -29,6 +29,8 @@ class ScoringColumns:
     fields: tuple[PredictionField, ...]  # the predictions that are added
     # why the task rejects a row, see `ServedTaskDeclaration`
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
+    # why rows cannot be predicted, from the model's outputs, see `ServedTaskDeclaration`
+    outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
     # those that are added to the predictions; None for none
     probabilities: RowProbabilities | None = None
     # new names of added columns, by the task's names
@@ -60,6 +62,10 @@ class ScoringColumns:
             return predicted
         found = imported(self.words.implementation)(words, predicted, self.task)
         return {**predicted, **found}
+
+    def faults_of(self, predicted: Mapping[str, Any]) -> dict[int, Fault]:
+        """Returns why rows of a model's outputs cannot be predicted, by their number."""
+        return {} if self.outcome_faults is None else self.outcome_faults(predicted)
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
         """Return names and kinds of the columns that are added to an output, in order.
@@ -189,6 +195,7 @@ def scoring_columns(
         empty_inputs=tuple(empty),
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
+        outcome_faults=declared.outcome_faults,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
     )
     if words is not None and words.input not in given:

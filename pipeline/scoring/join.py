@@ -37,6 +37,7 @@ _TYPES: dict[FieldKind, pa.DataType] = {
     "text": pa.string(),
     "json": pa.string(),
     "place": pa.int64(),
+    "count": pa.int64(),
     "probability": pa.float64(),
     "value": pa.float64(),
 }

@@ -76,7 +76,11 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     if plan.abstention is not None:
         plan.abstention.apply(rows)
     added = plan.columns.cells(rows, scored.predicted, block.texts, table.output_format)
+    faults = plan.columns.faults_of(scored.predicted)
     for index, cells in enumerate(added):
+        if index in faults:
+            rejects.append(Reject(table.source, block.lines[index], *faults[index]))
+            continue
         try:
             line = part_line(
                 table,

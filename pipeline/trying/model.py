@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError, no_folder
+from bert_tf.base.errors import Fault, UsageError, no_folder
 from bert_tf.engines.predictor import Predictor, load
 from bert_tf.engines.registry import is_exported
 from bert_tf.serving.signatures import LOST_TOKENS
@@ -51,10 +51,12 @@ class TriedModel:
         declared = self.predictor.declared
         fault = declared.row_fault and declared.row_fault(values)
         if fault:
-            reason, detail = fault
-            raise UsageError(reason + (f": {detail}" if detail else ""))
+            raise _unpredictable(fault)
         inputs = {name: [value] for name, value in values.items()}
         predicted = self.predictor.engine.predict(inputs)
+        if declared.outcome_faults is not None:
+            for fault in declared.outcome_faults(predicted).values():
+                raise _unpredictable(fault)
         return Tried(
             inputs=values,
             predictions=prediction_rows(declared.predictions, predicted)[0],
@@ -109,6 +111,11 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
         default = next(iter(FORMATS.values())).load()
         default.write(load_trained_model(directory), Path(place), console)
         yield TriedModel(name=path, predictor=load(place))
+
+
+def _unpredictable(fault: Fault) -> UsageError:
+    reason, detail = fault
+    return UsageError(reason + (f": {detail}" if detail else ""))
 
 
 def _value(name: str, text: str, *, is_list: bool) -> str | list[str]:

@@ -93,6 +93,16 @@ SIMILARITY = {
     "max_seq_length": 16,
 }
 FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3}
+LIKELIHOOD = {
+    "task": "likelihood",
+    "columns": {"text": "text", "text_pair": "other"},
+    "max_seq_length": 24,
+}
+NEXT_SENTENCE = {
+    "task": "next-sentence",
+    "columns": {"text": "text", "text_pair": "text_pair"},
+    "max_seq_length": 24,
+}
 
 KINDS: dict[str, dict[str, Any] | None] = {
     "classifier": CLASSIFICATION,
@@ -102,6 +112,8 @@ KINDS: dict[str, dict[str, Any] | None] = {
     "answerer": QUESTION_ANSWERING,
     "chooser": MULTIPLE_CHOICE,
     "filler": FILL_MASK,
+    "judge": LIKELIHOOD,
+    "follower": NEXT_SENTENCE,
     "comparer": SIMILARITY,
     "embedder": None,
 }
@@ -120,6 +132,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "thresholds": "per-label",
         "decision_thresholds": [0.5, 0.4, 0.6],
         "long_texts": "head-tail",
+    },
+    "word_filler": {
+        **FILL_MASK,
+        "candidates": ["good", "red film", "blues", "bad", "##s", "very very very good"],
     },
     "mean_comparer": {**SIMILARITY, "pooling": "mean"},
     "cls_comparer": {**SIMILARITY, "pooling": "cls", "normalize": False},

@@ -66,6 +66,8 @@ SETTINGS = {
         "max_seq_length": 24,
     },
     "fill-mask": {"columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3},
+    "likelihood": {"columns": {"text": "text", "text_pair": None}, "max_seq_length": 24},
+    "next-sentence": {"columns": {"text": "text", "text_pair": "pair"}, "max_seq_length": 24},
 }
 NAMES = {
     "encoder/sequence_output": "encoder/last_hidden_state",

@@ -82,6 +82,11 @@ class ExportConfig(Section, section_name="export"):
     )
 
     @property
+    def more_inputs(self) -> dict[str, str | None]:
+        """Files of a task's own keys, by key; None where none is given."""
+        return {}
+
+    @property
     def languages(self) -> list[str] | None:
         return None if self.language is None else self.language.replace(" ", "").split(",")
 

@@ -89,7 +89,7 @@ class EncodedRows:
         places = np.arange(length)
         mask = places < lengths[:, None]  # bool [batch_size, length]
         word_ids = np.full(shape, pad_id, np.int32)
-        word_ids[mask] = self.ids[flat_ranges(self.offsets[rows], lengths[: len(rows)])]
+        word_ids[mask] = self._ids_of(rows, lengths[: len(rows)])
         type_ids = mask.copy()
         type_ids[: len(rows)] &= places >= self.second_starts[rows][:, None]
         return {
@@ -97,6 +97,10 @@ class EncodedRows:
             "input_mask": mask.astype(np.int32),
             "input_type_ids": type_ids.astype(np.int32),
         }
+
+    def _ids_of(self, rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Return the tokens of some rows, which have these lengths, one row after the other."""
+        return self.ids[flat_ranges(self.offsets[rows], lengths)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.data.rows.candidate_words import WordGroup, group_words
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
@@ -17,7 +18,7 @@ from bert_tf.serving.signatures import (
     MOST_MASKS,
     PROBABILITY_DIGITS,
 )
-from bert_tf.serving.text_module import TextModule, json_text
+from bert_tf.serving.text_module import MaskedLMModule, json_text
 
 _MASK = SPECIAL_TOKENS[-1]
 
@@ -98,13 +99,52 @@ def mask_rows(
     return rows, tf.cast(masked.mask_positions - begins, tf.int32) + 1
 
 
-class CandidateText(tf.Module):
-    """Puts tokens into masks: `walk [MASK]` with `##ing`, which continues a word, is `walking`."""
+def word_rows(
+    masked: MaskedTexts, width: int, *, max_seq_length: int, tokenizer: WordPieceTokenizer
+) -> tuple[BatchRows, tf.Tensor]:
+    """Make a row for each predicted mask, with `width` masks in the place of this one.
 
-    def __init__(self, vocab: Sequence[str]):
+    Returns:
+        The rows, and the position of the first of these masks in each, int32 [predicted masks].
+    """
+    capacity = max_seq_length - 2
+    starts = tf.gather(masked.tokens.row_starts(), masked.mask_texts)
+    positions = masked.mask_positions
+    lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_texts) + width - 1
+    begins = tf.minimum(positions - (capacity - width + 1) // 2, lengths - capacity)
+    begins = tf.maximum(begins, 0)
+    before = positions - begins
+    after = tf.minimum(lengths, capacity) - before - width
+    flat = masked.tokens.flat_values
+    masks = TensorRanges(
+        tf.fill([width], tf.constant(tokenizer.mask_id, flat.dtype)),
+        starts=tf.zeros_like(starts),
+        lengths=tf.cast(tf.fill(tf.shape(starts), width), tf.int32),
+    )
+    parts = [
+        TensorRanges(flat, starts=starts + begins, lengths=tf.cast(before, tf.int32)),
+        masks,
+        TensorRanges(flat, starts=starts + positions + 1, lengths=tf.cast(after, tf.int32)),
+    ]
+    rows = rows_of_ranges(parts, cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id)
+    return rows, tf.cast(before, tf.int32) + 1
+
+
+class CandidateText(tf.Module):
+    """Puts tokens into masks: `walk [MASK]` with `##ing`, which continues a word, is `walking`.
+
+    Args:
+        vocab: entries of the vocabulary, or words.
+        are_words: whether they are words, none of which continues another.
+    """
+
+    def __init__(self, vocab: Sequence[str], *, are_words: bool = False):
         super().__init__(name="candidate_text")
         self._entries = tf.constant([_quoted(entry) for entry in vocab])
-        continues = [entry.startswith(CONTINUATION) and entry != CONTINUATION for entry in vocab]
+        continues = [
+            not are_words and entry.startswith(CONTINUATION) and entry != CONTINUATION
+            for entry in vocab
+        ]
         self._continues = tf.constant(continues)
         words = [
             entry.removeprefix(CONTINUATION) if is_continued else entry
@@ -218,7 +258,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-class MaskFiller(TextModule):
+class MaskFiller(MaskedLMModule):
     """From `text` to the candidates for each of its masks.
 
     Outputs, all [n]: `predicted_text` string, the text with the best token at every mask;
@@ -233,24 +273,37 @@ class MaskFiller(TextModule):
     of the text stay in `predicted_text` and have an empty list; `text` is null for all candidates
     of a row whose texts would take more than `MOST_CANDIDATE_BYTES`.
 
+    With `candidates`, these words are weighed instead of the entries of the vocabulary: the score
+    of a word is the product of the probabilities of its tokens in a text with as many masks.
+
     Args:
         model: built `BertMaskedLM` with its weights, float32.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        candidates: words to choose from; () for the vocabulary.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
 
     def __init__(
-        self, model: Any, tokenizer: WordPieceTokenizer, *, max_seq_length: int, top_k: int
+        self,
+        model: Any,
+        tokenizer: WordPieceTokenizer,
+        *,
+        max_seq_length: int,
+        top_k: int,
+        candidates: Sequence[str] = (),
     ):
         super().__init__(model, tokenizer, max_seq_length)
         self._top_k = top_k
-        self._text = CandidateText(tokenizer.vocab)
+        # As a tuple, since a module tracks what is in a list.
+        self._groups = tuple(group_words(candidates, tokenizer)) if candidates else ()
+        self._text = CandidateText(candidates or tokenizer.vocab, are_words=bool(candidates))
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         text = texts["text"]
         masked = split_at_masks(text, self.tokenizer)
-        tokens, scores = self._candidates(masked, batch_tokens)
+        find = self._words if self._groups else self._candidates
+        tokens, scores = find(masked, batch_tokens)
         rows = tf.size(text)
         best = tf.math.unsorted_segment_prod(scores[:, 0], masked.mask_texts, rows)
         return {
@@ -260,10 +313,44 @@ class MaskFiller(TextModule):
             LOST_MASKS: masked.lost_masks,
         }
 
-    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        shape = tf.shape(batch["input_word_ids"])
-        positions = tf.broadcast_to(tf.range(shape[1]), shape)
-        return {"logits": self.model({**batch, "masked_lm_positions": positions}, training=False)}
+    def _words(self, masked: MaskedTexts, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Numbers, int32, and scores, float32, of each predicted mask's best words: [predicted
+        masks, top_k]."""
+        found = [self._words_of(group, masked, batch_tokens) for group in self._groups]
+        numbers = tf.concat([each[0] for each in found], axis=1)
+        scores, places = tf.math.top_k(tf.concat([each[1] for each in found], axis=1), self._top_k)
+        return tf.gather(numbers, places, batch_dims=1), scores
+
+    def _words_of(
+        self, group: WordGroup, masked: MaskedTexts, batch_tokens: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the best words of a group, at most `top_k`, as `_words` does."""
+        rows, places = word_rows(
+            masked, group.length, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
+        )
+        number = min(self._top_k, len(group.numbers))
+
+        def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            positions = tf.gather(places, chosen)[:, None] + tf.range(group.length)
+            logits = self.model({**batch, "masked_lm_positions": positions}, training=False)
+            likely = tf.nn.log_softmax(logits, axis=-1)
+            totals = tf.add_n(
+                [
+                    tf.gather(likely[:, place], group.tokens[:, place], axis=1)
+                    for place in range(group.length)
+                ]
+            )
+            scores, best = tf.math.top_k(tf.exp(totals), number)
+            return tf.gather(tf.constant(group.numbers), best), scores
+
+        numbers, scores = self.over_rows(
+            score,
+            rows,
+            batch_tokens,
+            tf.TensorSpec([number], tf.int32),
+            tf.TensorSpec([number], tf.float32),
+        )
+        return numbers, scores
 
     def _candidates(
         self, masked: MaskedTexts, batch_tokens: tf.Tensor

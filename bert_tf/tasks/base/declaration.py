@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from bert_tf.base.errors import Fault
 from bert_tf.config.section import Bounds, Fraction, option, optional
@@ -65,22 +65,23 @@ class TaskCard:
         return self.keras_hub_class != _KERAS_HUB_ENCODER
 
 
-FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
+FieldKind = Literal["label", "probability", "text", "place", "count", "value", "json"]
 
 
 @dataclasses.dataclass(frozen=True)
 class PredictionField:
     """A column that predictions add to rows, and output of the exported model.
 
-    Kinds: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none; any
-    other number, a `value`; or lists and objects, as `json`: JSON text in the outputs of an
-    exported model, Python lists and dicts in a task's own predictions.
+    Kinds: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none; a
+    `count`, an integer; any other number, a `value`; or lists and objects, as `json`: JSON text in
+    the outputs of an exported model, Python lists and dicts in a task's own predictions.
     """
 
     name: str
     kind: FieldKind
     decided_by: str | None = None  # the probability that has to reach --abstain-below
     is_extra: bool = False  # added by `score` only on request; by `evaluate` always
+    only_with: str | None = None  # the input without which models do not predict it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +123,8 @@ class ServedTaskDeclaration:
 
     Attributes:
         row_fault: why `score` rejects a row with texts, from its values by input name.
+        outcome_faults: why rows cannot be predicted although they could be read, by their numbers,
+            from the outputs [rows] by name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
             the outputs for such values.
     """
@@ -134,6 +137,7 @@ class ServedTaskDeclaration:
     host: str | None = None  # `module:class` of a `HostTask`; None if only the graph has its steps
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
+    outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
     trial_value: Callable[[str, str], Any] = same_text
     words: WordsDeclaration | None = None  # None if the task takes no rows of words
 
@@ -144,10 +148,31 @@ class ServedTaskDeclaration:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainedTaskDeclaration(ServedTaskDeclaration):
-    """A task for pretrained models."""
+    """A task for pretrained models.
+
+    Attributes:
+        options: the section of `export`.
+        example: a command line to copy.
+        run_fault: why a run cannot be exported for the task, from its manifest; None if it can.
+    """
 
     options: type[ExportConfig]
-    example: str  # a command line to copy
+    example: str
+    run_fault: Callable[[Mapping[str, Any]], str | None] | None = None
+
+    def for_columns(self, columns: Mapping[str, Any] | None) -> Self:
+        """Return the declaration of models that read these columns, by input.
+
+        Args:
+            columns: column of each input, None where the model does not read it, as in `task.json`.
+        """
+        read = {name for name, column in (columns or {}).items() if column is not None}
+        kept = tuple(
+            field
+            for field in self.predictions
+            if field.only_with is None or field.only_with in read
+        )
+        return dataclasses.replace(self, predictions=kept)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -142,6 +142,7 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
     "label": str,
     "text": str,
     "probability": lambda value: round(float(value), PROBABILITY_DIGITS),
+    "count": int,
     "place": lambda value: int(value) if value >= 0 else None,
     "value": lambda value: float(f"{float(value):.{_FLOAT32_DIGITS}g}"),
     "json": lambda value: json.loads(value) if isinstance(value, str) else value,

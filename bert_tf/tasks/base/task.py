@@ -228,15 +228,6 @@ class ServedTask(abc.ABC):
         """Return the task's part of a model card."""
 
 
-class PretrainedTask(ServedTask):
-    """A task whose head comes with pretrained weights."""
-
-    @classmethod
-    @abc.abstractmethod
-    def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """Make the task by its section of `export`; UsageError if the model lacks the head."""
-
-
 class Task(ServedTask):
     """A task to fine-tune for, with all that was learned from its training data (labels, …)."""
 

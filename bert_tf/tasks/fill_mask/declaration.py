@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from bert_tf.base.errors import Fault
-from bert_tf.config.section import Bounds, option
+from bert_tf.config.section import Bounds, option, optional
 from bert_tf.config.sections.models import ExportConfig
 from bert_tf.tasks.base.declaration import PredictionField, PretrainedTaskDeclaration
 
@@ -17,8 +17,17 @@ class FillMaskConfig(ExportConfig):
     """Exports a pretrained model that fills masks."""
 
     top_k: Annotated[int, Bounds(1, 1000)] = option(
-        "candidates per masked token, from the whole vocabulary", 5
+        "candidates per masked token, from the whole vocabulary or --candidates", 5
     )
+    candidates: str | None = optional(
+        "file of words to choose from, one per line, each of one or several tokens (default: the "
+        "entries of the vocabulary)",
+        reads="file",
+    )
+
+    @property
+    def more_inputs(self) -> dict[str, str | None]:
+        return {"candidates": self.candidates}
 
 
 def mask_fault(values: Mapping[str, Any]) -> Fault | None:

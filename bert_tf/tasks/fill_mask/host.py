@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.data.rows.candidate_words import WordGroup, group_words
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.serving.signatures import LOST_MASKS, MOST_CANDIDATE_BYTES, MOST_MASKS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
-from bert_tf.tasks.base.host_task import HostRows, HostTask
+from bert_tf.tasks.base.host_task import HostRows, HostTask, kept_if_set
 from bert_tf.tasks.base.prediction_rows import rounded_probabilities
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 
 _BLANKS = " \t\n\f\r"
 _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
+_NO_WORD = -1.0  # score where a group has fewer words than are asked for
+# From the text before a mask and a token or word to the text with both.
+Join = Callable[[str, str], str]
 
 
 class _Masks(NamedTuple):
@@ -30,11 +34,15 @@ class _Masks(NamedTuple):
     Attributes:
         parts: the text before, between and after the masks, of each text.
         owners: int64 [predicted masks], the text of each, ascending.
+        names: entries of the vocabulary, or the words to choose from.
+        groups: words to choose from, by their number of tokens; [] for the vocabulary. Every mask
+            has a sequence for each group.
     """
 
     parts: list[list[str]]
     owners: np.ndarray
-    vocab: Sequence[str]
+    names: Sequence[str]
+    groups: list[WordGroup]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,30 +52,49 @@ class FillMaskHost(HostTask):
     declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
 
     top_k: int
+    candidates: tuple[str, ...] = kept_if_set(())
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         parts = [text.split(MASK) for text in columns["text"]]
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
+        groups = group_words(self.candidates, tokenizer) if self.candidates else []
+        widths = [group.length for group in groups] or [1]
         capacity = self.max_seq_length - 2
-        starts, lengths = tokens.offsets[:-1][owners], np.diff(tokens.offsets)[owners]
-        positions = masks - starts
-        begins = np.maximum(np.minimum(positions - capacity // 2, lengths - capacity), 0)
+        # A sequence for each mask and number of masks in its place.
+        width = np.tile(widths, len(owners))
+        of_text = np.repeat(owners, len(widths))
+        starts = tokens.offsets[:-1][of_text]
+        lengths = np.diff(tokens.offsets)[of_text] + width - 1
+        positions = np.repeat(masks, len(widths)) - starts
+        begins = np.minimum(positions - (capacity - width + 1) // 2, lengths - capacity)
+        begins = np.maximum(begins, 0)
         kept = np.minimum(lengths, capacity)
+        before = positions - begins
+        ids = np.append(tokens.ids, np.full(max(widths), tokenizer.mask_id, np.int32))
+        parts_of_rows = flat_ranges(
+            np.stack(
+                [starts + begins, np.full_like(starts, len(tokens.ids)), starts + positions + 1],
+                axis=1,
+            ).ravel(),
+            np.stack([before, width, kept - before - width], axis=1).ravel(),
+        )
         offsets = offsets_of(kept + 2)
-        ids = tokens.ids[flat_ranges(starts + begins, kept)]
+        steps = np.minimum(np.arange(max(widths)), width[:, None] - 1)
         return HostRows(
             sequences=EncodedRows(
-                ids=between_specials(ids, offsets, tokenizer),
+                ids=between_specials(ids[parts_of_rows], offsets, tokenizer),
                 offsets=offsets,
                 second_starts=np.diff(offsets).astype(np.int32),
             ),
-            inputs={_POSITIONS: (positions - begins + 1)[:, None]},
-            details=_Masks(parts, owners, tokenizer.vocab),
+            inputs={_POSITIONS: before[:, None] + 1 + steps},
+            details=_Masks(parts, owners, self.candidates or tokenizer.vocab, groups),
         )
 
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        if self.candidates:
+            return self._best_words(rows.details.groups, chosen, outputs["logits"])
         logits = outputs["logits"][:, 0]
         above = logits - logits.max(axis=1, keepdims=True)
         totals = np.exp(above).sum(axis=1, keepdims=True)
@@ -79,21 +106,59 @@ class FillMaskHost(HostTask):
             "scores": np.exp(np.take_along_axis(found, order, axis=1)) / totals,
         }
 
+    def _best_words(
+        self, groups: Sequence[WordGroup], chosen: np.ndarray, logits: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Keep the best words of the group of each sequence; missing ones have score -1.
+
+        Args:
+            groups: the words, by their number of tokens.
+            chosen: int [n], numbers of the sequences.
+            logits: float [n, most tokens of a word, vocabulary].
+        """
+        shape = (len(chosen), self.top_k)
+        tokens = np.zeros(shape, np.int64)
+        scores = np.full(shape, _NO_WORD, np.float32)
+        above = logits - logits.max(axis=2, keepdims=True)
+        likely = above - np.log(np.exp(above).sum(axis=2, keepdims=True))
+        for place, group in enumerate(groups):
+            rows = np.flatnonzero(chosen % len(groups) == place)
+            by_token = likely[rows][:, np.arange(group.length), group.tokens]
+            products = np.exp(by_token.sum(axis=2))
+            number = min(self.top_k, len(group.numbers))
+            order = np.argsort(-products, axis=1, kind="stable")[:, :number]
+            tokens[rows, :number] = group.numbers[order]
+            scores[rows, :number] = np.take_along_axis(products, order, axis=1)
+        return {"tokens": tokens, "scores": scores}
+
+    def _merged(self, reduced: dict[str, np.ndarray], groups: int) -> dict[str, np.ndarray]:
+        """Merge the best words of all groups of each mask."""
+        tokens = reduced["tokens"].reshape(-1, groups * self.top_k)
+        scores = reduced["scores"].reshape(-1, groups * self.top_k)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : self.top_k]
+        return {
+            "tokens": np.take_along_axis(tokens, order, axis=1),
+            "scores": np.take_along_axis(scores, order, axis=1),
+        }
+
     def predict(
         self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        parts, owners, vocab = rows.details
+        parts, owners, vocab, groups = rows.details
+        if groups:
+            reduced = self._merged(reduced, len(groups))
         tokens = reduced["tokens"].tolist()
         scores = rounded_probabilities(reduced["scores"])
         products = np.ones(len(parts), np.float32)
         np.multiply.at(products, owners, reduced["scores"][:, 0])
+        join = _followed_by if groups else _joined
         bounds = np.searchsorted(owners, np.arange(len(parts) + 1)).tolist()
         filled: list[str] = []
         candidates: list[list[list[dict[str, Any]]]] = []
         for text_parts, (begin, end) in zip(parts, itertools.pairwise(bounds), strict=True):
             entries = [[vocab[token] for token in best] for best in tokens[begin:end]]
-            filled.append(_filled(text_parts, [best[0] for best in entries]))
-            texts = _candidate_texts(text_parts, entries)
+            filled.append(_filled(text_parts, [best[0] for best in entries], join))
+            texts = _candidate_texts(text_parts, entries, join)
             found = zip(entries, scores[begin:end], texts, strict=True)
             listed = [_objects(*of_mask) for of_mask in found]
             candidates.append([*listed, *([] for _ in range(len(text_parts) - 1 - len(listed)))])
@@ -106,15 +171,15 @@ class FillMaskHost(HostTask):
         }
 
 
-def _filled(parts: Sequence[str], entries: Sequence[str]) -> str:
+def _filled(parts: Sequence[str], entries: Sequence[str], join: Join) -> str:
     """Join a text with an entry at each of its first masks."""
     count = len(entries)
-    pieces = [_joined(part, entry) for part, entry in zip(parts, entries, strict=False)]
+    pieces = [join(part, entry) for part, entry in zip(parts, entries, strict=False)]
     return "".join(pieces) + MASK.join(parts[count:])
 
 
 def _candidate_texts(
-    parts: Sequence[str], entries: Sequence[Sequence[str]]
+    parts: Sequence[str], entries: Sequence[Sequence[str]], join: Join
 ) -> list[list[str | None]]:
     """Return the text with each entry at its mask alone, for each of the first masks.
 
@@ -125,7 +190,7 @@ def _candidate_texts(
         return [[None] * len(best) for best in entries]
     ends = np.cumsum([len(part) + len(MASK) for part in parts]).tolist()
     return [
-        [_joined(text[: end - len(MASK)], entry) + text[end:] for entry in best]
+        [join(text[: end - len(MASK)], entry) + text[end:] for entry in best]
         for best, end in zip(entries, ends, strict=False)
     ]
 
@@ -170,6 +235,10 @@ def _masked_tokens(
     numbers = np.arange(len(owners)) - offsets_of(counts)[owners]  # of each part in its text
     is_predicted = is_before_mask & (numbers < MOST_MASKS)
     return Tokens(ids, text_offsets), (offsets[1:] - 1)[is_predicted], owners[is_predicted]
+
+
+def _followed_by(before: str, word: str) -> str:
+    return before + word
 
 
 def _joined(before: str, entry: str) -> str:

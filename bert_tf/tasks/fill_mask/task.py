@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Self
 
-import tensorflow as tf
-
 from bert_tf.base.errors import UsageError
-from bert_tf.config.bert import BertConfig
+from bert_tf.data.rows.candidate_words import MOST_TOKENS, read_words
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.heads import BertMaskedLM
 from bert_tf.serving.graphs.fill_mask import MaskFiller
 from bert_tf.serving.signatures import LOST_MASKS, MOST_MASKS
 from bert_tf.tasks.base.declaration import (
@@ -18,11 +16,10 @@ from bert_tf.tasks.base.declaration import (
     PretrainedTaskDeclaration,
     TaskCard,
 )
-from bert_tf.tasks.base.task import PretrainedTask
+from bert_tf.tasks.base.host_task import kept_if_set
+from bert_tf.tasks.base.pretrained import MaskedLMTask
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
 from bert_tf.weights.model_directory import ModelDirectory
-
-_HEAD = "cls.predictions.transform.dense.weight"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +28,7 @@ class MaskColumns:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FillMaskTask(PretrainedTask):
+class FillMaskTask(MaskedLMTask):
     """Fills masks (Devlin et al. 2019, section 3.1, task 1)."""
 
     declaration: ClassVar[PretrainedTaskDeclaration] = FILL_MASK
@@ -39,42 +36,58 @@ class FillMaskTask(PretrainedTask):
     columns: MaskColumns
     max_seq_length: int
     top_k: int
+    candidates: tuple[str, ...] = kept_if_set(())  # words to choose from; () for the vocabulary
 
     @classmethod
     def of_pretrained(cls, directory: ModelDirectory, config: FillMaskConfig) -> Self:
-        if _HEAD not in directory.tensors:
-            raise UsageError(
-                f"--task {FILL_MASK.name}: {directory.path} has no masked-LM head, which predicts "
-                f"masked tokens; take a run of bert-pipeline train, or a HuggingFace folder of "
-                "BertForMaskedLM or BertForPreTraining"
+        cls.check_head(directory)
+        source, number = f"the vocabulary of {directory.path}", directory.config.vocab_size
+        words: tuple[str, ...] = ()
+        if config.candidates is not None:
+            tokenizer = HostTokenizer(directory.vocab, lowercase=directory.lowercase)
+            words = read_words(
+                config.candidates,
+                tokenizer,
+                unk_id=tokenizer.unk_id,
+                most_tokens=min(MOST_TOKENS, directory.config.max_position_embeddings - 2),
             )
-        if config.top_k > directory.config.vocab_size:
+            source, number = config.candidates, len(words)
+        if config.top_k > number:
             raise UsageError(
-                f"--top-k {config.top_k}: the vocabulary of {directory.path} has "
-                f"{directory.config.vocab_size} entries; use at most that"
+                f"--top-k {config.top_k}: {source} has {number} entries; use at most that"
             )
         return cls(
             columns=MaskColumns(text="text"),
             max_seq_length=directory.config.max_position_embeddings,
             top_k=config.top_k,
+            candidates=words,
         )
 
-    def build_model(self, config: BertConfig, *, policy: str) -> BertMaskedLM:
-        return BertMaskedLM(config, dtype=policy, name="fill_mask")
-
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> MaskFiller:
-        return MaskFiller(model, tokenizer, max_seq_length=self.max_seq_length, top_k=self.top_k)
-
-    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return {"logits": model(batch, training=False)}
+        return MaskFiller(
+            model,
+            tokenizer,
+            max_seq_length=self.max_seq_length,
+            top_k=self.top_k,
+            candidates=self.candidates,
+        )
 
     def card(self) -> TaskCard:
+        chosen = (
+            f"the {self.top_k} most likely tokens for each mask, with probabilities over the "
+            "whole vocabulary; `##` begins a token that continues a word"
+        )
+        if self.candidates:
+            chosen = (
+                f"the {self.top_k} most likely of {len(self.candidates):,} words for each mask; "
+                "the score of a word is the product of the probabilities of its tokens, in a text "
+                "with as many masks"
+            )
         return TaskCard(
             title="Masked language model",
             facts=(
                 f"reads the column `{self.columns.text}`, and predicts each `{MASK}` in it",
-                f"the {self.top_k} most likely tokens for each mask, with probabilities over the "
-                "whole vocabulary; `##` begins a token that continues a word",
+                chosen,
                 f"in a text longer than {self.max_seq_length} tokens, those around each mask are "
                 "read",
                 f"the first {MOST_MASKS} masks of a text are predicted; `{LOST_MASKS}` counts the "

@@ -1,0 +1,43 @@
+"""The probability that a text follows another, inside one graph."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import tensorflow as tf
+
+from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
+from bert_tf.serving.text_module import TextModule
+
+_SPECIALS = 3  # [CLS] and two [SEP]
+
+
+class NextSentenceModule(TextModule):
+    """From `text` and `text_pair` to the probability that the second follows the first.
+
+    Outputs: `predicted_score` float32 [n], the probability of label 0 of the next-sentence head;
+    `lost_tokens` int32 [n], tokens of pairs that are too long, which lose those at the end of the
+    longer text first; `row_tokens` int32 [n].
+
+    Args:
+        model: built `BertNextSentence` with its weights, float32.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        first, second = (self.tokenizer.tokenize(texts[name]) for name in self.input_names)
+        word_ids, type_ids = self.packed(first, second)
+        (logits,) = self.over_rows(
+            lambda batch, _: (self.head_outputs(batch)["logits"],),
+            (word_ids, type_ids),
+            batch_tokens,
+            tf.TensorSpec([2], tf.float32),
+        )
+        lengths = tf.cast(word_ids.row_lengths(), tf.int32)
+        given = tf.cast(first.row_lengths() + second.row_lengths(), tf.int32)
+        return {
+            "predicted_score": tf.nn.softmax(logits, axis=-1)[:, 0],
+            LOST_TOKENS: given + _SPECIALS - lengths,
+            ROW_TOKENS: lengths,
+        }

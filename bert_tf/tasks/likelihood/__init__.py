@@ -1,0 +1,1 @@
+"""How likely a masked language model finds texts."""

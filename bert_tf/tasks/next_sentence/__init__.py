@@ -1,0 +1,1 @@
+"""Whether a text follows another, by the next-sentence head."""
