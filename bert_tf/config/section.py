@@ -213,7 +213,11 @@ def field_type(section: type[Section], name: str) -> FieldType:
     if typing.get_origin(hint) is Annotated:
         hint, bounds = typing.get_args(hint)
     many = typing.get_origin(hint) is tuple
-    return FieldType(typing.get_args(hint)[0] if many else hint, many, optional, bounds)
+    if many:
+        hint = typing.get_args(hint)[0]
+    if many and typing.get_origin(hint) is Annotated:
+        hint, bounds = typing.get_args(hint)
+    return FieldType(hint, many, optional, bounds)
 
 
 def build_section(
@@ -324,6 +328,9 @@ def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
         raise ValueError("needs a value, got nothing")
     if many:
         items = raw if isinstance(raw, list | tuple) else [raw]
+        if isinstance(raw, str) and kind in (int, float):
+            listed = raw.strip().removeprefix("[").removesuffix("]")
+            items = listed.split(",") if listed.strip() else []
         if issubclass(kind, Section):
             return tuple(_convert_item(kind, item, n) for n, item in enumerate(items, start=1))
         return tuple(_convert_scalar(section, field, item) for item in items)

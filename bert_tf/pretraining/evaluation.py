@@ -11,18 +11,18 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.config.sections.pretraining import MLM_LOSS, PAIR_ACCURACY, TrainConfig
 from bert_tf.data.records.parsing import find_damage
 from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
 from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.minimal_pairs import PairJudge, accuracy_error
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
 
-SELECTION_METRIC = "mlm_loss"
 _LARGEST_POWER = 700.0  # e ** 700 is about the largest power that a float can hold
 
 
@@ -39,6 +39,7 @@ class RecordsEvaluation:
         strategy: strategy that batches are distributed by.
         arithmetic: how steps are computed.
         best: keeps the best model.
+        judge: measures the model on minimal pairs; None without them.
         console: receives which data have no eval shards.
 
     Raises:
@@ -56,7 +57,10 @@ class RecordsEvaluation:
         arithmetic: Arithmetic,
         best: BestModelKeeper,
         console: Console,
+        judge: PairJudge | None = None,
     ):
+        self._judge = judge
+        self._selection_metric = config.selection_metric
         self._phases = phases
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
@@ -87,9 +91,12 @@ class RecordsEvaluation:
                 continue
             cure = "preprocess with --eval-fraction above 0 to have some"
             lacks = f"{phase.data.directory} has no eval shards"
-            if config.early_stop_evals:
+            if config.early_stop_evals and config.selection_metric == MLM_LOSS:
                 raise UsageError(f"train.early_stop_evals: {lacks}; set it to 0, or {cure}")
-            console.warn(f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}")
+            if config.selection_metric == MLM_LOSS:
+                console.warn(
+                    f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}"
+                )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         """Return the metrics of an eval line; {} if there is nothing to evaluate on."""
@@ -103,14 +110,29 @@ class RecordsEvaluation:
             self._console.warn(
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
             )
+        errors = {}
+        if self._judge is not None:
+            metrics[PAIR_ACCURACY] = self._judge.accuracy()
+            errors[PAIR_ACCURACY] = accuracy_error(metrics[PAIR_ACCURACY], len(self._judge))
         found = {"step": step}
         if len(self._phases) > 1:
             found["phase"] = number + 1
-        chosen_by = {}
-        if SELECTION_METRIC in metrics:
-            chosen_by[SELECTION_METRIC] = metrics[SELECTION_METRIC]
-        self._best.keep_if_best(found, chosen_by, notes)
+        self._best.keep_if_best(found, self._chosen_by(metrics), notes, errors=errors)
         return metrics
+
+    def _chosen_by(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Return the metrics that the best model is chosen by, and told with.
+
+        Within the standard error of another selection metric, the loss decides.
+        """
+        chosen_by = {
+            name: metrics[name]
+            for name in dict.fromkeys((self._selection_metric, MLM_LOSS))
+            if name in metrics
+        }
+        if self._selection_metric != MLM_LOSS and MLM_LOSS in metrics:
+            chosen_by["loss"] = metrics[MLM_LOSS]
+        return chosen_by
 
     def _evaluate(self, phase: int) -> dict[str, float]:
         try:

@@ -14,7 +14,7 @@ from bert_tf.config.sections.data import changed_masking, masking_settings
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
-from bert_tf.data.records.epoch_records import DynamicMasking
+from bert_tf.data.records.epoch_records import DynamicMasking, MaskingSchedule
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.models.heads import BertPretrainingModel
@@ -35,6 +35,8 @@ class PretrainingPhase:
         accumulation_steps: micro-batches of a batch.
         learning_rate: peak of a schedule that starts with the phase; None continues the last one.
         warmup_steps: steps of that schedule's warmup.
+        masking_schedule: fractions of tokens to mask at the first and at the last step of the
+            phase; None if it is the same at all.
     """
 
     name: str
@@ -44,6 +46,7 @@ class PretrainingPhase:
     accumulation_steps: int
     learning_rate: float | None
     warmup_steps: int
+    masking_schedule: tuple[float, float] | None = None
 
     def check_batch_size(self, replicas: int) -> None:
         """Check that replicas and accumulation divide a batch.
@@ -92,8 +95,14 @@ class PretrainingPhase:
             seed=config.seed,
             packing=config.packing,
             row_multiple=self.row_multiple(strategy.num_replicas_in_sync) * shards,
-            masking=dynamic_masking(config, self.data),
+            masking=dynamic_masking(config, self.data, self._schedule()),
         )
+
+    def _schedule(self) -> MaskingSchedule | None:
+        if self.masking_schedule is None:
+            return None
+        first, last = self.masking_schedule
+        return MaskingSchedule(first=first, last=last, records=self.steps * self.batch_size)
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
         """Return what the training loop needs to know."""
@@ -180,13 +189,39 @@ def pretraining_phases(
                 or config.gradient_accumulation_steps,
                 learning_rate=rate,
                 warmup_steps=0 if rate is None else warmup,
+                masking_schedule=_part_of_schedule(config, steps, number),
             )
         )
     return phases
 
 
-def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMasking | None:
+def _part_of_schedule(
+    config: TrainConfig, steps: Sequence[int], number: int
+) -> tuple[float, float] | None:
+    """Return the fractions of tokens to mask at both ends of a phase; None without a schedule.
+
+    Args:
+        config: config of the run.
+        steps: steps of each phase.
+        number: number of the phase, from 0.
+    """
+    if not config.masking_schedule:
+        return None
+    first, last = config.masking_schedule
+    begin = sum(steps[:number]) / sum(steps)
+    end = sum(steps[: number + 1]) / sum(steps)
+    return first + (last - first) * begin, first + (last - first) * end
+
+
+def dynamic_masking(
+    config: TrainConfig, data: PretrainingData, schedule: MaskingSchedule | None = None
+) -> DynamicMasking | None:
     """Return how to mask the records; None if they are masked already.
+
+    Args:
+        config: config of the run.
+        data: description of the records.
+        schedule: fraction of tokens over the records; None for `masked_lm_prob`.
 
     Raises:
         UsageError: keys of masking are set for masked records, or the vocabulary has only special
@@ -200,18 +235,24 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
     token_counts = None
     if config.random_tokens == "unigram":
         token_counts = read_token_counts(data.directory, data.vocab_size)
+    settings = masking_settings(config)
+    if schedule is not None:
+        settings["masked_lm_prob"] = max(schedule.first, schedule.last)
     rules = masking_rules(
         vocab,
         max_seq_length=data.max_seq_length,
         max_predictions_per_seq=data.max_seq_length,
-        **masking_settings(config),
+        **settings,
         token_counts=token_counts,
     )
-    return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"))
+    return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"), schedule=schedule)
 
 
 def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
-    if changed := changed_masking(config):
+    changed = changed_masking(config)
+    if config.masking_schedule:
+        changed.append("masking_schedule")
+    if changed:
         raise UsageError(
             f"train.{changed[0]}: the records in {data.directory} are masked already; leave it "
             "out, or preprocess with --set preprocess.masking=dynamic"

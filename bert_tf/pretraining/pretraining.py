@@ -17,9 +17,11 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.models.heads import BertPretrainingModel
-from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
+from bert_tf.pretraining.evaluation import RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.minimal_pairs import MinimalPairs, PairJudge
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
 from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
@@ -97,6 +99,7 @@ def pretrain(
     vocab: list[str],
     initial: ModelDirectory | None,
     console: Console,
+    pairs: MinimalPairs | None = None,
     mirror: RunMirror | None = None,
 ) -> PretrainingResult:
     """Train a model on masked-LM and next-sentence records, or resume an interrupted run.
@@ -111,6 +114,7 @@ def pretrain(
         vocab: entries in the order of their ids.
         initial: weights to start from; None for random ones.
         console: receives progress.
+        pairs: minimal pairs to evaluate on; None for none.
         mirror: storage that receives the run after each checkpoint; None if `config.output` is its
             place.
 
@@ -132,12 +136,16 @@ def pretrain(
     best = BestModelKeeper(
         Path(config.output) / "best",
         model,
-        metric=SELECTION_METRIC,
+        metric=config.selection_metric,
         vocab=vocab,
         lowercase=data[0].lowercase,
         writes=is_chief(plan.strategy),
     )
-    loop = _make_loop(plan, model, best=best, console=console, mirror=mirror)
+    judge = None
+    if pairs is not None:
+        tokenizer = HostTokenizer(vocab, lowercase=data[0].lowercase)
+        judge = PairJudge(pairs, model=model, tokenizer=tokenizer)
+    loop = _make_loop(plan, model, best=best, judge=judge, console=console, mirror=mirror)
     keep_arithmetic(config, plan.arithmetic)
     try:
         result = loop.run()
@@ -158,6 +166,7 @@ def _make_loop(
     model: BertPretrainingModel,
     *,
     best: BestModelKeeper,
+    judge: PairJudge | None,
     console: Console,
     mirror: RunMirror | None,
 ) -> TrainingLoop:
@@ -195,6 +204,7 @@ def _make_loop(
             strategy=strategy,
             arithmetic=plan.arithmetic,
             best=best,
+            judge=judge,
             console=console,
         ),
         mirror=mirror,

@@ -1,6 +1,6 @@
-"""The optimizers of the training step: AdamW and LAMB as BERT uses them.
+"""The optimizers of the training step: AdamW and LAMB as BERT uses them, and StableAdamW.
 
-Both subclass a Keras optimizer, so that their variables are saved like Keras' own, but compute
+All subclass a Keras optimizer, so that their variables are saved like Keras' own, but compute
 their update here: the numbers of a step are computed once for all variables, and a step whose
 gradients are not finite is skipped by numbers instead of by a branch.
 """
@@ -314,10 +314,7 @@ class Lamb(StepOptimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         super().build(variables)
-        # Number of matrices of the paper's model that a variable joins along its last axis.
-        self._matrices = tuple(
-            3 if variable.path.endswith("query_key_value/kernel") else 1 for variable in variables
-        )
+        self._matrices = joined_matrices(variables)
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
@@ -334,6 +331,53 @@ class Lamb(StepOptimizer):
             update = update + self.decay * variable
             update = update * _trust_ratio(variable, update, self._matrices[index])
         variable.assign_sub(self.rate(index, scalars) * update)
+
+
+class StableAdamW(StepOptimizer):
+    """AdamW whose update is scaled down where gradients outgrow the second moment.
+
+    StableAdamW of Wortsman et al. 2023 ("Stable and low-precision training for large-scale
+    vision-language models", arXiv 2304.13013, Algorithm 2): the learning rate of a matrix is
+    divided by max(1, RMS), where RMS is the root of the mean of gradient squared / second moment.
+    It is 1 in a steady state, and above after a jump of the gradients, which the second moment
+    follows slowly: then AdamW makes its too large steps. It takes the place of gradient clipping,
+    so `gradient_clip_norm` can be 0. Queries, keys and values are a matrix each, as in `Lamb`.
+    """
+
+    def __init__(self, **arguments: Any):
+        super().__init__(name="stable_adamw", **arguments)
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        super().build(variables)
+        self._matrices = joined_matrices(variables)
+
+    def update_variable(
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
+    ) -> None:
+        gradient = scaled(gradient, scalars.gradient_factor)
+        m = self._momentums[index].value
+        v = self._velocities[index].value
+        momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
+        velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
+        second = velocity / (1.0 - scalars.beta_2_power)
+        update = (momentum / (1.0 - scalars.beta_1_power)) / (tf.sqrt(second) + self.epsilon)
+        if self.decay and self._decays[index]:
+            update = update + self.decay * variable
+        outgrown = gradient * tf.math.rsqrt(tf.maximum(second, self.epsilon**2))
+        matrices = self._matrices[index]
+        # The root of the mean is the norm by the root of the number of elements.
+        norms = _norms(outgrown, matrices)
+        ratio = tf.maximum(norms / math.sqrt(math.prod(variable.shape) / matrices), 1.0)
+        if matrices > 1:
+            ratio = tf.repeat(ratio, variable.shape[-1] // matrices)
+        variable.assign_sub(self.rate(index, scalars) * update / ratio)
+
+
+def joined_matrices(variables: Sequence[keras.Variable]) -> tuple[int, ...]:
+    """Return how many matrices of the paper's model each variable joins along its last axis."""
+    return tuple(
+        3 if variable.path.endswith("query_key_value/kernel") else 1 for variable in variables
+    )
 
 
 def _trust_ratio(variable: tf.Tensor, update: tf.Tensor, matrices: int) -> tf.Tensor:
@@ -361,7 +405,11 @@ def _norms(values: tf.Tensor, matrices: int) -> tf.Tensor:
     return tf.norm(tf.reshape(values, [rows, matrices, columns // matrices]), axis=[0, 2])
 
 
-_OPTIMIZERS: dict[str, type[AdamW] | type[Lamb]] = {"adamw": AdamW, "lamb": Lamb}
+_OPTIMIZERS: dict[str, type[AdamW] | type[Lamb] | type[StableAdamW]] = {
+    "adamw": AdamW,
+    "lamb": Lamb,
+    "stableadamw": StableAdamW,
+}
 
 
 def make_optimizer(config: LoopSection, *, num_hidden_layers: int) -> StepOptimizer:

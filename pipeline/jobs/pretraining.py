@@ -15,12 +15,11 @@ from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.registries import TENSORBOARD
-from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.config.sections.pretraining import PAIR_ACCURACY, TrainConfig
 from bert_tf.config.sections.tables import StorageConfig
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.data.text.vocabulary_files import VOCAB
-from bert_tf.pretraining.evaluation import SELECTION_METRIC
 from bert_tf.pretraining.findings import (
     UNIGRAM_ENTROPY,
     beats_frequencies,
@@ -28,6 +27,7 @@ from bert_tf.pretraining.findings import (
     run_findings,
     steps_beyond_frequencies,
 )
+from bert_tf.pretraining.minimal_pairs import read_minimal_pairs
 from bert_tf.pretraining.phases import pretraining_phases
 from bert_tf.pretraining.plan import preview_pretraining
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
@@ -70,6 +70,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
+    pairs = read_minimal_pairs(config.eval_likelihood) if config.eval_likelihood else None
 
     def local_data() -> list[PretrainingData]:
         return [
@@ -91,6 +92,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
             vocab=vocab,
             initial=initial,
             console=options.console,
+            pairs=pairs,
             mirror=stored,
         )
 
@@ -128,6 +130,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
             **{key: [folder] for key, folder in _data_folders(config).items()},
             "model_config": [config.model_config] if config.model_config else [],
             "init": [str(initial.path)] if initial else [],
+            "eval_likelihood": [config.eval_likelihood] if config.eval_likelihood else [],
         },
         # Phases that have steps say themselves how many there are.
         ignored_keys=("steps",) if any(phase.steps for phase in config.phases) else (),
@@ -237,7 +240,7 @@ def _report(
 ) -> None:
     output, result = path_of(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
-    best = BestModel.of_notes(result.notes, metric=SELECTION_METRIC)
+    best = BestModel.of_notes(result.notes, metric=config.selection_metric)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}
     record.extra = {
         "training_seconds": round(result.seconds, 3),
@@ -255,6 +258,8 @@ def _report(
         record.extra["packing"] = only.packing
     record.console.info(*loss_curve_lines(metrics))
     _log_end(result, record.console)
+    if config.eval_likelihood:
+        _log_pairs(config, result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
     findings = run_findings(read_metrics(metrics), vocab_size=len(vocab), first_step=last_phase)
     record.extra["notes"] = findings
@@ -272,6 +277,15 @@ def _report(
     elif not isinstance(output, RemotePath):  # which `finetune` does not read
         files = {"init": config.output, "train": "train.csv", "eval": "dev.csv"}
         record.suggest("finetune", next(iter(TASKS)), **files, output=f"{output}-finetuned")
+
+
+def _log_pairs(config: TrainConfig, result: TrainingResult, console: Console) -> None:
+    accuracy = (result.eval or {}).get(PAIR_ACCURACY)
+    if accuracy is not None:
+        console.info(
+            f"last pair accuracy {accuracy:.4f} on {config.eval_likelihood}: the good sentence is "
+            "likelier than the bad one (0.5 by chance)"
+        )
 
 
 def _log_end(result: TrainingResult, console: Console) -> None:

@@ -44,6 +44,9 @@ DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 PERSONAL_DATA = ("email", "ip", "phone", "iban", "card", "all")
 NgramSize = Annotated[int, Bounds(1, 100)]
+# Devlin et al. 2019, section 3.1.
+DEFAULT_REPLACEMENTS = (0.8, 0.1, 0.1)
+_SUM_TOLERANCE = 1e-6  # of fractions that are written with few decimals
 # Help (with a place for what it applies to), default and choices of the keys of masking.
 _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
     "masking": (
@@ -54,6 +57,12 @@ _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
     "masked_lm_prob": ("fraction of tokens to mask{}", 0.15, None),
     "whole_word_mask": ("mask all tokens of a word together{}", False, None),
     "max_ngram_size": ("maximum words per n-gram of masking=ngram", 3, None),
+    "mask_replacements": (
+        "fractions of the masked tokens{} that become [MASK], become a random token, and stay; "
+        "1,0,0 is [MASK] only",
+        DEFAULT_REPLACEMENTS,
+        None,
+    ),
     "random_tokens": (
         "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
         "frequency in the corpus)",
@@ -79,6 +88,17 @@ def changed_masking(config: Section) -> list[str]:
     """Return the keys of masking whose values differ from their defaults."""
     fields = [field for field in dataclasses.fields(config) if field.name in _MASKING]
     return [field.name for field in fields if getattr(config, field.name) != field.default]
+
+
+def replacement_faults(config: Section) -> Iterator[str]:
+    """Yield what is wrong with the key `mask_replacements`."""
+    fractions = config.mask_replacements  # type: ignore[attr-defined]
+    if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > _SUM_TOLERANCE:
+        given = ", ".join(f"{fraction:g}" for fraction in fractions)
+        yield (
+            f"mask_replacements: is [{given}]; give three fractions with the sum 1: of the masked "
+            "tokens that become [MASK], become a random token, and stay"
+        )
 
 
 def listed(values: Iterable[str]) -> list[str]:
@@ -328,6 +348,7 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
         choices=(*MASKINGS, "dynamic"),
     )
     max_ngram_size: NgramSize = masking_option("max_ngram_size")
+    mask_replacements: tuple[Fraction, ...] = masking_option("mask_replacements")
     random_tokens: str = masking_option("random_tokens")
     pair_task: str = advanced(
         "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
@@ -367,6 +388,7 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
 
     def faults(self) -> Iterator[str]:
         yield from _casing_faults(self)
+        yield from replacement_faults(self)
         if self.max_predictions_per_seq > self.max_seq_length - 3:
             yield (
                 f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "

@@ -57,7 +57,9 @@ class LoopSection(Section):
     )
     seed: int = option("random seed of initial weights, data order and dropout; any integer", 1)
     optimizer: str = advanced(
-        "optimizer; use lamb for batches of thousands of sequences", choices=("adamw", "lamb")
+        "optimizer; use lamb for batches of thousands of sequences, stableadamw where the loss "
+        "jumps (Wortsman et al. 2023)",
+        choices=("adamw", "lamb", "stableadamw"),
     )
     weight_decay: NonNegativeFloat = advanced(
         "decoupled weight decay, except for LayerNorm and biases", 0.01

@@ -20,12 +20,14 @@ from bert_tf.config.section import (
     option,
     optional,
 )
-from bert_tf.config.sections.data import NgramSize, masking_option
+from bert_tf.config.sections.data import NgramSize, masking_option, replacement_faults
 from bert_tf.config.sections.loop import LoopSection
 
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
 _UNMASKED = " in unmasked records"
+MLM_LOSS = "mlm_loss"
+PAIR_ACCURACY = "pair_accuracy"
 
 
 class TrainingPhase(Section, section_name="phases"):
@@ -90,7 +92,13 @@ class TrainConfig(LoopSection, section_name="train"):
     masked_lm_prob: PositiveFraction = masking_option("masked_lm_prob", where=_UNMASKED)
     whole_word_mask: bool = masking_option("whole_word_mask", where=_UNMASKED)
     max_ngram_size: NgramSize = masking_option("max_ngram_size")
+    mask_replacements: tuple[Fraction, ...] = masking_option("mask_replacements", where=_UNMASKED)
     random_tokens: str = masking_option("random_tokens", where=_UNMASKED)
+    masking_schedule: tuple[PositiveFraction, ...] = advanced(
+        f"fractions of tokens to mask{_UNMASKED} at the first and at the last step, with a linear "
+        "change in between, instead of masked_lm_prob: [0.3, 0.15]",
+        (),
+    )
     packing: str = advanced(
         "pack several short sequences into a row; a step still has batch_size sequences on "
         "average (auto: if this saves at least 1/6 of the rows)",
@@ -103,6 +111,16 @@ class TrainConfig(LoopSection, section_name="train"):
     )
     eval_every: PositiveInt = advanced("steps between evaluations on the eval shards", 1000)
     eval_examples: NonNegativeInt = advanced("examples per evaluation (0: all)", 2000)
+    eval_likelihood: str | None = optional(
+        "minimal pairs to evaluate on, JSON lines of sentence_good and sentence_bad: measures how "
+        "often the good one is likelier (pair_accuracy)",
+        reads="file",
+    )
+    selection_metric: str = option(
+        "metric that chooses the model in best/ and stops early: mlm_loss, or pair_accuracy with "
+        "--eval-likelihood",
+        MLM_LOSS,
+    )
     steps_per_call: Annotated[int, Bounds(0, 10_000)] = advanced(
         "training steps per tf.function call (0: automatic)", 0, affects_output=False
     )
@@ -124,6 +142,13 @@ class TrainConfig(LoopSection, section_name="train"):
         yield from faults
         if len(named) == 1 and not faults:
             yield from _warmup_faults(self)
+        yield from replacement_faults(self)
+        yield from _masking_schedule_faults(self)
+        if self.selection_metric not in self.selection_metrics:
+            yield (
+                f"selection_metric: {self.selection_metric!r} is not measured; expected "
+                f"{', '.join(self.selection_metrics)} ({PAIR_ACCURACY} needs --eval-likelihood)"
+            )
 
     def phase_steps(self) -> tuple[int, ...]:
         """Return the steps of every phase; a single number without phases."""
@@ -138,6 +163,11 @@ class TrainConfig(LoopSection, section_name="train"):
     @property
     def total_steps(self) -> int:
         return sum(self.phase_steps())
+
+    @property
+    def selection_metrics(self) -> tuple[str, ...]:
+        """Metrics that can choose the best model."""
+        return (MLM_LOSS, *([PAIR_ACCURACY] if self.eval_likelihood else []))
 
 
 def _phase_faults(config: TrainConfig) -> Iterator[str]:
@@ -160,6 +190,23 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
             f"steps: is {config.steps}, but the steps of the phases add up to "
             f"{config.total_steps}; leave it out"
         )
+
+
+def _masking_schedule_faults(config: TrainConfig) -> Iterator[str]:
+    if not config.masking_schedule:
+        return
+    if len(config.masking_schedule) != 2:
+        yield (
+            f"masking_schedule: has {len(config.masking_schedule)} fractions; give that of the "
+            "first step and that of the last, such as [0.3, 0.15]"
+        )
+    if config.max_minutes:
+        yield (
+            "masking_schedule: follows the steps, of which a run of max_minutes does not know how "
+            "many there will be; set max_minutes to 0 and give steps"
+        )
+    if config.masked_lm_prob != TrainConfig.masked_lm_prob:
+        yield "masked_lm_prob: masking_schedule has the fractions of tokens; leave one of them out"
 
 
 def _warmup_faults(config: TrainConfig) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -15,9 +16,9 @@ _TOKEN = 0
 _NGRAM = 1
 _SPAN = 2
 _MASKING_NUMBERS = {"token": _TOKEN, "ngram": _NGRAM, "span": _SPAN}
-# Of the targets 80% become [MASK], 10% a random token, and 10% stay (Devlin et al. 2019, 3.1).
-_MASK_FRACTION = 0.8
-_MASK_OR_RANDOM_FRACTION = 0.9
+# Fractions of the targets that become [MASK], become a random token, and stay (Devlin et al. 2019,
+# 3.1).
+_REPLACEMENTS = (0.8, 0.1, 0.1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,8 @@ class MaskingRules:
         replacement_totals: int64 [replacements], running sums of their weights; empty if all weigh
             the same.
         predictions: int32 [row length + 1], number of targets of a row of each length.
+        mask_fraction: fraction of the targets that become [MASK].
+        changed_fraction: the same, and that of those that become a random token.
     """
 
     masking: str
@@ -47,6 +50,8 @@ class MaskingRules:
     replacements: np.ndarray
     replacement_totals: np.ndarray
     predictions: np.ndarray
+    mask_fraction: float
+    changed_fraction: float
 
 
 def predictions_by_length(
@@ -77,6 +82,7 @@ def masking_rules(
     whole_word_mask: bool = False,
     masking: str = "token",
     max_ngram_size: int = 3,
+    mask_replacements: Sequence[float] = _REPLACEMENTS,
     token_counts: np.ndarray | None = None,
 ) -> MaskingRules:
     """Return the rules for a vocabulary, which must have the five special tokens.
@@ -90,6 +96,9 @@ def masking_rules(
             consist of words.
         masking: "token", "ngram" or "span", see `mask_rows`.
         max_ngram_size: words of the longest n-gram.
+        mask_replacements: fractions of the targets that become [MASK], become a random token, and
+            stay. With [MASK] only, models of Wettig et al. 2023 ("Should You Mask 15% in Masked
+            Language Modeling?") were as good or better after fine-tuning.
         token_counts: int64 [vocabulary], frequency of each token in the corpus, by which random
             replacements are drawn; None draws all alike.
     """
@@ -114,6 +123,8 @@ def masking_rules(
             max_predictions_per_seq=max_predictions_per_seq,
             masked_lm_prob=masked_lm_prob,
         ),
+        mask_fraction=float(mask_replacements[0]),
+        changed_fraction=float(mask_replacements[0] + mask_replacements[1]),
     )
 
 
@@ -122,7 +133,7 @@ class MaskedRows:
     """Rows with targets.
 
     Attributes:
-        ids: int32 [rows, length]; 80% of the targets are [MASK], 10% random tokens.
+        ids: int32 [rows, length], with the targets replaced.
         positions: int32 [rows, targets], positions of the targets in rising order, then zeros.
         target_ids: int32 [rows, targets], the original tokens there, then zeros.
         counts: int32 [rows], number of targets before the zeros.
@@ -142,6 +153,7 @@ def mask_rows(
     *,
     max_predictions_per_seq: int,
     word_starts: np.ndarray | None = None,
+    targets: np.ndarray | None = None,
 ) -> MaskedRows:
     """Choose and hide targets in rows.
 
@@ -151,7 +163,8 @@ def mask_rows(
     - "span": runs of 1 to 10 words, see `choose_spans`.
 
     A token that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
-    stays with 0.1 and becomes one of `rules.replacements` with 0.1. That is decided for each token
+    stays with 0.1 and becomes one of `rules.replacements` with 0.1, or with other probabilities of
+    the rules (`mask_replacements`). That is decided for each token
     independently with "token", for all tokens of an n-gram together, and for all tokens of adjacent
     spans together.
 
@@ -162,6 +175,7 @@ def mask_rows(
         rules: result of `masking_rules`.
         max_predictions_per_seq: width of the target arrays.
         word_starts: bool [rows, length], where words begin; None infers it from the vocabulary.
+        targets: int32 [rows], number of targets of each row; None takes that of the rules.
 
     References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py,
     whose random replacements may be special tokens; TF Model Garden for n-grams; Joshi et al. 2020
@@ -184,8 +198,10 @@ def mask_rows(
         begins,
         lengths,
         combine_keys(keys, seed_key(0, "masks")),
-        (rules.never_masked, rules.replacements, rules.replacement_totals, rules.predictions),
+        rules.predictions[lengths] if targets is None else targets,
+        (rules.never_masked, rules.replacements, rules.replacement_totals),
         (np.int32(rules.mask_id), _MASKING_NUMBERS[rules.masking], rules.max_ngram_size),
+        (rules.mask_fraction, rules.changed_fraction),
         masked.positions,
         masked.target_ids,
         masked.counts,
@@ -194,9 +210,22 @@ def mask_rows(
 
 
 @numba.njit(cache=True, nogil=True)
-def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_ids, counts):
-    never_masked, replacements, replacement_totals, predictions = tables
+def _mask_rows(
+    ids,
+    begins,
+    lengths,
+    keys,
+    targets,
+    tables,
+    settings,
+    fractions,
+    positions,
+    target_ids,
+    counts,
+):
+    never_masked, replacements, replacement_totals = tables
     mask_id, masking, max_ngram_size = settings
+    mask_fraction, changed_fraction = fractions
     state = np.empty(1, np.uint64)
     width = ids.shape[1]
     starts = np.empty(width, np.int32)
@@ -206,7 +235,7 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
         state[0] = keys[row]
         length = lengths[row]
         words = find_words(ids[row], begins[row], length, never_masked, starts, ends)
-        num_targets = predictions[length]
+        num_targets = targets[row]
         if masking == _TOKEN:
             choose_words(starts, ends, words, num_targets, group, state)
         elif masking == _NGRAM:
@@ -227,9 +256,9 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
             positions[row, made] = position
             target_ids[row, made] = ids[row, position]
             made += 1
-            if draw < _MASK_FRACTION:
+            if draw < mask_fraction:
                 ids[row, position] = mask_id
-            elif draw < _MASK_OR_RANDOM_FRACTION:
+            elif draw < changed_fraction:
                 ids[row, position] = _random_token(replacements, replacement_totals, state)
         counts[row] = made
 

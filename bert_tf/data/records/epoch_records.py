@@ -138,16 +138,47 @@ class ShuffledRecords(UnpackedRecords):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskingSchedule:
+    """A fraction of tokens to mask that changes linearly over the records of a phase.
+
+    Many masks are a harder task that teaches more per token, few are closer to the text that the
+    model will read: a fraction that falls from 30% to 15% beats either (Ankner et al. 2023,
+    "Dynamic Masking Rate Schedules for MLM Pretraining", arXiv 2305.15096). The fraction is that of
+    a record's number in the order in which records are read, so that any step can be entered. With
+    packing, a row has records of one block, which are a few steps apart.
+
+    Attributes:
+        first, last: fraction at the first and at the last record.
+        records: number of records of all steps of the phase.
+    """
+
+    first: float
+    last: float
+    records: int
+
+    def fractions(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the fraction of tokens of each record, float64 [n].
+
+        Args:
+            numbers: int64 [n], how many records were read before each.
+        """
+        done = np.clip(numbers / max(self.records - 1, 1), 0.0, 1.0)
+        return self.first + (self.last - self.first) * done
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DynamicMasking:
     """How unmasked records are masked when they are read.
 
     Attributes:
-        rules: result of `masking_rules`.
+        rules: result of `masking_rules`; with a schedule, for its largest fraction.
         sep_id: id of [SEP], after which the second segment begins.
+        schedule: fraction of tokens over the records; None for that of the rules.
     """
 
     rules: MaskingRules
     sep_id: int
+    schedule: MaskingSchedule | None = None
 
     @property
     def max_predictions(self) -> int:
@@ -184,8 +215,9 @@ class DynamicRecords(UnpackedRecords):
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
         keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
         order = row_order(self._seed, epoch, block, len(records))
+        before = self._records_before(epoch, block)
         try:
-            return self._mask([records[number] for number in order], keys[order])
+            return self._mask([records[number] for number in order], keys[order], before)
         except (tf.errors.InvalidArgumentError, ValueError) as error:
             raise InputError(
                 f"{self._blocks[block].shard}: its records do not match the manifest "
@@ -197,8 +229,32 @@ class DynamicRecords(UnpackedRecords):
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
         return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
 
-    def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:
-        """Return model inputs for records, with masks drawn by their keys, uint64 [n]."""
+    def _records_before(self, epoch: int, block: int) -> int:
+        """Return how many records are read before a block of an epoch."""
+        sizes = np.diff(self._firsts)
+        order = block_order(self._seed, epoch, len(sizes))
+        place = int(np.argmax(order == block))
+        return epoch * int(self._firsts[-1]) + int(sizes[order[:place]].sum())
+
+    def _targets(self, lengths: np.ndarray, before: int) -> np.ndarray | None:
+        """Return the number of targets of rows by the schedule, int32 [n]; None without one."""
+        schedule = self._masking.schedule
+        if schedule is None:
+            return None
+        fractions = schedule.fractions(before + np.arange(len(lengths)))
+        most = self._masking.rules.predictions[lengths]
+        return np.clip(np.rint(lengths * fractions), 1, most).astype(np.int32)
+
+    def _mask(
+        self, serialized: list[bytes], keys: np.ndarray, before: int = 0
+    ) -> dict[str, np.ndarray]:
+        """Return model inputs for records.
+
+        Args:
+            serialized: the records.
+            keys: uint64 [n], by which masks are drawn.
+            before: how many records are read before the first one.
+        """
         rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)
         predictions = self._masking.max_predictions
         masked = mask_rows(
@@ -208,6 +264,7 @@ class DynamicRecords(UnpackedRecords):
             self._masking.rules,
             max_predictions_per_seq=predictions,
             word_starts=rows.word_starts.astype(np.bool_),
+            targets=self._targets(rows.lengths, before),
         )
         is_target = np.arange(predictions) < masked.counts[:, None]
         return {

@@ -35,6 +35,7 @@ class Sample(Section):
     names: tuple[str, ...] = option("several", ())
     limit: int | None = option("no more than this", None)
     files: tuple[str, ...] = option("what is read", (), reads="files")
+    parts: tuple[Fraction, ...] = option("fractions", ())
 
 
 def test_home_is_written_as_in_a_shell(monkeypatch, tmp_path):
@@ -69,6 +70,11 @@ def test_home_is_written_as_in_a_shell(monkeypatch, tmp_path):
         ("strict", False, False),
         ("names", "one", ("one",)),
         ("names", ["one", "two"], ("one", "two")),
+        ("parts", "0.5, 0.25", (0.5, 0.25)),
+        ("parts", "[1,0]", (1.0, 0.0)),
+        ("parts", "[]", ()),
+        ("parts", [1, "0.5"], (1.0, 0.5)),
+        ("parts", 1, (1.0,)),
         ("limit", None, None),
         ("limit", "", None),
         ("mode", "small", "small"),
@@ -101,6 +107,8 @@ def test_values_are_converted(key, raw, value):
         ("path", ["a"], "sample.path: expected text, got ['a']"),
         ("steps", "x" * 999, f"sample.steps: expected an integer, got '{'x' * 98}…"),
         ("names", [{}], "sample.names: expected text, got {}"),
+        ("parts", "0.5,2", "sample.parts: expected a number from 0.0 to 1.0, got '2'"),
+        ("parts", [0.5, "x"], "sample.parts: expected a number, got 'x'"),
         ("stesp", 3, "sample.stesp: unknown key; did you mean 'sample.steps'?"),
         ("stri", 3, "sample.stri: unknown key; did you mean 'sample.strict'?"),
         (

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.models.heads import BertPretrainingModel
-from bert_tf.training.optimizers import AdamW, Lamb, decays, layer_rate_factor
+from bert_tf.training.optimizers import AdamW, Lamb, StableAdamW, decays, layer_rate_factor
 
 RATE = 0.01
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -153,7 +153,7 @@ def test_lamb_moves_a_kernel_of_zeros():
     np.testing.assert_allclose(weight.numpy(), -RATE, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [AdamW, Lamb])
+@pytest.mark.parametrize("kind", [AdamW, Lamb, StableAdamW])
 def test_a_rate_factor_is_a_learning_rate_of_the_variables_own(kind):
     """Decay too: with half the rate everywhere the result is the same as with half the factor."""
     halved = updated(made(kind, rate_factor=lambda variable: 0.5), 3)
@@ -181,7 +181,7 @@ def test_layer_decay_falls_from_the_head_to_the_embeddings():
     assert layer_rate_factor(1.0, 2)(model.weights[0]) == 1.0
 
 
-@pytest.mark.parametrize("kind", [AdamW, Lamb])
+@pytest.mark.parametrize("kind", [AdamW, Lamb, StableAdamW])
 def test_a_skipped_step_changes_neither_weights_nor_moments(kind):
     optimizer = made(kind)
     weights = updated(optimizer, 3)
@@ -212,7 +212,7 @@ def bert(num_hidden_layers=1):
     return model
 
 
-@pytest.mark.parametrize("kind", [AdamW, Lamb])
+@pytest.mark.parametrize("kind", [AdamW, Lamb, StableAdamW])
 def test_biases_and_layer_norms_of_bert_do_not_decay(kind):
     model = bert()
     optimizer = made(kind, weight_decay=0.5)
@@ -231,3 +231,48 @@ def test_biases_and_layer_norms_of_bert_do_not_decay(kind):
 @pytest.mark.parametrize("name", ["bias", "output_bias", "gamma", "beta"])
 def test_names_that_do_not_decay(name):
     assert not decays(keras.Variable(np.zeros(1), name=name))
+
+
+def test_stable_adamw_divides_the_rate_by_how_much_gradients_outgrow_the_second_moment():
+    """Algorithm 2 of arXiv 2304.13013, with the bias corrected as in AdamW."""
+    beta_1, beta_2, epsilon, decay = 0.9, 0.99, 1e-6, 0.1
+    kernel, bias = variables()
+    optimizer = made(StableAdamW, beta_2=beta_2, epsilon=epsilon, weight_decay=decay)
+    optimizer.build([kernel, bias])
+    expected = [kernel.numpy().astype(np.float64), bias.numpy().astype(np.float64)]
+    moments = [[np.zeros_like(each), np.zeros_like(each)] for each in expected]
+    divided = []
+    for step in range(1, 7):
+        jump = 50.0 if step == 5 else 1.0
+        grads = [jump * gradient.numpy().astype(np.float64) for gradient in gradients(step)]
+        for index, gradient in enumerate(grads):
+            m, v = moments[index]
+            m[:] = beta_1 * m + (1 - beta_1) * gradient
+            v[:] = beta_2 * v + (1 - beta_2) * gradient**2
+            second = v / (1 - beta_2**step)
+            rms = np.sqrt(np.mean(gradient**2 / np.maximum(second, epsilon**2)))
+            rate = RATE / max(1.0, rms)
+            divided.append(rms > 1)
+            if index == 0:
+                expected[index] -= rate * decay * expected[index]
+            expected[index] -= rate * (m / (1 - beta_1**step)) / (np.sqrt(second) + epsilon)
+        optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
+        optimizer.apply([tf.constant(gradient, tf.float32) for gradient in grads])
+    assert any(divided)
+    for ours, theirs in zip([kernel, bias], expected, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-7)
+
+
+def test_stable_adamw_is_adamw_while_gradients_do_not_jump():
+    """Equal gradients have a root mean square of 1."""
+    found = []
+    for kind in (AdamW, StableAdamW):
+        weights = variables()
+        optimizer = made(kind)
+        optimizer.build(weights)
+        for _ in range(4):
+            optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
+            optimizer.apply(gradients(1))
+        found.append([weight.numpy() for weight in weights])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4)

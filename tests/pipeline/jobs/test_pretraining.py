@@ -1,10 +1,12 @@
 """The train job on records small enough to learn by heart."""
 
+import json
+
 import numpy as np
 import pytest
 from pretraining_runs import BATCH, VOCAB, train, write_data
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.base.processor import CoreTimes
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory
@@ -115,3 +117,44 @@ def test_a_run_without_progress_stops_early(data, model_config, tmp_path):
     empty = write_data(tmp_path / "empty", eval_records=0)
     with pytest.raises(UsageError, match=r"early_stop_evals: .* has no eval shards; set it to 0"):
         train(empty, tmp_path / "other", model_config=model_config, **keys)
+
+
+def write_pairs(folder):
+    """Pairs whose good sentence has a pair of words that the records never have together."""
+    path = folder / "pairs.jsonl"
+    rows = [
+        {"sentence_good": f"word{n} word{n + 1}", "sentence_bad": f"word{n + 1} word{n}"}
+        for n in range(0, 20, 2)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_minimal_pairs_are_measured_and_choose_the_best_model(data, model_config, tmp_path):
+    run = tmp_path / "run"
+    keys = {"eval_likelihood": str(write_pairs(tmp_path)), "selection_metric": "pair_accuracy"}
+    manifest, said = train(
+        data, run, model_config=model_config, steps=6, eval_every=2, learning_rate=1e-2, **keys
+    )
+    lines = [line for line in read_metrics(run / "metrics.jsonl") if line["split"] == "eval"]
+    accuracies = {line["step"]: line["pair_accuracy"] for line in lines}
+    assert accuracies.keys() == {2, 4, 6}
+    assert all(0 <= value <= 1 for value in accuracies.values())
+    best = manifest["best_model"]
+    assert best["metric"] == "pair_accuracy"
+    assert best["value"] == accuracies[best["step"]]
+    assert "last pair accuracy" in said
+    assert "eval_likelihood" in {entry["key"] for entry in manifest["inputs"]}
+
+
+def test_pairs_with_a_key_missing_are_refused_before_training(data, model_config, tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"sentence_good": "a", "sentence_bd": "b"}\n')
+    with pytest.raises(InputError, match="pairs.jsonl:1: has no key 'sentence_bad'"):
+        train(data, tmp_path / "run", model_config=model_config, eval_likelihood=str(path))
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_an_unmeasured_selection_metric_is_refused(data, model_config, tmp_path):
+    with pytest.raises(ConfigError, match=r"selection_metric: 'pair_accuracy' is not measured"):
+        train(data, tmp_path / "run", model_config=model_config, selection_metric="pair_accuracy")

@@ -301,3 +301,61 @@ def test_given_word_starts_take_the_place_of_the_vocabularys():
     assert (result.counts == 12).all()
     assert (np.diff(result.positions[:, :12].reshape(200, 3, 4), axis=2) == 1).all()
     assert (result.positions[:, :12:4] % 4 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("replacements", "fractions"),
+    [
+        ((1.0, 0.0, 0.0), (1.0, 0.0)),
+        ((0.0, 0.0, 1.0), (0.0, 1.0)),
+        ((0.0, 1.0, 0.0), (0.0, 0.0)),
+        ((0.5, 0.2, 0.3), (0.5, 0.3)),
+    ],
+)
+def test_targets_are_replaced_as_often_as_asked(replacements, fractions):
+    """Random tokens are the original one in 1 of 500 cases."""
+    ids, totals = rows_of([(60, 60)] * 200, 128)
+    rules = masking_rules(
+        VOCAB,
+        max_seq_length=128,
+        max_predictions_per_seq=40,
+        masked_lm_prob=0.3,
+        mask_replacements=replacements,
+    )
+    result = masked(ids, totals, rules, 40)
+    found = np.take_along_axis(result.ids, result.positions, axis=1)
+    is_target = np.arange(40) < result.counts[:, None]
+    is_mask = (found == MASK)[is_target]
+    is_kept = (found == result.target_ids)[is_target]
+    assert is_mask.mean() == pytest.approx(fractions[0], abs=0.02)
+    assert is_kept.mean() == pytest.approx(fractions[1], abs=0.02)
+
+
+def test_other_replacements_choose_the_same_targets():
+    ids, totals = rows_of([(20, 30), (40, 5)], 64)
+    usual = masked(ids, totals, rules_for(max_seq_length=64))
+    rules = masking_rules(
+        VOCAB,
+        max_seq_length=64,
+        max_predictions_per_seq=20,
+        masked_lm_prob=0.15,
+        mask_replacements=(0.8, 0.1, 0.1),
+    )
+    same = masked(ids, totals, rules)
+    np.testing.assert_array_equal(same.ids, usual.ids)
+    np.testing.assert_array_equal(same.positions, usual.positions)
+
+
+def test_rows_have_as_many_targets_as_they_are_given():
+    ids, totals = rows_of([(20, 30)] * 4, 64)
+    given_targets = np.array([1, 5, 3, 9], np.int32)
+    keys = np.arange(4, dtype=np.uint64)
+    result = mask_rows(
+        ids,
+        totals,
+        keys,
+        rules_for(max_seq_length=64),
+        max_predictions_per_seq=20,
+        targets=given_targets,
+    )
+    assert result.counts.tolist() == given_targets.tolist()

@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import itertools
 import tempfile
@@ -14,7 +15,12 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, encode_records
-from bert_tf.data.records.epoch_records import DynamicMasking, block_order, row_order
+from bert_tf.data.records.epoch_records import (
+    DynamicMasking,
+    MaskingSchedule,
+    block_order,
+    row_order,
+)
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs, evaluation_batches
 
 LENGTH, PREDICTIONS = 8, 2
@@ -410,3 +416,49 @@ def test_masked_records_are_not_taken_for_unmasked_ones(tmp_path):
             seed=1,
             masking=masking_of(),
         )
+
+
+@pytest.mark.parametrize("packing", ["off", "on"])
+def test_a_masking_schedule_falls_and_is_entered_anywhere(tmp_path, packing):
+    """12 steps of 5 records are one and a half epochs, from all tokens to a quarter of them."""
+    schedule = MaskingSchedule(first=1.0, last=0.25, records=60)
+    inputs = PretrainingInputs(
+        write_unmasked(tmp_path, 40),
+        description(masking="dynamic"),
+        batch_size=5,
+        seed=1,
+        block_records=16,
+        packing=packing,
+        masking=dataclasses.replace(masking_of(1.0), schedule=schedule),
+    )
+    batches = numpy_batches(inputs, 0, 12)
+    for ours, theirs in zip(numpy_batches(inputs, 7, 5), batches[7:], strict=True):
+        for name, rows in theirs.items():
+            np.testing.assert_array_equal(ours[name], rows, err_msg=name)
+    if packing == "on":
+        return
+    number = 0
+    for batch in batches:
+        lengths = batch["input_mask"].sum(axis=1)
+        targets = (batch["masked_lm_weights"] > 0).sum(axis=1)
+        for length, count in zip(lengths.tolist(), targets.tolist(), strict=True):
+            fraction = 1.0 - 0.75 * number / 59
+            # [CLS] and [SEP], three in each row, are never masked.
+            assert count == min(max(1, round(length * fraction)), length - 3)
+            number += 1
+
+
+def test_a_constant_schedule_masks_like_the_fraction(tmp_path):
+    usual = dynamic_inputs(tmp_path, prob=0.4)
+    schedule = MaskingSchedule(first=0.4, last=0.4, records=80)
+    constant = PretrainingInputs(
+        write_unmasked(tmp_path, 40),
+        description(masking="dynamic"),
+        batch_size=5,
+        seed=1,
+        block_records=16,
+        masking=dataclasses.replace(masking_of(0.4), schedule=schedule),
+    )
+    for ours, theirs in zip(numpy_batches(constant, 0, 4), numpy_batches(usual, 0, 4), strict=True):
+        for name, rows in theirs.items():
+            np.testing.assert_array_equal(ours[name], rows, err_msg=name)

@@ -1,0 +1,156 @@
+"""BLiMP: how often a pretrained model finds the grammatical sentence of a minimal pair likelier.
+
+    python benchmarks/blimp.py RUN --data BLiMP.zip --sample 100
+    python benchmarks/blimp.py RUN MORE_RUNS … --data blimp/data --results blimp.jsonl
+
+RUN is a run of `bert-pipeline train`, or a folder of weights with a masked-LM head. The data are
+the 67 files of Warstadt et al. 2020 ("BLiMP: The Benchmark of Linguistic Minimal Pairs for
+English"), as a folder of .jsonl files or the zip they come in; they are read, not copied.
+`--sample` takes as many pairs of each file, spread evenly over it; 0 takes all 1,000. Sentences
+are compared by pseudo-log-likelihood (Salazar et al. 2020); ties count as half. Prints, for each
+phenomenon and for all, the accuracy in percent with its standard error, beside published figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.models.heads import BertMaskedLM
+from bert_tf.pretraining.minimal_pairs import BAD, GOOD, MinimalPairs, PairJudge, right_fractions
+from bert_tf.weights.model_directory import load_weights, read_model_directory
+
+# Accuracy in percent over all 67 files: of the paper (5-gram), and of masked language models of
+# 10 M and 100 M words and DistilBERT, scored as here.
+PUBLISHED = (
+    ("chance", 50.0),
+    ("5-gram", 61.0),
+    ("masked LM, 10 M words", 62.7),
+    ("masked LM, 100 M words", 72.6),
+    ("DistilBERT", 78.3),
+)
+_PHENOMENON = "linguistics_term"
+
+
+class Pair(NamedTuple):
+    """A pair, and what it tests."""
+
+    phenomenon: str
+    file: str
+    good: str
+    bad: str
+
+
+def read_files(data: Path) -> Iterator[tuple[str, str]]:
+    """Yields name and content of each .jsonl file of a folder or zip, by name."""
+    if data.is_dir():
+        for path in sorted(data.rglob("*.jsonl")):
+            yield path.stem, path.read_text(encoding="utf-8")
+        return
+    with zipfile.ZipFile(data) as archive:
+        for name in sorted(archive.namelist()):
+            if name.endswith(".jsonl") and not Path(name).name.startswith("."):
+                with io.TextIOWrapper(archive.open(name), encoding="utf-8") as file:
+                    yield Path(name).stem, file.read()
+
+
+def read_pairs(data: Path, sample: int) -> list[Pair]:
+    """Reads the pairs of all files, `sample` of each, spread evenly; all for 0."""
+    pairs = []
+    for name, content in read_files(data):
+        rows = [json.loads(line) for line in content.splitlines() if line.strip()]
+        if sample and sample < len(rows):
+            chosen = np.linspace(0, len(rows) - 1, sample).round().astype(int)
+            rows = [rows[number] for number in chosen.tolist()]
+        pairs += [Pair(row[_PHENOMENON], name, row[GOOD], row[BAD]) for row in rows]
+    if not pairs:
+        sys.exit(f"error: {data}: has no .jsonl file; give the folder or zip of BLiMP")
+    return pairs
+
+
+def judged(run: str, pairs: list[Pair]) -> np.ndarray:
+    """Returns 1, 0.5 or 0 for each pair, by a run's best model."""
+    directory = read_model_directory(run)
+    model = BertMaskedLM(directory.config, dtype="float32")
+    model.build_weights()
+    missing = load_weights(model, directory)
+    if missing:
+        sys.exit(f"error: {run}: has no masked-LM head ({missing[0]})")
+    judge = PairJudge(
+        MinimalPairs(
+            source="BLiMP",
+            good=[pair.good for pair in pairs],
+            bad=[pair.bad for pair in pairs],
+            lines=list(range(1, len(pairs) + 1)),
+        ),
+        model=model,
+        tokenizer=HostTokenizer(directory.vocab, lowercase=directory.lowercase),
+    )
+    return right_fractions(judge.differences())
+
+
+def accuracy(right: np.ndarray) -> tuple[float, float]:
+    """Returns the accuracy in percent, and its standard error."""
+    spread = right.std(ddof=1) if len(right) > 1 else 0.0
+    return 100 * float(right.mean()), 100 * float(spread / np.sqrt(len(right)))
+
+
+def results_of(pairs: list[Pair], right: np.ndarray) -> dict[str, tuple[float, float, int]]:
+    """Returns accuracy, standard error and pairs of each phenomenon, and of `all` at the end."""
+    names = np.array([pair.phenomenon for pair in pairs])
+    found = {}
+    for name in sorted(set(names.tolist())):
+        chosen = right[names == name]
+        found[name] = (*accuracy(chosen), len(chosen))
+    found["all"] = (*accuracy(right), len(right))
+    return found
+
+
+def show(run: str, results: dict[str, Any]) -> None:
+    """Prints the table of a run."""
+    print(f"\n{run}")
+    print(f"{'phenomenon':<28} {'accuracy':>8} {'error':>6} {'pairs':>7}")
+    for name, (percent, error, count) in results.items():
+        print(f"{name:<28} {percent:>8.1f} {error:>6.1f} {count:>7,}")
+    percent, error, _ = results["all"]
+    rows = [*PUBLISHED, (f"this model (± {error:.1f})", percent)]
+    print("\nall phenomena, beside published figures")
+    for name, value in sorted(rows, key=lambda row: row[1]):
+        print(f"{name:<28} {value:>8.1f}")
+
+
+def main() -> None:
+    """Measures and prints each run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run or folder of weights")
+    parser.add_argument("--data", type=Path, required=True, help="folder or zip of BLiMP")
+    parser.add_argument("--sample", type=int, default=0, help="pairs of each file (0: all)")
+    parser.add_argument("--results", type=Path, help="JSON lines to append the results to")
+    options = parser.parse_args()
+    if not options.data.exists():
+        sys.exit(f"error: --data {options.data}: no such folder or file")
+    pairs = read_pairs(options.data, options.sample)
+    for run in options.runs:
+        try:
+            results = results_of(pairs, judged(run, pairs))
+        except BertPipelineError as error:
+            sys.exit(f"error: {error}")
+        show(run, results)
+        if options.results is not None:
+            line = {"run": run, "sample": options.sample, "results": results}
+            with options.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()
