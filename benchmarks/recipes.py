@@ -1,21 +1,30 @@
-"""Pretraining recipes at equal minutes: held-out loss, and SST-2 and RTE after fine-tuning.
+"""Pretraining recipes at equal minutes: held-out loss, BLiMP, and GLUE after fine-tuning.
 
-    python benchmarks/recipes.py --results recipes.jsonl --glue GLUE --minutes 60 --seeds 3
-        --recipe configs/train/one-hour.yaml DATA
+    python benchmarks/recipes.py --results recipes.jsonl --minutes 60 --seeds 3
+        --recipe configs/train/modern.yaml DATA
         --recipe configs/train/one-hour-bert.yaml DATA_BERT
+        [--glue GLUE] [--blimp BLiMP.zip --sample 100] [--peer-python PATH]
 
 DATA is what `bert-pipeline preprocess` makes with the recipe's own `preprocess` section; all need
 one vocabulary and eval shards. Each recipe and seed is pretrained by `bert-pipeline train` for the
-minutes and fine-tuned by `benchmarks/glue.py`. The masked-LM loss is measured on the eval
-records of every recipe, since each makes its own. Runs follow one another, seed by seed: the
-machine should have no other work. A finished one is a line of the results and is not done again;
-an interrupted one resumes. Prints the mean and the standard deviation over the seeds.
+minutes. A recipe with a masking schedule needs its number of steps in advance: it is that of a
+trial of a minute. The masked-LM loss is measured on the eval records of every recipe, since each
+makes its own, as they are (80% [MASK], 10% random, 10% kept) and with [MASK] only. `--blimp`
+measures minimal pairs (`benchmarks/blimp.py`), `--glue` fine-tunes for SST-2 and RTE
+(`benchmarks/glue.py`). With `--peer-python`, an environment with torch, transformers and
+accelerate, HuggingFace's Trainer learns the texts of the first recipe like `run_mlm.py`
+(`recipes_huggingface.py`) for the same minutes; they must be unmasked (`masking: dynamic`).
+
+Runs follow one another, seed by seed: the machine should have no other work. A finished one is a
+line of the results and is not done again; an interrupted one resumes. Prints the mean and the
+standard deviation over the seeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,19 +32,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import blimp
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.processor import describe_processor
+from bert_tf.config.bert import sized_config
+from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.parsing import parse_unmasked_records
 from bert_tf.data.records.pretraining_inputs import evaluation_batches
+from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from pipeline.outputs.manifest import read_manifest
 
-TASKS = ("SST-2", "RTE")
 _EVAL_BATCH = 32
+_TRIAL_MINUTES = 1.0
+PEER = "run_mlm (HuggingFace)"
+_PEER_WARMUP = 0.05  # of the steps, as in the recipes
 
 
 def bert_pipeline(*arguments: str) -> None:
@@ -49,9 +66,27 @@ def bert_pipeline(*arguments: str) -> None:
 
 def pretrain(options: argparse.Namespace, recipe: str, data: str, seed: int, run: Path) -> None:
     """One run of a recipe."""
-    settings = {"max_minutes": options.minutes, "early_stop_evals": 0}
+    settings: dict[str, Any] = {"early_stop_evals": 0}
+    settings |= dict(entry.split("=", 1) for entry in options.settings)
     if options.size:
         settings["size"] = options.size
+    schedule = read_yaml_sections(recipe).get("train", {}).get("masking_schedule")
+    if not schedule:
+        train(recipe, data, seed, run, {**settings, "max_minutes": options.minutes})
+        return
+    trial = run.with_name(f"{run.name}-trial")
+    # The number of targets, which the time of a step depends on, is that of the largest fraction.
+    timed = {"masking_schedule": "[]", "masked_lm_prob": max(schedule), "steps": 1_000_000}
+    train(recipe, data, seed, trial, {**settings, **timed, "max_minutes": _TRIAL_MINUTES})
+    manifest = read_manifest(trial)
+    assert manifest is not None
+    speed = manifest["counts"]["steps"] / manifest["training_seconds"]
+    shutil.rmtree(trial)
+    train(recipe, data, seed, run, {**settings, "steps": round(speed * 60 * options.minutes)})
+
+
+def train(recipe: str, data: str, seed: int, run: Path, settings: dict[str, Any]) -> None:
+    """A run of `bert-pipeline train`."""
     assignments = [f"--set=train.{key}={value}" for key, value in settings.items()]
     bert_pipeline(
         *("train", "--config", recipe, "--data", data, "--output", str(run)),
@@ -59,28 +94,91 @@ def pretrain(options: argparse.Namespace, recipe: str, data: str, seed: int, run
     )
 
 
-def held_out_loss(run: Path, data: PretrainingData, examples: int) -> float:
-    """The masked-LM loss of a run's best model on eval records, nats per masked token."""
+def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> int:
+    """Trains HuggingFace's model on the texts of the first recipe; returns its steps."""
+    recipe, folder = options.recipe[0]
+    data = PretrainingData.from_manifest(folder, read_manifest(folder))
+    values = read_yaml_sections(recipe)["train"]
+    vocab = Path(folder) / "vocab.txt"
+    count = len(read_vocab(vocab))
+    settings = {
+        "config": sized_config(options.size or values["size"], count).as_dict(),
+        "minutes": options.minutes,
+        "learning_rate": options.peer_learning_rate,
+        "batch_size": values["batch_size"],
+        "warmup_proportion": _PEER_WARMUP,
+        "vocab": str(vocab),
+        "lowercase": bool(data.lowercase),
+        "seed": seed,
+    }
+    run.mkdir(parents=True, exist_ok=True)
+    texts = run / "texts.npz"
+    np.savez(texts, ids=unmasked_ids(data))
+    script = Path(__file__).with_name("recipes_huggingface.py")
+    command = [options.peer_python, str(script), str(texts), json.dumps(settings), str(run)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    texts.unlink()
+    return int(json.loads(done.stdout.splitlines()[-1])["steps"])
+
+
+def unmasked_ids(data: PretrainingData) -> np.ndarray:
+    """The training records of unmasked data, int32 [records, length], padded with 0."""
+    if not data.is_dynamic:
+        sys.exit(f"error: {data.directory}: is masked; --peer-python needs masking: dynamic")
+    sep_id = read_vocab(Path(data.directory) / "vocab.txt").index("[SEP]")
+    found = []
+    compression = "GZIP" if data.compression == "gzip" else ""
+    for path in data.paths("train"):
+        records = tf.data.TFRecordDataset(path, compression_type=compression)
+        serialized = [record.numpy() for record in records]
+        found.append(parse_unmasked_records(serialized, data, sep_id=sep_id).ids)
+    return np.concatenate(found)
+
+
+def held_out_loss(run: Path, data: PretrainingData, examples: int, *, is_mask_only: bool) -> float:
+    """The masked-LM loss of a run's best model on eval records, nats per masked token.
+
+    Args:
+        run: the run.
+        data: description of the records.
+        examples: records to read.
+        is_mask_only: whether all targets are [MASK], also those that the records replaced by a
+            random token or kept.
+    """
     directory = read_model_directory(run)
     model = BertPretrainingModel(directory.config)
     model.build_weights()
     load_weights(model, directory)
+    mask_id = directory.vocab.index("[MASK]")
+
+    def batches() -> tf.data.Dataset:
+        found = evaluation_batches(data.paths("eval"), data, batch_size=_EVAL_BATCH, limit=examples)
+        return found.map(lambda batch: with_masks(batch, mask_id)) if is_mask_only else found
+
     evaluation = Evaluation(
         model=model,
         loss=PretrainingLoss("none"),
         strategy=tf.distribute.get_strategy(),
-        make_dataset=lambda: evaluation_batches(
-            data.paths("eval"), data, batch_size=_EVAL_BATCH, limit=examples
-        ),
+        make_dataset=batches,
     )
     return evaluation.run()["mlm_loss"]
+
+
+def with_masks(batch: dict[str, tf.Tensor], mask_id: int) -> dict[str, tf.Tensor]:
+    """A batch with [MASK] at all of its targets."""
+    ids = batch["input_word_ids"]
+    is_target = tf.where(batch["masked_lm_weights"] > 0)
+    places = tf.gather_nd(tf.cast(batch["masked_lm_positions"], tf.int64), is_target)
+    at = tf.stack([is_target[:, 0], places], axis=1)
+    masks = tf.fill(tf.shape(places), tf.constant(mask_id, ids.dtype))
+    return {**batch, "input_word_ids": tf.tensor_scatter_nd_update(ids, at, masks)}
 
 
 def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, float]:
     """Accuracy of SST-2 and RTE in percent, fine-tuned with one seed."""
     settings = f"{options.epochs:g}-{options.learning_rate:g}-{options.max_train_rows}"
     output = run.with_name(f"{run.name}-glue-{settings}")
-    tasks = [word for task in TASKS for word in ("--task", task)]
+    tasks = [word for task in options.tasks for word in ("--task", task)]
     script = Path(__file__).with_name("glue.py")
     subprocess.run(
         [
@@ -93,35 +191,57 @@ def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, 
         stderr=subprocess.DEVNULL,
     )
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    return {task: results[task]["accuracy"][0] for task in TASKS}
+    return {task: results[task]["accuracy"][0] for task in options.tasks}
 
 
 def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) -> Iterator[Any]:
     """The results of all recipes and seeds, those that are there already first."""
     path = Path(options.results)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    names = ("minutes", "size", "epochs", "learning_rate", "max_train_rows")
+    names = ("minutes", "size", "epochs", "learning_rate", "max_train_rows", "sample")
     conditions = {name: getattr(options, name) for name in names}
+    recipes = [(Path(recipe).stem, recipe, data) for recipe, data in options.recipe]
+    if options.peer_python:
+        recipes.append((PEER, "", ""))
     for seed in range(1, options.seeds + 1):
-        for recipe, data in options.recipe:
-            name = Path(recipe).stem
+        for name, recipe, data in recipes:
             key = {"recipe": name, "seed": seed, **conditions}
             found = next((line for line in done if key.items() <= line.items()), None)
             if found is None:
                 size = options.size or "own"
-                run = path.with_suffix("") / f"{name}-{size}-{options.minutes:g}-{seed}"
-                pretrain(options, recipe, data, seed, run)
-                manifest = read_manifest(run)
-                assert manifest is not None
-                losses = {
-                    f"loss on {other}": held_out_loss(run, records, options.eval_examples)
-                    for other, records in datasets.items()
-                }
-                measures = {"steps": manifest["counts"]["steps"], **losses}
-                found = {**key, "measures": measures | glue_scores(options, run, seed)}
+                folder = f"{name.split()[0]}-{size}-{options.minutes:g}-{seed}"
+                run = path.with_suffix("") / folder
+                if name == PEER:
+                    steps = pretrain_peer(options, seed, run)
+                else:
+                    pretrain(options, recipe, data, seed, run)
+                    manifest = read_manifest(run)
+                    assert manifest is not None
+                    steps = manifest["counts"]["steps"]
+                measures = {"steps": steps, **measures_of(options, run, datasets, seed)}
+                found = {**key, "measures": measures}
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found) + "\n")
             yield found
+
+
+def measures_of(
+    options: argparse.Namespace, run: Path, datasets: dict[str, PretrainingData], seed: int
+) -> dict[str, float]:
+    """What a finished run is measured by."""
+    found = {}
+    for other, records in datasets.items():
+        for kind, is_mask_only in (("", False), (" ([MASK] only)", True)):
+            found[f"loss on {other}{kind}"] = held_out_loss(
+                run, records, options.eval_examples, is_mask_only=is_mask_only
+            )
+    if options.blimp:
+        pairs = blimp.read_pairs(Path(options.blimp), options.sample)
+        accuracy, error = blimp.accuracy(blimp.judged(str(run), pairs))
+        found |= {"BLiMP": accuracy, "BLiMP standard error": error}
+    if options.glue:
+        found |= glue_scores(options, run, seed)
+    return found
 
 
 def read_datasets(recipes: list[list[str]]) -> dict[str, PretrainingData]:
@@ -151,7 +271,22 @@ def main() -> None:
     parser.add_argument(
         "--recipe", nargs=2, action="append", required=True, metavar=("YAML", "DATA")
     )
-    parser.add_argument("--glue", required=True, help="folder with SST-2 and RTE")
+    parser.add_argument("--glue", help="folder with SST-2 and RTE")
+    parser.add_argument("--tasks", nargs="+", default=["SST-2", "RTE"], help="of GLUE")
+    parser.add_argument("--blimp", help="folder or zip of BLiMP")
+    parser.add_argument("--sample", type=int, default=100, help="pairs of each file of BLiMP")
+    parser.add_argument("--peer-python", help="Python with torch, transformers and accelerate")
+    parser.add_argument(
+        "--peer-learning-rate", type=float, default=1e-3, help="1e-3 for tiny, 5e-4 for mini"
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="key of `train` for all recipes; repeatable",
+    )
     parser.add_argument("--results", required=True, help="JSON lines; runs go to a folder beside")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, default=3)
@@ -166,7 +301,7 @@ def main() -> None:
     datasets = read_datasets(options.recipe)
     print(f"processor: {describe_processor()}; {options.minutes:g} minutes", flush=True)
     lines = list(measured(options, datasets))
-    for name in datasets:
+    for name in dict.fromkeys(line["recipe"] for line in lines):
         show(name, [line for line in lines if line["recipe"] == name])
 
 
