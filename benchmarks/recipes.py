@@ -7,12 +7,12 @@
 
 DATA is what `bert-pipeline preprocess` makes with the recipe's own `preprocess` section; all need
 one vocabulary and eval shards. Each recipe and seed is pretrained by `bert-pipeline train` for the
-minutes. A recipe with a masking schedule needs its number of steps in advance: it is that of a
-trial of a minute. The masked-LM loss is measured on the eval records of every recipe, since each
-makes its own, as they are (80% [MASK], 10% random, 10% kept) and with [MASK] only. `--blimp`
-measures minimal pairs (`benchmarks/blimp.py`), `--glue` fine-tunes for SST-2 and RTE
-(`benchmarks/glue.py`). With `--peer-python`, an environment with torch, transformers and
-accelerate, HuggingFace's Trainer learns the texts of the first recipe like `run_mlm.py`
+minutes. A recipe with a masking schedule needs its number of steps in advance: it follows from the
+speed at the end of a trial of 200 steps. The masked-LM loss is measured on the eval records of
+every recipe, since each makes its own, as they are (80% [MASK], 10% random, 10% kept) and with
+[MASK] only. `--blimp` measures minimal pairs (`benchmarks/blimp.py`), `--glue` fine-tunes for
+SST-2 and RTE (`benchmarks/glue.py`). With `--peer-python`, an environment with torch, transformers
+and accelerate, HuggingFace's Trainer learns the texts of the first recipe like `run_mlm.py`
 (`recipes_huggingface.py`) for the same minutes; they must be unmasked (`masking: dynamic`).
 
 Runs follow one another, seed by seed: the machine should have no other work. A finished one is a
@@ -50,7 +50,7 @@ from bert_tf.weights.model_directory import load_weights, read_model_directory
 from pipeline.outputs.manifest import read_manifest
 
 _EVAL_BATCH = 32
-_TRIAL_MINUTES = 1.0
+_TRIAL_STEPS = 200  # the last ten of which are timed, long after the first ones have compiled
 PEER = "run_mlm (HuggingFace)"
 _PEER_WARMUP = 0.05  # of the steps, as in the recipes
 
@@ -70,17 +70,19 @@ def pretrain(options: argparse.Namespace, recipe: str, data: str, seed: int, run
     settings |= dict(entry.split("=", 1) for entry in options.settings)
     if options.size:
         settings["size"] = options.size
-    schedule = read_yaml_sections(recipe).get("train", {}).get("masking_schedule")
+    values = read_yaml_sections(recipe)["train"] | settings
+    schedule = values.get("masking_schedule")
     if not schedule:
         train(recipe, data, seed, run, {**settings, "max_minutes": options.minutes})
         return
     trial = run.with_name(f"{run.name}-trial")
     # The number of targets, which the time of a step depends on, is that of the largest fraction.
-    timed = {"masking_schedule": "[]", "masked_lm_prob": max(schedule), "steps": 1_000_000}
-    train(recipe, data, seed, trial, {**settings, **timed, "max_minutes": _TRIAL_MINUTES})
+    timed = {"masking_schedule": "[]", "masked_lm_prob": max(schedule), "steps": _TRIAL_STEPS}
+    train(recipe, data, seed, trial, {**settings, **timed})
     manifest = read_manifest(trial)
     assert manifest is not None
-    speed = manifest["counts"]["steps"] / manifest["training_seconds"]
+    examples_per_second = manifest["metrics"]["train"]["examples_per_second"]
+    speed = examples_per_second / int(values["batch_size"])
     shutil.rmtree(trial)
     train(recipe, data, seed, run, {**settings, "steps": round(speed * 60 * options.minutes)})
 

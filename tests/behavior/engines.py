@@ -92,7 +92,7 @@ def _check_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
 def check_same_values(found: Any, expected: Any) -> None:
     """Checks lists and objects of predictions: numbers are equal up to rounding, all else is."""
     if isinstance(expected, float):
-        assert found == pytest.approx(expected, abs=1e-5)
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
     elif isinstance(expected, dict):
         assert found.keys() == expected.keys()
         for name, value in expected.items():

@@ -96,7 +96,7 @@ FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length":
 LIKELIHOOD = {
     "task": "likelihood",
     "columns": {"text": "text", "text_pair": "other"},
-    "max_seq_length": 24,
+    "max_seq_length": 12,
 }
 NEXT_SENTENCE = {
     "task": "next-sentence",
@@ -135,7 +135,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "word_filler": {
         **FILL_MASK,
-        "candidates": ["good", "red film", "blues", "bad", "##s", "very very very good"],
+        "candidates": ["good", "red film", "blues", "bad", "reds", "very very very good"],
     },
     "mean_comparer": {**SIMILARITY, "pooling": "mean"},
     "cls_comparer": {**SIMILARITY, "pooling": "cls", "normalize": False},

@@ -13,7 +13,7 @@ from bert_tf.serving.signatures import BATCHED
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.model_directory import read_model_directory
 
-WORDS = ["paris", "walking", "Zürich", "##s", "rome", "xyz"]
+WORDS = ["paris", "walking", "Zürich", "walks", "rome", "xyz"]
 TEXTS = ["the capital of italy is [MASK].", "[MASK] is [MASK] of rome", "no mask"]
 
 

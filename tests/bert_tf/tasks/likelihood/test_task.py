@@ -17,12 +17,13 @@ from bert_tf.weights.model_directory import read_model_directory
 TEXTS = ["the film was good", "", "bad", "a city of red and b" * 9, "very very red, it is", "Łódź"]
 OTHERS = ["the film were good", "it", "bad?", "the", "red red very, it is", "the city"]
 LONGEST = 22
+TASK = {**LIKELIHOOD, "max_seq_length": LONGEST + 2}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("judge") / "model"
-    write_model(path, LIKELIHOOD, vocab=VOCAB, seed=5, max_position_embeddings=24)
+    write_model(path, TASK, vocab=VOCAB, seed=5, max_position_embeddings=24)
     return load_trained_model(read_model_directory(path))
 
 
@@ -97,10 +98,10 @@ def test_no_rows(predict):
 
 
 def test_outputs_of_pairs_are_only_declared_for_pairs():
-    single = {**LIKELIHOOD, "columns": {"text": "text", "text_pair": None}}
+    single = {**TASK, "columns": {"text": "text", "text_pair": None}}
     names = [field.name for field in declared_task(single, "m").predictions]
     assert names == ["predicted_log_likelihood", "predicted_token_count", "predicted_perplexity"]
-    assert len(declared_task(LIKELIHOOD, "m").predictions) == 7
+    assert len(declared_task(TASK, "m").predictions) == 7
 
 
 def config_of(**values):
