@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t"}
@@ -88,6 +88,38 @@ def shown_duration(seconds: float) -> str:
     """Format seconds as `0:01:40`; `0:00:00` if negative."""
     hours, rest = divmod(max(0, round(seconds)), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+
+
+class Rates(NamedTuple):
+    """What an hour of a machine costs.
+
+    Attributes:
+        price_per_hour: price, in any currency; 0 if not known.
+        watts: electric power; 0 if not known.
+    """
+
+    price_per_hour: float = 0.0
+    watts: float = 0.0
+
+    def figures(self, seconds: float) -> dict[str, float]:
+        """Return the `cost` and the `kwh` of some seconds, those that are known."""
+        hours = max(seconds, 0.0) / 3600
+        found = {"cost": hours * self.price_per_hour, "kwh": hours * self.watts / 1000}
+        return {name: value for name, value in found.items() if value}
+
+    def shown(self, seconds: float) -> str:
+        """Format them: `cost 1.25, 0.30 kWh`; "" if neither is known."""
+        words = {"cost": "cost {}", "kwh": "{} kWh"}
+        found = self.figures(seconds)
+        return ", ".join(words[name].format(_amount(value)) for name, value in found.items())
+
+
+NO_RATES = Rates()
+
+
+def _amount(value: float) -> str:
+    """Format an amount with two decimals, or two digits if it is small."""
+    return f"{value:,.2f}" if value >= 1 else f"{value:.2g}"
 
 
 def shown_setting(value: Any) -> str:

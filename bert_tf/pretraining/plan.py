@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.wording import gigabytes, quantity
+from bert_tf.base.wording import gigabytes, quantity, shown_duration
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
@@ -25,6 +25,19 @@ from bert_tf.training.memory import Memory, memory_for_steps
 _TRIAL_FLOPS = 5e11
 _TRIAL_MICRO_BATCHES = 2  # more need no more memory
 _FLOAT_BYTES = 4
+_TIMED_SECONDS = 0.5  # in which steps are timed, after the one that compiles
+
+
+class MeasuredRun(NamedTuple):
+    """What steps take, by trials.
+
+    Attributes:
+        peak_bytes: peak memory of a step.
+        seconds: time of a step, or of all steps.
+    """
+
+    peak_bytes: int
+    seconds: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,23 +60,30 @@ class PretrainingPlan:
     arithmetic: Arithmetic
     inputs: list[PretrainingInputs]
 
-    def step_bytes(self) -> int | None:
-        """Measure the peak memory of a step of the largest phase.
+    def measure(self) -> MeasuredRun | None:
+        """Measure the peak memory of a step of the largest phase, and the time of all steps.
 
         Large batches are extrapolated from few rows.
 
         Returns:
-            Bytes; None if a trial does not fit into the memory.
+            None if a trial does not fit into the memory.
         """
         largest = 0
+        seconds = 0.0
         for phase, inputs in zip(self.phases, self.inputs, strict=True):
-            size = self._phase_bytes(phase, inputs)
-            if size is None:
+            step = self._measure_step(phase, inputs)
+            if step is None:
                 return None
-            largest = max(largest, size)
-        return largest
+            largest = max(largest, step.peak_bytes)
+            seconds += phase.steps * step.seconds
+        if self.config.max_minutes:
+            seconds = min(seconds, 60 * self.config.max_minutes)
+        return MeasuredRun(peak_bytes=largest, seconds=seconds)
 
-    def _phase_bytes(self, phase: PretrainingPhase, inputs: PretrainingInputs) -> int | None:
+    def _measure_step(
+        self, phase: PretrainingPhase, inputs: PretrainingInputs
+    ) -> MeasuredRun | None:
+        """Measure a step of a phase; None if a trial does not fit into the memory."""
         replicas = self.strategy.num_replicas_in_sync
         micro_batches = min(phase.accumulation_steps, _TRIAL_MICRO_BATCHES)
         whole = StepShape(
@@ -75,6 +95,7 @@ class PretrainingPlan:
         few = whole.part(self.bert_config, _TRIAL_FLOPS).rows
         sizes = [whole.rows] if whole.rows <= 2 * few else [few, 2 * few]
         peaks = []
+        times = []
         for rows in sizes:
             arithmetic = self.arithmetic
             if rows % arithmetic.shards:
@@ -84,18 +105,24 @@ class PretrainingPlan:
                 self.bert_config,
                 dataclasses.replace(whole, rows=rows * micro_batches),
                 micro_batches=micro_batches,
-                seconds=0.0,
+                seconds=_TIMED_SECONDS,
             )
             if tried is None:
                 return None
             peaks.append(tried.peak_bytes)
+            times.append(tried.seconds / micro_batches)
         of_a_row = (peaks[-1] - peaks[0]) / max(sizes[-1] - sizes[0], 1)
         peak = peaks[-1] + of_a_row * (whole.rows - sizes[-1])
         if self.config.ema_decay:
             peak += _FLOAT_BYTES * parameter_count(self.bert_config)
         # Replicas on a CPU share its memory; each GPU has its own.
         sharing = 1 if has_accelerator() else replicas // worker_count(self.strategy)
-        return round(peak * sharing)
+        # A fixed part is the same for any number of rows.
+        time_of_a_row = max((times[-1] - times[0]) / max(sizes[-1] - sizes[0], 1), 0.0)
+        seconds = times[-1] + time_of_a_row * (whole.rows - sizes[-1])
+        return MeasuredRun(
+            peak_bytes=round(peak * sharing), seconds=seconds * phase.accumulation_steps
+        )
 
     @property
     def cure(self) -> str:
@@ -169,7 +196,8 @@ def preview_pretraining(
     Returns:
         `steps`; `parameters`; `gradient_accumulation_steps` of each phase; `arithmetic`; and
         `memory` in bytes: the `total` of a step at its peak (None on TPUs, or if it does not fit),
-        and the `available` memory (None if unknown).
+        and the `available` memory (None if unknown); `seconds`, the estimated time of all steps
+        (None like the memory); and with rates of the machine their `cost` and `kwh`.
     """
     for device in tf.config.list_physical_devices("GPU"):
         # Trials in other processes need the memory that TensorFlow would take here.
@@ -179,10 +207,11 @@ def preview_pretraining(
     )
     parameters = parameter_count(bert_config)
     console.info(f"{parameters:,} parameters")
-    needed = None
+    measured = None
     memory = memory_for_steps()
     if config.strategy != "tpu":  # trials are processes, and only one may use the TPU
-        needed = _measured_memory(plan, memory, console)
+        measured = _measured_run(plan, memory, console)
+    seconds = None if measured is None else measured.seconds
     console.info("dry run: nothing was written")
     return {
         "dry_run": True,
@@ -190,25 +219,39 @@ def preview_pretraining(
         "parameters": parameters,
         "gradient_accumulation_steps": [phase.accumulation_steps for phase in plan.phases],
         "arithmetic": str(plan.arithmetic),
-        "memory": {"total": needed, "available": None if memory is None else memory.available},
+        "memory": {
+            "total": None if measured is None else measured.peak_bytes,
+            "available": None if memory is None else memory.available,
+        },
+        "seconds": seconds,
+        **config.rates.figures(seconds or 0.0),
     }
 
 
-def _measured_memory(plan: PretrainingPlan, memory: Memory | None, console: Console) -> int | None:
-    """Measure and report the memory of a step, in bytes; None if it does not fit."""
+def _measured_run(
+    plan: PretrainingPlan, memory: Memory | None, console: Console
+) -> MeasuredRun | None:
+    """Measure and report memory and time of the steps; None if one does not fit."""
     with console.waiting("train: measuring the memory of a step"):
-        needed = plan.step_bytes()
+        measured = plan.measure()
     available = "" if memory is None else f"; {memory} are available here"
-    if needed is None:
+    if measured is None:
         console.warn(f"a trial step did not fit into the memory{available}: {plan.cure}")
         return None
+    needed = measured.peak_bytes
     console.info(f"memory of a step: {gigabytes(needed)} GB, measured by trials{available}")
     if memory is not None and needed > memory.available:
         console.warn(
             f"a step takes about {gigabytes(needed)} GB of memory, and "
             f"{gigabytes(memory.available)} GB are available here: {plan.cure}"
         )
-    return needed
+    costs = plan.config.rates.shown(measured.seconds)
+    console.info(
+        f"time here: about {shown_duration(measured.seconds)} for "
+        f"{quantity(plan.config.total_steps, 'step')}, without evaluations"
+        + (f" ({costs})" if costs else "")
+    )
+    return measured
 
 
 def parameter_count(model: BertConfig) -> int:

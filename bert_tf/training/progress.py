@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import shown_duration
+from bert_tf.base.wording import NO_RATES, Rates, shown_duration
 from bert_tf.training.metrics_log import Line
 from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunFiles, assign_values, read_values
@@ -82,14 +82,25 @@ class LineBuilder:
         return line
 
 
-def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
-    """Format a train line for the console."""
+def progress_text(
+    line: Line, *, total_steps: int, seconds_left: float, rates: Rates = NO_RATES
+) -> str:
+    """Format a train line for the console.
+
+    Args:
+        line: as in metrics.jsonl.
+        total_steps: steps of the run.
+        seconds_left: estimated time until its end.
+        rates: price and power of the machine.
+    """
+    costs = rates.shown(seconds_left)
+    left = f"{shown_duration(seconds_left)} left" + (f" ({costs})" if costs else "")
     mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
         f"{line['examples_per_second']:,.1f} examples/s  "
         f"{line['tokens_per_second']:,.0f} tokens/s  {mfu}"
-        f"{shown_duration(seconds_left)} left"
+        f"{left}"
     )
 
 
@@ -151,7 +162,12 @@ class ProgressLog:
             step, elapsed=elapsed, seconds_per_step=timer.seconds_per_step
         )
         advance = Advance(
-            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left),
+            progress_text(
+                line,
+                total_steps=self._settings.total_steps,
+                seconds_left=seconds_left,
+                rates=self._settings.rates,
+            ),
             self._timeline.progress(step, elapsed),
             says_time_left=True,
         )

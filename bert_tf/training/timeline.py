@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.wording import NO_RATES, Rates
 from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
@@ -25,7 +26,7 @@ _DECAYS: dict[str, Schedule] = {
     "cosine": lambda done: 0.5 * (1.0 + np.cos(np.pi * np.clip(done, 0.0, 1.0))),
     "polynomial": lambda done: np.clip(1.0 - done, 0.0, 1.0) ** POLYNOMIAL_POWER,
 }
-# Fields of `LoopSettings` with the name of a config key.
+# Fields of `LoopSettings` with the name of a config key or property.
 _SETTINGS_OF_CONFIG = (
     "schedule",
     "ema_decay",
@@ -37,6 +38,7 @@ _SETTINGS_OF_CONFIG = (
     "checkpoint_minutes",
     "keep_checkpoints",
     "report_to",
+    "rates",
 )
 # A call of the compiled function cannot be interrupted, so it should take about a second, and have
 # no more steps than this.
@@ -98,6 +100,7 @@ class LoopSettings:
         shown_metrics: metrics of an evaluation to show on the console; () shows all.
         report_to: names of trackers that get the lines of metrics.jsonl.
         reported: values of the config by key, for trackers.
+        rates: price and power of the machine, to show beside the time left.
     """
 
     phases: tuple[PhaseSettings, ...]
@@ -119,6 +122,7 @@ class LoopSettings:
     shown_metrics: tuple[str, ...] = ()
     report_to: tuple[str, ...] = (TENSORBOARD,)
     reported: dict[str, Any] = dataclasses.field(default_factory=dict)
+    rates: Rates = NO_RATES
 
     @property
     def total_steps(self) -> int:

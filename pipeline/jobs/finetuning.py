@@ -28,6 +28,7 @@ from bert_tf.training.distribution import is_chief_process
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
+    log_costs,
     log_if_nothing_resumes,
     row_counts,
     train_along,
@@ -37,6 +38,7 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.choices import open_keys, with_kept_choices
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.proposal.finetuning import preview_finetuning
 from pipeline.report.document import REPORT
 
 # What the best run has that its series has too, so that this can be used like a run.
@@ -55,6 +57,8 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             **{key: path and str(model_folder(path)) for key, path in config.more_inputs.items()},
         }
     )
+    if config.dry_run:
+        return preview_finetuning(config, options.console)
     left = open_keys(config)
     extendable_key = "seeds" if config.is_series else "epochs"
     config = config if options.overwrite else with_kept_choices(config)
@@ -107,6 +111,7 @@ def _finetune(
         "extended_from": result.training.extended_from,
         "ceilings": {name: each.as_json() for name, each in result.ceilings.items()},
     }
+    log_costs(config, result.training.seconds, record.console)
     if stopped:
         record.console.info(f"stopped early at step {result.training.step}: {stopped}")
     if result.results is not None:

@@ -11,7 +11,9 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
+from bert_tf.base.wording import shown_duration
 from bert_tf.config.bert_file import model_folder
+from bert_tf.config.sections.loop import LoopSection
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import FileRows, Task
@@ -63,6 +65,13 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
     return {key: [path] for key, path in paths.items() if path is not None}
+
+
+def log_costs(config: LoopSection, seconds: float, console: Console) -> None:
+    """Say what the training time has cost, if price or power of the machine are known."""
+    costs = config.rates.shown(seconds)
+    if costs:
+        console.info(f"training took {shown_duration(seconds)}: {costs}")
 
 
 def best_model_of(path: str) -> BestModel | None:

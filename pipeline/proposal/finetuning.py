@@ -177,8 +177,6 @@ def propose(
     config = draft.config(**settings)
     chosen = {key: value for key, value in settings.items() if key not in draft.given}
     measured = surveyor.measure(config, _MEASURED_SECONDS, console)
-    steps = recipe.steps
-    work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
     facts: dict[str, Any] = {
         "config": str(target),
         "settings": {**draft.values, **chosen},
@@ -186,9 +184,9 @@ def propose(
         "rejected": len(survey.rejects),
         "duplicates": survey.duplicates,
         "tokens": _quantiles(survey.lengths),
-        "steps": steps,
+        "steps": recipe.steps,
         "seconds_per_step": measured.seconds,
-        "seconds": measured.start_seconds + work * measured.seconds,
+        "seconds": _seconds(recipe, measured, held_out),
     }
     reasons = {
         **draft.reasons,
@@ -196,6 +194,54 @@ def propose(
     }
     reasons = {key: reason for key, reason in reasons.items() if key not in draft.given}
     return _write(source, facts, measured, reasons, _shape(model.config), console)
+
+
+def preview_finetuning(config: FinetuneConfig, console: Console) -> dict[str, Any]:
+    """Report rows, steps, time and costs of a config without training; write nothing.
+
+    Returns:
+        `rows`, `steps` of a run, number of `runs`, `seconds_per_step`, and the estimated `seconds`
+        of all runs with their evaluations; with rates of the machine their `cost` and `kwh`.
+
+    Raises:
+        UsageError, InputError: the rows or the model cannot be used.
+    """
+    # Takes seconds to import.
+    from bert_tf.tasks.running.survey import Surveyor
+    from bert_tf.weights.model_directory import read_model_directory
+
+    model = read_model_directory(config.init)
+    surveyor = Surveyor(config, model, Console(io.StringIO()))
+    survey = surveyor.look(config, console)
+    console.info(*_seen(config.train, survey))
+    held_out = 0.0 if config.eval is not None else config.eval_fraction
+    recipe = _recipe(model.config, survey, config, held_out, config.sequence_length)
+    complete = dataclasses.replace(config, **recipe.settings)
+    measured = surveyor.measure(complete, _MEASURED_SECONDS, console)
+    runs = len(config.runs()) if config.is_series else 1
+    seconds = runs * _seconds(recipe, measured, held_out)
+    costs = config.rates.shown(seconds)
+    console.info(
+        f"  time here   {time_line(seconds, runs * recipe.steps, measured, measured.precision)}"
+        + (f"; {costs}" if costs else ""),
+        "dry run: nothing was written",
+    )
+    return {
+        "dry_run": True,
+        "rows": survey.rows,
+        "rejected": len(survey.rejects),
+        "steps": recipe.steps,
+        "runs": runs,
+        "seconds_per_step": measured.seconds,
+        "seconds": seconds,
+        **config.rates.figures(seconds),
+    }
+
+
+def _seconds(recipe: ChosenRecipe, measured: MeasuredSteps, held_out: float) -> float:
+    """Estimate the time of a run: its start, all steps, and evaluations of held-out rows."""
+    work = recipe.steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
+    return measured.start_seconds + work * measured.seconds
 
 
 def _write(
@@ -235,8 +281,19 @@ def _settings(
         default=config.default_sequence_length,
         longest_of_model=model.max_position_embeddings,
     )
+    recipe = _recipe(model, survey, config, held_out, length)
+    settings = {"max_seq_length": length, **recipe.settings}
+    if not config.evaluates or not recipe.early_stop_loss:
+        del settings["early_stop_loss"]
+    return settings, recipe
+
+
+def _recipe(
+    model: BertConfig, survey: RowSurvey, config: FinetuneConfig, held_out: float, length: int
+) -> ChosenRecipe:
+    """Choose the recipe for the rows; values of the user are kept. See `_settings`."""
     values = {key: getattr(config, key) for key in former_defaults(config)}
-    recipe = choose_recipe(
+    return choose_recipe(
         model,
         max_seq_length=length,
         rows=survey.rows * (1 - held_out),
@@ -245,10 +302,6 @@ def _settings(
         least_batch_size=config.gradient_accumulation_steps,
         stops_by_metric=config.early_stop_evals > 0,
     )
-    settings = {"max_seq_length": length, **recipe.settings}
-    if not config.evaluates or not recipe.early_stop_loss:
-        del settings["early_stop_loss"]
-    return settings, recipe
 
 
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:

@@ -189,6 +189,10 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         former_default=0.0,
         advanced=True,
     )
+    dry_run: bool = option(
+        "show rows, steps, time and, with --price-per-hour or --watts, costs, without training",
+        False,
+    )
     seeds: Annotated[int, Bounds(1, 1000)] = option(
         "number of runs with consecutive seeds, starting at `seed`; the best model is kept", 1
     )
@@ -328,6 +332,7 @@ class LabelErrorsSection(Section, section_name="label_errors"):
 
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
+    dry_run: bool = advanced("unused, as eval", False, affects_output=False)
     report_to: tuple[str, ...] = advanced(
         "unused: no model is kept", (), choices=REGISTRIES.trackers
     )
@@ -341,7 +346,7 @@ class LabelErrorsSection(Section, section_name="label_errors"):
     )
 
     def faults(self) -> Iterator[str]:
-        for key in ("eval", "eval_fraction"):
+        for key in ("eval", "eval_fraction", "dry_run"):
             if getattr(self, key):
                 yield f"{key}: is not used, since all rows of --train are checked; leave it out"
         if self.report_to:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from bert_tf.base.wording import Rates
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.registries import REGISTRIES, TENSORBOARD
 from bert_tf.config.section import (
@@ -111,6 +112,16 @@ class LoopSection(Section):
         choices=REGISTRIES.trackers,
         affects_output=False,
     )
+    price_per_hour: NonNegativeFloat = option(
+        "price of an hour of this machine, in any currency: costs are shown beside times (0: not)",
+        0.0,
+        affects_output=False,
+    )
+    watts: NonNegativeFloat = option(
+        "electric power of this machine in watts: kWh are shown beside times (0: not)",
+        0.0,
+        affects_output=False,
+    )
     checkpoint_minutes: NonNegativeFloat = advanced(
         "minutes between checkpoints (0: only use checkpoint_every)", 5.0, affects_output=False
     )
@@ -120,6 +131,11 @@ class LoopSection(Section):
     keep_checkpoints: Annotated[int, Bounds(minimum=2)] = advanced(
         "number of latest checkpoints to keep", 3, affects_output=False
     )
+
+    @property
+    def rates(self) -> Rates:
+        """Price and power of the machine."""
+        return Rates(self.price_per_hour, self.watts)
 
     def check_installed(self) -> None:
         for name in self.report_to:

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base.processor import CoreTimes
+from bert_tf.base.wording import Rates
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.training import arithmetic
 from bert_tf.training.arithmetic import WORK_COUNTS, count_work, measure_matmul_peak
@@ -107,5 +108,7 @@ def test_a_progress_line_has_speed_share_of_the_peak_and_time_left():
     assert progress_text(line, total_steps=10, seconds_left=3725.0) == (
         "step 2/10  loss 2.0000  2.0 examples/s  200 tokens/s  30% of peak  1:02:05 left"
     )
+    priced = progress_text(line, total_steps=10, seconds_left=3600.0, rates=Rates(2.0, 250.0))
+    assert priced.endswith("  1:00:00 left (cost 2.00, 0.25 kWh)")
     builder.add({name: np.full(2, value) for name, value in numbers.items()})
     assert "mfu" not in builder.train_line(step=4, elapsed=9.0, seconds=4.0)

@@ -494,3 +494,22 @@ def test_an_exported_model_is_measured_like_its_run(engine, place, finished, exp
     assert [row["line"] for row in rows] == [1, 2]
     assert all(0.5 <= row["predicted_score"] <= 1 for row in rows)
     assert manifest["counts"]["rows_rejected"] == 1
+
+
+def test_a_dry_run_shows_time_and_costs_and_writes_nothing(place):
+    said = io.StringIO()
+    config = dataclasses.replace(
+        make_config(place, "dry"), dry_run=True, price_per_hour=3600.0, watts=3.6e6
+    )
+    found = finetuning.run(config, RunOptions(console=Console(said)))
+    assert found["dry_run"] and found["rows"] == 6 and found["rejected"] == 2
+    assert found["steps"] == 5 * 2
+    assert found["cost"] == pytest.approx(found["seconds"])
+    assert found["kwh"] == pytest.approx(found["seconds"])
+    assert "  time here   0:00:" in said.getvalue() and " kWh" in said.getvalue()
+    assert "dry run: nothing was written" in said.getvalue()
+    assert not (place / "dry").exists()
+    twice = finetuning.run(
+        dataclasses.replace(config, seeds=2), RunOptions(console=Console(io.StringIO()))
+    )
+    assert twice["runs"] == 2

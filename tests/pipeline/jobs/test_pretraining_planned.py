@@ -102,3 +102,18 @@ def test_a_step_that_did_not_fit_is_one_line(
         train(data, tmp_path / "run", model_config=model_config)
     if raised is not None:
         assert "a step did not fit into the memory: raise" in str(caught.value)
+
+
+def test_a_dry_run_has_time_and_costs(data, model_config, tmp_path, trials):
+    """12 steps of a second each."""
+    trials(lambda rows: 10**8)
+    keys = {"model_config": model_config, "dry_run": True, "price_per_hour": 600.0, "watts": 300.0}
+    found, said = train(data, tmp_path / "run", **keys)
+    assert found["seconds"] == 12
+    assert found["cost"] == pytest.approx(2.0)
+    assert found["kwh"] == pytest.approx(0.001)
+    assert (
+        "time here: about 0:00:12 for 12 steps, without evaluations (cost 2.00, 0.001 kWh)" in said
+    )
+    found, said = train(data, tmp_path / "run", model_config=model_config, dry_run=True)
+    assert "cost" not in found and "cost" not in said
