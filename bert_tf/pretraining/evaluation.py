@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.pretraining import MLM_LOSS, PAIR_ACCURACY, TrainConfig
+from bert_tf.config.sections.pretraining import MLM_LOSS, PAIR_ACCURACY, TrainConfig, loss_of
+from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
 from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
@@ -19,7 +20,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.minimal_pairs import PairJudge, accuracy_error
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.arithmetic import Arithmetic
-from bert_tf.training.best_model import BestModelKeeper
+from bert_tf.training.best_model import STOP, BestModelKeeper
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
 
@@ -40,6 +41,7 @@ class RecordsEvaluation:
         arithmetic: how steps are computed.
         best: keeps the best model.
         judge: measures the model on minimal pairs; None without them.
+        sets: further records to evaluate on, by name.
         console: receives which data have no eval shards.
 
     Raises:
@@ -58,9 +60,10 @@ class RecordsEvaluation:
         best: BestModelKeeper,
         console: Console,
         judge: PairJudge | None = None,
+        sets: Mapping[str, PretrainingData] | None = None,
     ):
         self._judge = judge
-        self._selection_metric = config.selection_metric
+        self._config = config
         self._phases = phases
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
@@ -85,6 +88,23 @@ class RecordsEvaluation:
             )
             for dataset in self._datasets
         ]
+        self._sets = {
+            name: Evaluation(
+                model=model,
+                loss=PretrainingLoss("none"),
+                strategy=strategy,
+                make_dataset=functools.partial(
+                    evaluation_batches,
+                    data.paths("eval"),
+                    data,
+                    batch_size=phases[0].batch_size // phases[0].accumulation_steps,
+                    limit=config.eval_examples,
+                ),
+                arithmetic=arithmetic,
+            )
+            for name, data in (sets or {}).items()
+        }
+        self._before: dict[str, float] = {}  # losses on the sets before training
         self._entropies: dict[int, float] = {}  # by phase
         for phase in phases:
             if phase.data.eval_shards:
@@ -96,6 +116,37 @@ class RecordsEvaluation:
             if config.selection_metric == MLM_LOSS:
                 console.warn(
                     f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}"
+                )
+
+    def measure_before(self) -> None:
+        """Measure the model on the further sets as it is before training, to see changes later.
+
+        A resumed run measures the same again, since it also begins with the model of `--init`.
+        """
+        self._before = self._losses_of_sets()
+        for name, loss in self._before.items():
+            self._console.info(f"before training: {name} {loss:.4f}")
+
+    def _losses_of_sets(self) -> dict[str, float]:
+        found = {}
+        for name, evaluation in self._sets.items():
+            metrics = evaluation.run()
+            if MLM_LOSS in metrics:
+                found[loss_of(name)] = metrics[MLM_LOSS]
+        return found
+
+    def _add_sets(self, metrics: dict[str, float], notes: dict[str, Any]) -> None:
+        """Add losses on the further sets, and how they have changed; end a run that forgets."""
+        losses = self._losses_of_sets()
+        metrics |= losses
+        most = self._config.max_forgetting
+        for name, before in self._before.items():
+            change = losses[name] - before
+            metrics[f"{name}_change"] = change
+            if most and change > most:
+                notes[STOP] = (
+                    f"{name} is {change:.4f} above that before training, more than "
+                    f"max_forgetting, {most:g}"
                 )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
@@ -110,6 +161,7 @@ class RecordsEvaluation:
             self._console.warn(
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
             )
+        self._add_sets(metrics, notes)
         errors = {}
         if self._judge is not None:
             metrics[PAIR_ACCURACY] = self._judge.accuracy()
@@ -123,14 +175,13 @@ class RecordsEvaluation:
     def _chosen_by(self, metrics: dict[str, float]) -> dict[str, float]:
         """Return the metrics that the best model is chosen by, and told with.
 
-        Within the standard error of another selection metric, the loss decides.
+        Within the standard error of the accuracy on pairs, the loss decides.
         """
+        metric = self._config.selection_metric
         chosen_by = {
-            name: metrics[name]
-            for name in dict.fromkeys((self._selection_metric, MLM_LOSS))
-            if name in metrics
+            name: metrics[name] for name in dict.fromkeys((metric, MLM_LOSS)) if name in metrics
         }
-        if self._selection_metric != MLM_LOSS and MLM_LOSS in metrics:
+        if metric == PAIR_ACCURACY and MLM_LOSS in metrics:
             chosen_by["loss"] = metrics[MLM_LOSS]
         return chosen_by
 

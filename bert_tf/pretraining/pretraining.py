@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ def pretrain(
     initial: ModelDirectory | None,
     console: Console,
     pairs: MinimalPairs | None = None,
+    sets: Mapping[str, PretrainingData] | None = None,
     mirror: RunMirror | None = None,
 ) -> PretrainingResult:
     """Train a model on masked-LM and next-sentence records, or resume an interrupted run.
@@ -115,6 +116,7 @@ def pretrain(
         initial: weights to start from; None for random ones.
         console: receives progress.
         pairs: minimal pairs to evaluate on; None for none.
+        sets: further records to evaluate on, by name.
         mirror: storage that receives the run after each checkpoint; None if `config.output` is its
             place.
 
@@ -145,7 +147,21 @@ def pretrain(
     if pairs is not None:
         tokenizer = HostTokenizer(vocab, lowercase=data[0].lowercase)
         judge = PairJudge(pairs, model=model, tokenizer=tokenizer)
-    loop = _make_loop(plan, model, best=best, judge=judge, console=console, mirror=mirror)
+    evaluation = RecordsEvaluation(
+        config,
+        plan.phases,
+        model=model,
+        loss=PretrainingLoss(common_pair_task(plan.phases)),
+        strategy=plan.strategy,
+        arithmetic=plan.arithmetic,
+        best=best,
+        console=console,
+        judge=judge,
+        sets=sets,
+    )
+    if initial is not None:
+        evaluation.measure_before()
+    loop = _make_loop(plan, model, evaluation=evaluation, console=console, mirror=mirror)
     keep_arithmetic(config, plan.arithmetic)
     try:
         result = loop.run()
@@ -165,8 +181,7 @@ def _make_loop(
     plan: PretrainingPlan,
     model: BertPretrainingModel,
     *,
-    best: BestModelKeeper,
-    judge: PairJudge | None,
+    evaluation: RecordsEvaluation,
     console: Console,
     mirror: RunMirror | None,
 ) -> TrainingLoop:
@@ -196,17 +211,7 @@ def _make_loop(
         run_directory=Path(config.output),
         arithmetic=plan.arithmetic,
         console=console,
-        evaluate=RecordsEvaluation(
-            config,
-            phases,
-            model=model,
-            loss=loss,
-            strategy=strategy,
-            arithmetic=plan.arithmetic,
-            best=best,
-            judge=judge,
-            console=console,
-        ),
+        evaluate=evaluation,
         mirror=mirror,
     )
 

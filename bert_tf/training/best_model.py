@@ -18,6 +18,8 @@ PERFECT = (1.0, 100.0)
 # Keys of the notes that checkpoints keep. `IMPROVED` is the step of the last improvement. It is
 # older than the best model if that model only has a lower loss with an already perfect metric.
 IMPROVED = "improved_at"
+# Why the run ends at the next step, whatever its metrics; noted by an evaluation.
+STOP = "stop"
 _TOP = "top"  # step, value and standard error of the best metric so far, whatever its loss
 _EVALUATIONS_SINCE_BEST = "evaluations_since_best"
 _LOWEST_LOSS = "lowest_loss"  # with its step
@@ -287,6 +289,8 @@ class EarlyStop:
 
     def reason(self, notes: dict[str, Any]) -> str | None:
         """Return why the run ends here; None if it goes on."""
+        if STOP in notes:
+            return str(notes[STOP])
         if self._limit and notes.get(_EVALUATIONS_SINCE_BEST, 0) >= self._limit:
             return f"no better evaluation in {self._limit} since step {improved_at(notes)}"
         if self._loss_factor and _EXCEEDING_LOSS in notes:

@@ -15,7 +15,7 @@ from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.registries import TENSORBOARD
-from bert_tf.config.sections.pretraining import PAIR_ACCURACY, TrainConfig
+from bert_tf.config.sections.pretraining import PAIR_ACCURACY, TrainConfig, loss_of
 from bert_tf.config.sections.tables import StorageConfig
 from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
@@ -38,7 +38,12 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
-from pipeline.jobs.task_reports import log_if_nothing_resumes, train_along, warn_of_unfinished_run
+from pipeline.jobs.task_reports import (
+    log_costs,
+    log_if_nothing_resumes,
+    train_along,
+    warn_of_unfinished_run,
+)
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_run import StoredRun, fetched_records
@@ -71,6 +76,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
     pairs = read_minimal_pairs(config.eval_likelihood) if config.eval_likelihood else None
+    sets = {name: _read_set(name, given, data[0]) for name, given in config.eval_sets.items()}
 
     def local_data() -> list[PretrainingData]:
         return [
@@ -93,6 +99,10 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
             initial=initial,
             console=options.console,
             pairs=pairs,
+            sets={
+                name: fetched_records(records, folder / f"eval-{name}", options.console)
+                for name, records in sets.items()
+            },
             mirror=stored,
         )
 
@@ -130,6 +140,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
             **{key: [folder] for key, folder in _data_folders(config).items()},
             "model_config": [config.model_config] if config.model_config else [],
             "init": [str(initial.path)] if initial else [],
+            **{f"eval.{name}": [folder] for name, folder in config.eval_sets.items()},
             "eval_likelihood": [config.eval_likelihood] if config.eval_likelihood else [],
         },
         # Phases that have steps say themselves how many there are.
@@ -164,14 +175,31 @@ def _data_folders(config: TrainConfig) -> dict[str, str]:
     return {f"phases[{i}].data": str(phase.data) for i, phase in enumerate(config.phases)}
 
 
-def _read_data(folder: str) -> PretrainingData:
+def _read_data(folder: str, flag: str = "--data ") -> PretrainingData:
     path = path_of(folder)
     if not path.is_dir():
         what = "is a file" if path.exists() else "no such folder"
-        raise UsageError(f"--data {folder}: {what}; give a folder made by bert-pipeline preprocess")
+        raise UsageError(f"{flag}{folder}: {what}; give a folder made by bert-pipeline preprocess")
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     check_files(folder, {"vocab.txt", TOKEN_COUNTS_FILE})  # records have checksums of their own
     return data
+
+
+def _read_set(name: str, folder: str, trained_on: PretrainingData) -> PretrainingData:
+    """Read the description of a set of `--eval`; raise UsageError if it cannot be evaluated on."""
+    records = _read_data(folder, flag=f"--eval {name}=")
+    if not records.eval_shards:
+        raise UsageError(
+            f"--eval {name}={folder}: has no eval shards; preprocess with --eval-fraction above 0"
+        )
+    known = (trained_on.vocab_sha256, trained_on.lowercase)
+    if (records.vocab_sha256, records.lowercase) != known:
+        vocab = path_of(trained_on.directory) / "vocab.txt"
+        raise UsageError(
+            f"--eval {name}={folder}: was made with another vocabulary or casing than the records "
+            f"in {trained_on.directory}; preprocess it with --vocab {vocab}"
+        )
+    return records
 
 
 def _read_vocab(data: list[PretrainingData]) -> list[str]:
@@ -258,8 +286,10 @@ def _report(
         record.extra["packing"] = only.packing
     record.console.info(*loss_curve_lines(metrics))
     _log_end(result, record.console)
+    log_costs(config, result.seconds, record.console)
     if config.eval_likelihood:
         _log_pairs(config, result, record.console)
+    _log_sets(config, result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
     findings = run_findings(read_metrics(metrics), vocab_size=len(vocab), first_step=last_phase)
     record.extra["notes"] = findings
@@ -286,6 +316,22 @@ def _log_pairs(config: TrainConfig, result: TrainingResult, console: Console) ->
             f"last pair accuracy {accuracy:.4f} on {config.eval_likelihood}: the good sentence is "
             "likelier than the bad one (0.5 by chance)"
         )
+
+
+def _log_sets(config: TrainConfig, result: TrainingResult, console: Console) -> None:
+    """Say what has been gained and forgotten on the sets of `--eval`, at the last evaluation."""
+    last = result.eval or {}
+    for name in map(loss_of, config.eval_sets):
+        if name not in last:
+            continue
+        change = last.get(f"{name}_change")
+        if change is None:
+            console.info(f"{name} {last[name]:.4f}")
+        else:
+            what = "forgotten" if change > 0 else "gained"
+            console.info(
+                f"{name} {last[name]:.4f}, {abs(change):.4f} {what} since the model of --init"
+            )
 
 
 def _log_end(result: TrainingResult, console: Console) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import remove, write_text_atomically
@@ -47,6 +49,10 @@ from pipeline.vocabulary.casing import with_casing
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
+from pipeline.vocabulary.savings import ExtendedVocabulary, entries_that_pay
+
+_SHOWN_ENTRIES = 10  # that save most
+_SHARES = (0.5, 0.9)  # of all tokens that are saved
 
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -129,6 +135,8 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
             base=base,
         )
     _report_shortcomings(config, learned, record)
+    if config.extend is not None:
+        learned = _extended(config, learned, counted, len(base), record)
     with record.stage("measure"):
         _measure(learned, counted, record)
     health = examine({**record.counts, **record.metrics}, config)
@@ -224,6 +232,59 @@ def _report_shortcomings(
             f"{quantity(config.min_frequency, 'time')}; give more text, a smaller --vocab-size or "
             "a smaller --min-frequency"
         )
+
+
+def _extended(
+    config: VocabConfig,
+    learned: LearnedVocabulary,
+    counted: WordCounts,
+    num_base: int,
+    record: JobRecord,
+) -> LearnedVocabulary:
+    """Leave out new entries that save too little; say which of them pay."""
+    found = entries_that_pay(
+        learned.pieces,
+        counted.words,
+        counted.counts,
+        num_base=num_base,
+        min_saving=config.min_saving,
+    )
+    saved = found.tokens_before - found.tokens
+    record.console.info(
+        f"{quantity(len(found.savings), 'new entry')} save {saved:,} of {found.tokens_before:,} "
+        f"tokens of the corpus ({saved / max(found.tokens_before, 1):.1%})",
+        *_saving_lines(found),
+    )
+    if found.left_out:
+        record.console.info(
+            f"{quantity(found.left_out, 'entry')} left out, which save fewer than "
+            f"{config.min_saving:,} tokens each (--min-saving)"
+        )
+    record.metrics |= {"tokens_before": found.tokens_before, "tokens_saved": saved}
+    record.counts["entries_left_out"] = found.left_out
+    return dataclasses.replace(learned, pieces=found.pieces)
+
+
+def _saving_lines(found: ExtendedVocabulary) -> Iterator[str]:
+    """Yield the entries that save most, and how many make up most of the saving."""
+    best = found.savings[:_SHOWN_ENTRIES]
+    if not best:
+        return
+    width = max(len("entry"), *(len(each.entry) for each in best))
+    yield f"  {'entry':{width}}  {'uses':>9}  tokens before  {'saved':>9}"
+    for each in best:
+        yield (
+            f"  {each.entry:{width}}  {each.uses:>9,}  {each.pieces_before:>13}  {each.tokens:>9,}"
+        )
+    tokens = np.array([each.tokens for each in found.savings])
+    sums = np.cumsum(tokens)
+    for share in _SHARES:
+        number = int(np.searchsorted(sums, share * sums[-1])) + 1
+        if number <= len(tokens) and sums[-1]:
+            yield (
+                f"  the first {number:,} of {len(tokens):,} save {share:.0%}; from there on each "
+                f"saves at most {int(tokens[number - 1]):,} (--min-saving)"
+            )
 
 
 def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord) -> None:

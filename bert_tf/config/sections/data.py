@@ -272,6 +272,11 @@ class VocabConfig(CorpusSection, section_name="vocab"):
         common=True,
         reads="file",
     )
+    min_saving: NonNegativeInt = option(
+        "with --extend: leave out new tokens that save fewer tokens of the corpus than this (0: "
+        "none)",
+        0,
+    )
     lowercase: bool | None = optional(
         "lowercase and strip accents, like bert-base-uncased (default: yes, or as in the "
         "vocabulary to extend)",
@@ -303,6 +308,8 @@ class VocabConfig(CorpusSection, section_name="vocab"):
 
     def faults(self) -> Iterator[str]:
         yield from _casing_faults(self)
+        if self.min_saving and self.extend is None:
+            yield "min_saving: only applies to new tokens of --extend; leave it out"
 
 
 def _casing_faults(config: VocabConfig | PreprocessConfig) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from bert_tf.config.section import (
     advanced,
     option,
     optional,
+    repeatable,
 )
 from bert_tf.config.sections.data import NgramSize, masking_option, replacement_faults
 from bert_tf.config.sections.loop import LoopSection
@@ -26,6 +28,7 @@ from bert_tf.config.sections.loop import LoopSection
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
 _UNMASKED = " in unmasked records"
+_SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 MLM_LOSS = "mlm_loss"
 PAIR_ACCURACY = "pair_accuracy"
 
@@ -116,16 +119,27 @@ class TrainConfig(LoopSection, section_name="train"):
         "often the good one is likelier (pair_accuracy)",
         reads="file",
     )
+    eval: tuple[str, ...] = repeatable(
+        "further records to evaluate on, NAME=DIRECTORY with eval shards of preprocess: measures "
+        "NAME_mlm_loss and, with --init, by how much training has changed it; repeatable"
+    )
     selection_metric: str = option(
-        "metric that chooses the model in best/ and stops early: mlm_loss, or pair_accuracy with "
-        "--eval-likelihood",
+        "metric that chooses the model in best/ and stops early: mlm_loss, NAME_mlm_loss of "
+        "--eval, or pair_accuracy of --eval-likelihood",
         MLM_LOSS,
+    )
+    max_forgetting: NonNegativeFloat = advanced(
+        "with --init and --eval: stop when the loss on one of these sets is higher than before "
+        "training by this much, in nats per token (0: never)",
+        0.0,
     )
     steps_per_call: Annotated[int, Bounds(0, 10_000)] = advanced(
         "training steps per tf.function call (0: automatic)", 0, affects_output=False
     )
     dry_run: bool = option(
-        "show the training plan and the memory of a step, without training", False
+        "show the training plan, the memory of a step, the time and, with --price-per-hour or "
+        "--watts, costs, without training",
+        False,
     )
 
     def __post_init__(self) -> None:
@@ -144,10 +158,12 @@ class TrainConfig(LoopSection, section_name="train"):
             yield from _warmup_faults(self)
         yield from replacement_faults(self)
         yield from _masking_schedule_faults(self)
+        yield from _eval_faults(self)
         if self.selection_metric not in self.selection_metrics:
             yield (
                 f"selection_metric: {self.selection_metric!r} is not measured; expected "
-                f"{', '.join(self.selection_metrics)} ({PAIR_ACCURACY} needs --eval-likelihood)"
+                f"{', '.join(self.selection_metrics)} ({PAIR_ACCURACY} needs --eval-likelihood, "
+                "the loss on other records --eval)"
             )
 
     def phase_steps(self) -> tuple[int, ...]:
@@ -167,7 +183,13 @@ class TrainConfig(LoopSection, section_name="train"):
     @property
     def selection_metrics(self) -> tuple[str, ...]:
         """Metrics that can choose the best model."""
-        return (MLM_LOSS, *([PAIR_ACCURACY] if self.eval_likelihood else []))
+        of_sets = [loss_of(name) for name in self.eval_sets]
+        return (MLM_LOSS, *of_sets, *([PAIR_ACCURACY] if self.eval_likelihood else []))
+
+    @property
+    def eval_sets(self) -> dict[str, str]:
+        """Folders of further records to evaluate on, by name."""
+        return dict(entry.split("=", 1) for entry in self.eval if "=" in entry)
 
 
 def _phase_faults(config: TrainConfig) -> Iterator[str]:
@@ -189,6 +211,29 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
         yield (
             f"steps: is {config.steps}, but the steps of the phases add up to "
             f"{config.total_steps}; leave it out"
+        )
+
+
+def loss_of(name: str) -> str:
+    """Return the name of the metric of a set of `--eval`."""
+    return f"{name}_{MLM_LOSS}"
+
+
+def _eval_faults(config: TrainConfig) -> Iterator[str]:
+    names = [entry.partition("=")[0] for entry in config.eval]
+    for entry, name in zip(config.eval, names, strict=True):
+        if not entry.partition("=")[2] or not _SET_NAME.fullmatch(name):
+            yield (
+                f"eval: expected NAME=DIRECTORY with a name of letters, digits and _, such as "
+                f"old=data, got {entry!r}"
+            )
+        elif names.count(name) > 1:
+            yield f"eval: has the name {name!r} twice; give each set a name of its own"
+            return
+    if config.max_forgetting and not (config.eval and config.init):
+        yield (
+            "max_forgetting: compares the sets of --eval with the model of --init; give both, or "
+            "set it to 0"
         )
 
 

@@ -158,3 +158,73 @@ def test_pairs_with_a_key_missing_are_refused_before_training(data, model_config
 def test_an_unmeasured_selection_metric_is_refused(data, model_config, tmp_path):
     with pytest.raises(ConfigError, match=r"selection_metric: 'pair_accuracy' is not measured"):
         train(data, tmp_path / "run", model_config=model_config, selection_metric="pair_accuracy")
+
+
+@pytest.fixture(scope="module")
+def domains(tmp_path_factory):
+    """Records of an old and of a new domain."""
+    folder = tmp_path_factory.mktemp("domains")
+    return write_data(folder / "old"), write_data(folder / "new")
+
+
+def test_gain_and_forgetting_are_measured_beside_the_model_of_init(
+    learned, domains, data, tmp_path
+):
+    run, *_ = learned
+    old, new = domains
+    keys = {"init": str(run), "eval": (f"old={old}", f"new={new}"), "learning_rate": 1e-2}
+    manifest, said = train(
+        data, tmp_path / "more", steps=4, eval_every=2, selection_metric="new_mlm_loss", **keys
+    )
+    lines = [
+        line
+        for line in read_metrics(tmp_path / "more" / "metrics.jsonl")
+        if line["split"] == "eval"
+    ]
+    assert [line["step"] for line in lines] == [2, 4]
+    for line in lines:
+        # Both have the same records, as does the run itself.
+        assert line["old_mlm_loss"] == pytest.approx(line["mlm_loss"], rel=1e-5)
+        assert line["new_mlm_loss_change"] == line["old_mlm_loss_change"]
+    before = lines[0]["old_mlm_loss"] - lines[0]["old_mlm_loss_change"]
+    assert f"before training: old_mlm_loss {before:.4f}" in said
+    assert lines[1]["old_mlm_loss"] - lines[1]["old_mlm_loss_change"] == pytest.approx(before)
+    assert "since the model of --init" in said
+    assert manifest["best_model"]["metric"] == "new_mlm_loss"
+    assert {"eval.old", "eval.new"} <= {entry["key"] for entry in manifest["inputs"]}
+
+
+def test_a_run_that_forgets_stops_and_stays_stopped(learned, domains, data, tmp_path):
+    """At this learning rate everything is forgotten within a few steps."""
+    run, *_ = learned
+    keys = {"init": str(run), "eval": (f"old={domains[0]}",), "learning_rate": 1.0}
+    keys |= {"steps": 20, "eval_every": 2, "max_forgetting": 0.5, "warmup_proportion": 0.0}
+    manifest, said = train(data, tmp_path / "lost", **keys)
+    assert manifest["counts"]["steps"] < 20
+    assert "above that before training, more than max_forgetting, 0.5" in manifest["stopped_early"]
+    assert "forgotten since the model of --init" in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"eval": ("old",)}, "expected NAME=DIRECTORY"),
+        ({"eval": ("o-d=x",)}, "expected NAME=DIRECTORY"),
+        ({"eval": ("a=x", "a=y")}, "has the name 'a' twice"),
+        ({"max_forgetting": 0.5}, "max_forgetting: compares the sets of --eval"),
+        ({"selection_metric": "old_mlm_loss"}, "selection_metric: 'old_mlm_loss' is not measured"),
+    ],
+)
+def test_faulty_sets_are_refused_in_a_line(data, model_config, tmp_path, keys, fault):
+    with pytest.raises(ConfigError, match=fault) as raised:
+        train(data, tmp_path / "run", model_config=model_config, **keys)
+    assert "\n" not in str(raised.value)
+
+
+def test_sets_that_cannot_be_measured_are_refused(data, model_config, tmp_path):
+    without = write_data(tmp_path / "without", eval_records=0)
+    other = write_data(tmp_path / "other", vocab=[*VOCAB[:-1], "another"])
+    for folder, fault in ((without, "has no eval shards"), (other, "another vocabulary or casing")):
+        with pytest.raises(UsageError, match=rf"^--eval set={folder}: .*{fault}"):
+            keys = {"model_config": model_config, "eval": (f"set={folder}",)}
+            train(data, tmp_path / "run", **keys)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.jobs import vocabulary
@@ -150,6 +150,24 @@ def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
     assert str(old) in [one["path"] for one in manifest["inputs"]]
     with pytest.raises(UsageError, match=r"old.txt has 90 entries already; give a --vocab-size"):
         run(corpus, tmp_path / "same.txt", vocab_size=90, extend=str(old))
+
+
+def test_new_entries_are_told_by_what_they_save_and_left_out_below_a_limit(corpus, tmp_path):
+    old, new, few = (tmp_path / name for name in ("old.txt", "new.txt", "few.txt"))
+    run(corpus, old, vocab_size=90)
+    said = io.StringIO()
+    manifest, _ = run(corpus, new, vocab_size=110, extend=str(old), stream=said)
+    saved = manifest["metrics"]["tokens_saved"]
+    assert 0 < saved < manifest["metrics"]["tokens_before"]
+    assert f"20 new entries save {saved:,} of " in said.getvalue()
+    assert "tokens before" in said.getvalue()
+    manifest, _ = run(corpus, few, vocab_size=110, extend=str(old), min_saving=10**6, stream=said)
+    left_out = manifest["counts"]["entries_left_out"]
+    assert manifest["counts"]["entries"] == 110 - left_out < 110
+    assert "left out, which save fewer than 1,000,000 tokens each (--min-saving)" in said.getvalue()
+    assert few.read_text().splitlines()[:90] == old.read_text().splitlines()
+    with pytest.raises(ConfigError, match="min_saving: only applies to new tokens of --extend"):
+        run(corpus, tmp_path / "no.txt", vocab_size=90, min_saving=5)
 
 
 def test_a_table_without_header_in_another_encoding_is_read_and_handed_on(tmp_path):
