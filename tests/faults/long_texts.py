@@ -6,10 +6,12 @@ text: valid requests of some hundred kilobytes took gigabytes, and ended the ser
 
 from __future__ import annotations
 
+import functools
 import importlib
+import json
 import resource
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -51,13 +53,13 @@ def long_texts(folder: Path) -> Iterator[Case]:
 
 
 def check_memory(
-    model: Path, units: Sequence[str], length: int, engines: Iterable[str] = ()
+    model: Path, units: Sequence[str], length: int, engines: Sequence[str] = ()
 ) -> list[int]:
     """Predict texts of each unit repeated to `length` bytes, in a child.
 
     Args:
         model: folder of an exported model.
-        engines: also predict with these.
+        engines: also predict with these, and by the signatures that take a budget or ids.
 
     Returns:
         How many bytes more memory each prediction took, per byte of the text.
@@ -70,47 +72,75 @@ def check_memory(
 
 
 def _growth(
-    model: Path, units: Sequence[str], length: int, engines: Iterable[str]
+    model: Path, units: Sequence[str], length: int, engines: Sequence[str]
 ) -> Iterator[int]:
+    for what, requests in requests_by_way(model, units, engines):
+        for _, request in requests(_WARM_UP):
+            request()
+        limit_memory()
+        for unit, request in requests(length):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            request()
+            more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            said = f"{model.name}, {what}: {more:,} kB more for {length:,} bytes of {unit!a}"
+            assert more << 10 < MOST_BYTES_PER_BYTE * length, said
+            yield (more << 10) // length
+
+
+Requests = Callable[[int], Iterator[tuple[str, Callable[[], object]]]]
+
+
+def requests_by_way(
+    model: Path, units: Sequence[str], engines: Sequence[str]
+) -> Iterator[tuple[str, Requests]]:
+    """Yield engines and signatures by name, with what makes their requests of so many bytes."""
     from bert_tf.engines.registry import ENGINES
-    from bert_tf.serving.signatures import BATCHED
+    from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS, IDS
 
     for engine in engines:
         loaded = ENGINES[engine].load(model)
         names = {name: name in loaded.list_inputs for name in loaded.input_names}
-        yield from _growth_of(loaded.predict, names, units, length, f"{model.name}, {engine}")
+        yield engine, functools.partial(_text_requests, loaded.predict, names, units)
     import tensorflow as tf
 
     saved = tf.saved_model.load(str(model))
     for name, signature in saved.signatures.items():
         inputs = signature.structured_input_signature[1]
-        if name == BATCHED:
+        if name in (BATCHED, IDS) and not engines:
             continue  # what `serving_default` calls
+        if name == IDS:
+            yield name, functools.partial(_id_requests, signature, model)
+            continue
         texts = {key: spec.shape.rank > 1 for key, spec in inputs.items() if spec.dtype == "string"}
+        budget = {BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)} if name == BATCHED else {}
 
-        def predict(columns: Columns, signature: Any = signature) -> None:
-            signature(**{key: tf.constant(values) for key, values in columns.items()})
+        def predict(columns: Columns, signature: Any = signature, budget: Any = budget) -> None:
+            signature(**{key: tf.constant(values) for key, values in columns.items()}, **budget)
 
-        if texts:
-            yield from _growth_of(predict, texts, units, length, f"{model.name}, {name}")
+        yield name, functools.partial(_text_requests, predict, texts, units)
 
 
-def _growth_of(
-    predict: Any, inputs: dict[str, bool], units: Sequence[str], length: int, what: str
-) -> Iterator[int]:
+def _text_requests(
+    predict: Any, inputs: dict[str, bool], units: Sequence[str], length: int
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """`inputs`: whether each is a list of texts."""
     for unit in units:
-        for columns in _requests(inputs, unit, _WARM_UP):
-            predict(columns)
-    limit_memory()
-    for unit in units:
         for columns in _requests(inputs, unit, length):
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            predict(columns)
-            more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            said = f"{what}: {more:,} kB more for {length:,} bytes of {unit!a}"
-            assert more << 10 < MOST_BYTES_PER_BYTE * length, said
-            yield (more << 10) // length
+            yield unit, functools.partial(predict, columns)
+
+
+def _id_requests(
+    signature: Any, model: Path, length: int
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """One request of `length` ids, in rows as long as the model allows."""
+    import tensorflow as tf
+
+    config = json.loads((model / "config.json").read_text())
+    inputs = signature.structured_input_signature[1]
+    longest = config["max_position_embeddings"]
+    rank = next(iter(inputs.values())).shape.rank
+    rows = tf.ones([length // longest + 1, *[1] * (rank - 2), longest], tf.int32)
+    yield "ids", functools.partial(signature, **dict.fromkeys(inputs, rows))
 
 
 def _requests(inputs: dict[str, bool], unit: str, length: int) -> Iterator[Columns]:

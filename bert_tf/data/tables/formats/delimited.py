@@ -56,6 +56,7 @@ from bert_tf.data.tables.text_files import (
 )
 
 _SPACED_QUOTES = re.compile(r'\s+".*"\s*')
+_SEARCHED_BYTES = 1 << 20  # at once
 _OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
 _ESCAPED_QUOTE = b'\\"'
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -158,6 +159,14 @@ def is_quoted_later(
 
     Rows before it are the same in both readings. Errors are those of `read_delimited_rows`.
     """
+    with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
+        before = b""  # the last byte of the part before
+        while part := file.read(_SEARCHED_BYTES):
+            if _OPENING_QUOTE.search(before + part):
+                break
+            before = part[-1:]
+        else:
+            return False
     with _open_records(path, dialect, has_quotes=False, opener=opener) as (header, stream):
         for _ in stream.windows(header.delimiter):
             if not stream.settles_quotes:
