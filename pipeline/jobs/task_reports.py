@@ -25,7 +25,7 @@ from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.outputs.place import OutputPlace, read_marker
 from pipeline.outputs.rejects import RejectLimit, warn_of_rejects
 from pipeline.report.document import REPORT
-from pipeline.report.page import evaluation_page
+from pipeline.report.page import contents_of, evaluation_page, evaluation_sections
 
 
 def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
@@ -134,6 +134,7 @@ def write_evaluation(
     """
     task, source, results = evaluated
     write_results(folder, results)
+    sections = evaluation_sections(task, source, results)
     page = evaluation_page(
         task,
         source,
@@ -141,12 +142,13 @@ def write_evaluation(
         model=model,
         facts=[*([] if best is None else [str(best)]), *facts],
         chosen_by=None if best is None else best.metric,
+        sections=sections,
     )
     write_text_atomically(folder / REPORT, page)
     record.made += [
         (str(folder / "metrics.json"), "metrics of the model"),
         (str(folder / "predictions.jsonl"), "label and prediction of every evaluation row"),
-        (str(folder / REPORT), "both as a page: tables, plots, the rows with the highest loss"),
+        (str(folder / REPORT), f"both as a page: {contents_of(sections)}"),
     ]
 
 

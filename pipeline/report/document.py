@@ -24,9 +24,9 @@ from bert_tf.tasks.base.report_sections import (
 from pipeline.report.plots import histogram_plot, scatter_plot
 
 _LONGEST_TEXT, _LONGEST_CELL = 600, 80
-# Characters of a table's headings or widest cells, in all, up to which half of a wide screen holds
-# it: 33rem at some 0.6rem a character.
-_NARROW_CHARACTERS = 48
+# Characters that half of a wide screen holds, and those that the padding of a cell takes: 33rem, at
+# some 0.5rem a character.
+_HALF_SCREEN, _PADDING = 62, 3
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
@@ -92,28 +92,32 @@ def section_html(section: Section, *, level: int = 2) -> str:
     return f"<section{kind}><h{level}>{title}</h{level}>{note}{content}</section>\n"
 
 
-# Characters that a cell with a bar takes.
-_BAR_CHARACTERS = {"fraction": 8, "percent": 8, "share": 8, "count": 5, "number": 7}
+# Characters that cells of numbers and bars take.
+_CELL_CHARACTERS = {"fraction": 10, "percent": 10, "share": 10, "count": 5, "number": 7}
 
 
 def _is_narrow(section: Section) -> bool:
-    """Whether half of a wide screen holds it, so that two stand side by side."""
+    """Return whether half of a wide screen holds it, so that two stand side by side."""
     match section:
         case PlotSection() | HistogramSection():
             return True
         case MatrixSection():
-            return len(section.row_title) + sum(map(len, section.columns)) < _NARROW_CHARACTERS
+            corner = max(
+                len(section.row_title) + len(section.column_title), *map(len, section.rows)
+            )
+            widths = [corner + 5, *(max(len(name), 4) for name in section.columns)]
         case TableSection():
             widths = [
-                max(len(name), _BAR_CHARACTERS.get(kind, 0)) for name, kind in section.columns
+                max(len(name), _CELL_CHARACTERS.get(kind, 0)) for name, kind in section.columns
             ]
             for row in section.rows:
                 widths = [
                     max(width, len(cell)) if isinstance(cell, str) else width
                     for width, cell in zip(widths, row, strict=True)
                 ]
-            return sum(widths) <= _NARROW_CHARACTERS
-    return False
+        case ExamplesSection():
+            return False
+    return sum(widths) + _PADDING * len(widths) <= _HALF_SCREEN
 
 
 def table_html(table: TableSection) -> str:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.report_sections import MOST_EXAMPLES, Section, TableSection
+from bert_tf.tasks.base.report_sections import (
+    MOST_EXAMPLES,
+    ExamplesSection,
+    HistogramSection,
+    MatrixSection,
+    PlotSection,
+    Section,
+    TableSection,
+)
 from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import page_function
 from bert_tf.training.metrics_log import read_metrics
@@ -107,6 +115,27 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
     return table_of(name, cells, kind="facts")
 
 
+def evaluation_sections(task: Task, source: Any, results: TaskResults) -> list[Section]:
+    """Return what the task shows of its results, or the first predictions."""
+    page = page_function(task.declaration.name)
+    made = [] if page is None else list(page(task, source, results.predicted, results))
+    return made or [_first_predictions(results.predictions)]
+
+
+def contents_of(sections: Iterable[Section]) -> str:
+    """Say what a page holds: "tables, plots, the most wrong rows"."""
+    found: dict[str, None] = {}
+    for section in sections:
+        match section:
+            case TableSection() | MatrixSection():
+                found["tables"] = None
+            case PlotSection() | HistogramSection():
+                found["plots"] = None
+            case ExamplesSection() if section.examples:
+                found[f"the {section.title[:1].lower()}{section.title[1:]}"] = None
+    return ", ".join(found)
+
+
 def evaluation_page(
     task: Task,
     source: Any,
@@ -115,23 +144,23 @@ def evaluation_page(
     model: str,
     facts: Sequence[str] = (),
     chosen_by: str | None = None,
+    sections: Sequence[Section] | None = None,
 ) -> str:
     """Render the evaluation of a model; `results` are of `source`'s rows.
 
     Args:
         facts: sentences on model and rows, without their period.
         chosen_by: the metric that selected the model of its run, if known.
+        sections: as of `evaluation_sections`; None for these.
     """
     title = f"{task.declaration.name}: {model} on {source.source}"
     rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
     lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
-    page = page_function(task.declaration.name)
-    made = () if page is None else page(task, source, results.predicted, results)
     content: list[Section | str] = [
         *(f"<p>{escape(sentence_case(line))}.</p>" for line in lead),
         *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
         _metrics(results.metrics, chosen_by, results.report.details.get("ceiling")) + "\n",
-        *(made or [_first_predictions(results.predictions)]),
+        *(evaluation_sections(task, source, results) if sections is None else sections),
     ]
     return html_document(title, content, command="evaluate")
 

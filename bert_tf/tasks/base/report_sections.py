@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +15,12 @@ MOST_POINTS = 1000
 # Bars that fit side by side on a phone, each wide enough to be pointed at.
 _MOST_BARS = 24
 _LENGTH_BINS = 5
+_VALUE_BINS = 5
 _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 CellKind = Literal["text", "count", "fraction", "percent", "share", "number"]
-MarkKind = Literal["right", "missed", "wrong"]
+# `both` is where a missed part and a wrong one overlap.
+MarkKind = Literal["right", "missed", "wrong", "both"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,6 +148,16 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
         least, most = int(inside.min()), int(inside.max())
         names.append(f"{least:,}" if least == most else f"{least:,} to {most:,}")
     return groups, names
+
+
+def value_bins(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Divide numbers, float [rows], into five ranges of the same width.
+
+    Returns the range of each row, int64 [rows], and the bounds of each range, "1 to 2".
+    """
+    edges = np.linspace(values.min(), values.max(), _VALUE_BINS + 1)
+    groups = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _VALUE_BINS - 1)
+    return groups, [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
 
 
 def histogram(

@@ -19,6 +19,7 @@ from bert_tf.tasks.base.report_sections import (
     PlotSection,
     Section,
     TableSection,
+    histogram,
     label_section,
     negative_logs,
     table_by_length,
@@ -221,6 +222,16 @@ def sections(
     yield label_section(results.report.details)
     yield from _confusions(task, gold, chosen)
     yield _calibration(results.report.details["calibration"])
+    yield histogram(
+        "Probability of the predictions",
+        "probability",
+        "rows",
+        np.asarray(predicted["predicted_score"], np.float64),
+        bounds=(0.0, 1.0),
+        is_part=gold != chosen,
+        part_noun="wrong",
+        note="A model that knows when it is wrong has its wrong rows on the left.",
+    )
     yield table_by_length(
         texts,
         {

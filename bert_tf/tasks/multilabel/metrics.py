@@ -15,6 +15,7 @@ from bert_tf.tasks.base.labels import LabelMeasures, quotient
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.base.report_sections import (
     Section,
+    histogram,
     label_section,
     negative_logs,
     table_by_group,
@@ -205,7 +206,14 @@ def sections(
     names = task.gold(source)
     chosen = task.membership(sets)
     thresholds = np.broadcast_to(task.decision_thresholds or (0.5,), len(task.labels))
-    yield label_section(results.report.details, more={"threshold": ("number", thresholds.tolist())})
+    yield label_section(
+        results.report.details,
+        more={
+            "missed": ("count", (gold & ~chosen).sum(axis=0).tolist()),
+            "added wrongly": ("count", (chosen & ~gold).sum(axis=0).tolist()),
+            "threshold": ("number", thresholds.tolist()),
+        },
+    )
     measures: dict[str, tuple[Any, np.ndarray]] = {
         "all labels right": ("fraction", (gold == chosen).all(axis=1)),
         "F1 of the row": ("fraction", _row_f1(gold, chosen)),
@@ -217,6 +225,9 @@ def sections(
         counts,
         [f"{count}" for count in range(counts.max() + 1)],
         measures,
+    )
+    yield histogram(
+        "Wrong labels of a row", "missed or added labels", "rows", (gold != chosen).sum(axis=1)
     )
     texts = task.texts(source)
     yield table_by_length(texts, measures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,8 +27,11 @@ from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
 from bert_tf.tasks.base.prediction_rows import TaskResults, exact_values, labeled_rows
 from bert_tf.tasks.base.report_sections import (
+    Mark,
+    MarkKind,
     MatrixSection,
     Section,
+    histogram,
     negative_logs,
     table_by_group,
     table_by_length,
@@ -300,6 +303,15 @@ def sections(
             counts=np.bincount(right * most + chosen, minlength=most * most).reshape(most, most),
             note="A column that is darker than the others is a position that the model prefers.",
         )
+    yield histogram(
+        "Probability of the predictions",
+        "probability",
+        "rows",
+        np.asarray(predicted["predicted_score"], np.float64),
+        bounds=(0.0, 1.0),
+        is_part=right != chosen,
+        part_noun="wrong",
+    )
     of_right = np.asarray(predicted["probabilities"])[np.arange(len(right)), right]
     wrong = np.where(right == chosen, -1.0, negative_logs(of_right))
     yield worst_rows(
@@ -314,4 +326,18 @@ def sections(
             "of the prediction": f"{predicted['predicted_score'][row]:.4f}",
         },
         note="Wrongly predicted rows by the negative log probability of the right choice.",
+        marks=lambda row: {
+            "choices": [
+                _choice_mark(texts["choices"][row], int(right[row]), "missed"),
+                _choice_mark(texts["choices"][row], int(chosen[row]), "wrong"),
+            ]
+        },
+        legend={"missed": "the right choice", "wrong": "the predicted one"},
     )
+
+
+def _choice_mark(choices: Sequence[str], number: int, kind: MarkKind) -> Mark:
+    """Mark a choice in the text that `shown_texts` makes of a row's choices."""
+    lines = [f"{place}: {text}" for place, text in enumerate(choices)]
+    start = sum(len(line) + 1 for line in lines[:number])
+    return Mark(start, start + len(lines[number]), kind)

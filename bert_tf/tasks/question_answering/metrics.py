@@ -13,27 +13,18 @@ import dataclasses
 import json
 import re
 import string
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.prediction_rows import TaskResults, prediction_rows
-from bert_tf.tasks.base.report_sections import (
-    Section,
-    TableSection,
-    table_by_group,
-    table_by_length,
-    worst_rows,
-)
 from bert_tf.tasks.base.standard_errors import error_of_mean
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.rows import Questions
-    from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 _PERCENT = 100.0
 _NAMES = ("exact_match", "f1")
@@ -250,80 +241,3 @@ def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:
     """The null threshold with the best F1, independent of the one used for `predicted`."""
     spans = SpanScores.of(predicted, source.golds)
     return best_threshold(spans, spans.f1).between
-
-
-_FIRST_WORDS = 12
-_OTHER = "other"
-_SHOWN_CONTEXT = 160
-
-
-def sections(
-    task: QuestionAnsweringTask,
-    source: Questions,
-    predicted: Mapping[str, Any],
-    results: TaskResults,
-) -> Iterator[Section]:
-    golds = source.golds
-    exact, f1 = question_scores(predicted["predicted_answer"], golds, version_2=not all(golds))
-    measures: dict[str, tuple[Any, np.ndarray]] = {
-        "exact match": ("percent", exact),  # as the metrics above them
-        "F1": ("percent", f1),
-    }
-    if not all(golds):
-        kinds = np.array([bool(listed) for listed in golds]).astype(np.int64)
-        names = ["without an answer", "with an answer"]
-        answered = np.array([bool(text) for text in predicted["predicted_answer"]])
-        yield table_by_group(
-            "By kind of question",
-            "questions",
-            kinds,
-            names,
-            {**measures, "answered": ("percent", answered)},
-        )
-    yield _by_first_word(source.questions, measures)
-    contexts = [source.contexts[context] for context in source.context_index]
-    for title, texts in (("question", source.questions), ("context", contexts)):
-        yield table_by_length(
-            {title: texts},
-            measures,
-            title=f"By length of the {title}",
-            group_title=f"characters of the {title}",
-        )
-    places = zip(predicted["predicted_start"], predicted["predicted_end"], strict=True)
-    yield worst_rows(
-        np.where(f1 < 1, np.asarray(predicted["predicted_score"], float) - f1, -np.inf),
-        f1 < 1,
-        source.lines,
-        {
-            "question": source.questions,
-            "context": list(map(_around, contexts, places)),
-        },
-        lambda row: {
-            "answers": " / ".join(dict.fromkeys(golds[row])) or "none",
-            "predicted": predicted["predicted_answer"][row] or "no answer",
-            "probability": f"{predicted['predicted_score'][row]:.4f}",
-            "F1": f"{f1[row]:.2f}",
-        },
-        title="Wrong answers",
-        note="Those whose probability is highest above their F1 first. The context is what is "
-        "around the predicted answer.",
-    )
-
-
-def _by_first_word(
-    questions: list[str], measures: Mapping[str, tuple[Any, np.ndarray]]
-) -> TableSection:
-    words = [(question.split(maxsplit=1) or [""])[0].casefold() for question in questions]
-    names = [word for word, _ in Counter(words).most_common(_FIRST_WORDS)]
-    number = {word: place for place, word in enumerate(names)}
-    groups = np.array([number.get(word, len(names)) for word in words])
-    return table_by_group("By first word", "first word", groups, [*names, _OTHER], measures)
-
-
-def _around(context: str, place: tuple[int, int]) -> str:
-    start, end = map(int, place)
-    if start < 0:
-        return context
-    first, last = max(0, start - _SHOWN_CONTEXT), min(len(context), end + _SHOWN_CONTEXT)
-    before, after = "…" if first else "", "…" if last < len(context) else ""
-    return f"{before}{context[first:last]}{after}"

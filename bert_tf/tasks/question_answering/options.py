@@ -116,6 +116,6 @@ QUESTION_ANSWERING = TaskDeclaration(
     ),
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
     host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
-    page="bert_tf.tasks.question_answering.metrics:sections",
+    page="bert_tf.tasks.question_answering.page:sections",
     columns=likely_columns,
 )

@@ -6,7 +6,6 @@ Measures are by the definitions of SciPy and scikit-learn.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +22,7 @@ from bert_tf.tasks.base.report_sections import (
     spread_points,
     table_by_group,
     table_by_length,
+    value_bins,
     worst_rows,
 )
 from bert_tf.tasks.regression.options import REGRESSION
@@ -122,7 +122,7 @@ def sections(
         "mean error": ("number", errors),
         "mean absolute error": ("number", np.abs(errors)),
     }
-    yield table_by_group("By label", "label", *_value_bins(gold), measures)
+    yield table_by_group("By label", "label", *value_bins(gold), measures)
     texts = task.texts(source)
     yield table_by_length(texts, measures)
     yield worst_rows(
@@ -137,10 +137,3 @@ def sections(
         },
         note="By the distance of prediction and label.",
     )
-
-
-def _value_bins(gold: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Five ranges of labels of the same width: the range of each row, and their names."""
-    edges = np.linspace(gold.min(), gold.max(), 6)
-    groups = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, 4)
-    return groups, [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]

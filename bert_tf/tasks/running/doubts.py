@@ -53,8 +53,8 @@ class Comparison:
         return (
             f"{self.metric} {shown} is no better than {self.prediction} "
             f"({self.baseline:.{decimals}f}): the model is of no use. Try {more}a --learning-rate "
-            "three times as high or a third, other weights (--init), or more rows; the rows with "
-            "the highest loss in report.html may show labels that do not belong to their texts"
+            "three times as high or a third, other weights (--init), or more rows; the worst "
+            "rows in report.html may show labels that do not belong to their texts"
         )
 
     def as_json(self) -> dict[str, Any]:

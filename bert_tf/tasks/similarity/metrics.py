@@ -1,4 +1,4 @@
-"""Vectors of texts in NumPy, their measures on labeled rows, and the sections of the report page.
+"""Vectors of texts in NumPy, and their measures on labeled rows.
 
 Measures are as the evaluators of sentence-transformers define them. Each has the loss of all rows
 as one batch, without code of the training losses.
@@ -7,8 +7,8 @@ as one batch, without code of the training losses.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,13 +25,8 @@ from bert_tf.tasks.base.prediction_rows import (
     labeled_rows,
     prediction_rows,
 )
-from bert_tf.tasks.base.report_sections import PlotSection, Section, spread_points
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.similarity.options import SIMILARITY
-
-if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.similarity.task import SimilarityTask
 
 _SMALLEST_NORM = 1e-12
 
@@ -270,21 +265,3 @@ def _first_lines(lines: Sequence[int], ids: np.ndarray) -> list[int]:
     """The first line that has the text of each row."""
     _, firsts, number = np.unique(ids, return_index=True, return_inverse=True)
     return [lines[row] for row in firsts[number].tolist()]
-
-
-def sections(
-    task: SimilarityTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
-) -> Iterator[Section]:
-    if task.label_column is None:
-        return
-    scores = np.array([row["label"] for row in results.predictions], np.float64)
-    drawn = spread_points(len(scores))
-    shown = f"{len(drawn):,} of {len(scores):,} rows. " if len(drawn) < len(scores) else ""
-    yield PlotSection(
-        title="Similarities",
-        x_title="score",
-        y_title="cosine",
-        x=scores[drawn],
-        y=np.asarray(predicted["predicted_similarity"], np.float64)[drawn],
-        note=f"{shown}Only the order counts for `spearman`, not the scale of the scores.",
-    )

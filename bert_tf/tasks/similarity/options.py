@@ -208,6 +208,6 @@ SIMILARITY = TaskDeclaration(
     predictions=(PredictionField("predicted_similarity", "value"),),
     implementation="bert_tf.tasks.similarity.task:SimilarityTask",
     host="bert_tf.tasks.similarity.metrics:SimilarityHost",
-    page="bert_tf.tasks.similarity.metrics:sections",
+    page="bert_tf.tasks.similarity.page:sections",
     columns=likely_columns,
 )

@@ -109,7 +109,7 @@ TAGGING = TaskDeclaration(
     ),
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
     host="bert_tf.tasks.tagging.host:TaggingHost",
-    page="bert_tf.tasks.tagging.metrics:sections",
+    page="bert_tf.tasks.tagging.page:sections",
     columns=likely_columns,
     words=WordsDeclaration(
         input="text",
