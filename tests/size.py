@@ -39,7 +39,7 @@ BUDGETS = {
     "bert_tf/weights": Budget(1880, 100),
     "bert_tf/training": Budget(2430, 100),
     "bert_tf/pretraining": Budget(1090, 100),
-    "bert_tf/tasks": Budget(9500, 83),
+    "bert_tf/tasks": Budget(9950, 83),
     "bert_tf/serving": Budget(1440, 100),
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": Budget(2080, 100),
     "pipeline/beam": Budget(1340, 79),
