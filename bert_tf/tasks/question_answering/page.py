@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.tasks.base.report_sections import (
     CellKind,
+    ExamplesSection,
     Mark,
     Section,
     TableSection,
@@ -128,6 +129,20 @@ def sections(
             group_title=f"characters of the {title}",
         )
     yield from _by_answer_length(golds, measures)
+    yield _wrong_answers(source, contexts, predicted, f1)
+
+
+def _wrong_answers(
+    source: Questions, contexts: Sequence[str], predicted: Mapping[str, Any], f1: np.ndarray
+) -> ExamplesSection:
+    """Show the answers that the model is surest of though they are wrong.
+
+    Args:
+        contexts: of each question.
+        f1: float64 [questions], 0 to 1.
+    """
+    golds, answers = source.golds, predicted["predicted_answer"]
+    probabilities = np.asarray(predicted["predicted_score"], np.float64)
     shown = [
         _shown_context(context, _marks(context, listed, place))
         for context, listed, place in zip(
@@ -137,7 +152,7 @@ def sections(
             strict=True,
         )
     ]
-    yield worst_rows(
+    return worst_rows(
         np.where(f1 < 1, probabilities - f1, -np.inf),
         f1 < 1,
         source.lines,
