@@ -317,12 +317,17 @@ def model_lines(folder: Path) -> list[str]:
             lines += _fact_lines(name, setting_facts(content))
     if (folder / "saved_model.pb").is_file() and not (folder / TASK).is_file():
         lines.append(f"note: {RAW_CLS}")  # one of its outputs
-    sizes = (
-        f"{path.name} {shown_size(path.stat().st_size)}"
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in ("manifest.json", "config.yaml")
-    )
+    sizes = (f"{path.name} {shown_size(path.stat().st_size)}" for path in own_files(folder))
     return [*lines, f"files: {', '.join(sizes)}"]
+
+
+def own_files(folder: Path) -> list[Path]:
+    """Return the files of a model in its folder, but not those about the job that made it."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name not in ("manifest.json", "config.yaml", "job.log")
+    ]
 
 
 def _table_lines(path: Path, samples: int) -> list[str]:

@@ -167,6 +167,12 @@ def folded(summary: str, content: str, attributes: str = "") -> str:
     return f"<details{attributes}><summary>{escape(summary)}</summary>{content}</details>"
 
 
+def preformatted(lines: Sequence[str]) -> str:
+    """Render lines as they are, scrollable; empty without lines."""
+    text = escape("\n".join(lines))
+    return f'<pre role="region" tabindex="0" aria-label="content">{text}</pre>' if lines else ""
+
+
 def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import quantity, shown_number
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.report_sections import (
     MOST_EXAMPLES,
@@ -29,16 +29,28 @@ from pipeline.report.artifact import (
     input_facts,
     is_foreign_model,
     measured_facts,
-    model_lines,
     require_manifest,
     setting_facts,
 )
-from pipeline.report.document import folded, html_document, sentence_case, table_of
+from pipeline.report.document import (
+    folded,
+    html_document,
+    preformatted,
+    sentence_case,
+    table_of,
+    tiles_html,
+)
+from pipeline.report.model_page import model_sections
 from pipeline.report.records_page import records_sections
+from pipeline.report.run_page import run_headline
 from pipeline.report.runs import plots_html, plots_style, read_runs
+from pipeline.report.vectors_page import vectors_sections
+from pipeline.report.vocabulary_page import vocabulary_sections
 
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
+
+_MOST_TILES = 8
 
 
 def artifact_page(path: str, *, samples: int) -> str:
@@ -47,27 +59,44 @@ def artifact_page(path: str, *, samples: int) -> str:
     Raises UsageError and InputError as `describe_artifact`.
     """
     if is_foreign_model(path):
-        return _html(foreign_headline(path), [_preformatted(model_lines(Path(path)))])
+        return _html(foreign_headline(path), model_sections(Path(path), {}))
     manifest = require_manifest(path)
     command, style = manifest.get("command"), ""
-    content: list[Section | str]
-    if command == "preprocess":
-        content = records_sections(Path(path), manifest, samples=samples)
-    elif command in ("train", "finetune"):
-        runs = read_runs([path]) if read_metrics(Path(path) / "metrics.jsonl") else []
-        content, style = [plots_html(runs)], plots_style(len(runs))
-    else:
-        content = [_preformatted(content_lines(manifest, Path(path), samples=samples))]
+    if command in ("train", "finetune"):
+        style = plots_style(1)
     kind = "warning" if command in ("vocab", "preprocess", "train") else "note"
     return _html(
         headline(path, manifest),
         [
             *(f'<p class="{kind}">{escape(note)}</p>' for note in manifest.get("notes", [])),
-            *content,
+            *_content(Path(path), manifest, samples=samples),
             *_raw_facts(manifest),
         ],
         style=style,
     )
+
+
+def _content(path: Path, manifest: Mapping[str, Any], *, samples: int) -> list[Section | str]:
+    """Return what the page of an artifact shows of it, by the command that made it."""
+    match manifest.get("command"):
+        case "preprocess":
+            return records_sections(path, manifest, samples=samples)
+        case "train" | "finetune":
+            runs = read_runs([str(path)]) if read_metrics(path / "metrics.jsonl") else []
+            return [run_headline(manifest), plots_html(runs)]
+        case "vocab":
+            return vocabulary_sections(path, manifest)
+        case "export" | "import-weights":
+            return model_sections(path, manifest)
+        case "embed":
+            return vectors_sections(path, manifest, samples=samples)
+    metrics = manifest.get("metrics", {})
+    tiles = {
+        name: shown_number(value)
+        for name, value in list(metrics.items())[:_MOST_TILES]
+        if isinstance(value, int | float)
+    }
+    return [tiles_html(tiles), preformatted(content_lines(dict(manifest), path, samples=samples))]
 
 
 def _raw_facts(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -99,11 +128,6 @@ def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
 
 def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:
     return html_document(title, content, command="inspect", sheets=("artifact",), style=style)
-
-
-def _preformatted(lines: list[str]) -> str:
-    text = escape("\n".join(lines))
-    return f'<pre role="region" tabindex="0" aria-label="content">{text}</pre>' if lines else ""
 
 
 def _joined(facts: list[tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:

@@ -7,16 +7,21 @@ page of a corpus counts words and warns of tags.)
 
 import dataclasses
 import json
+import types
 
 import lxml.html
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections import PreprocessConfig
 from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import page_function
 from pipeline.outputs.manifest import describe_files, write_manifest
 from pipeline.report.corpus.page import corpus_at
 from pipeline.report.document import html_document
@@ -89,6 +94,55 @@ def corpus(folder, text):
     return corpus_page(corpus_at(reading, vocab=str(place / "vocab.txt")), text, samples=3)
 
 
+def vocabulary(folder, text):
+    """With an entry, a corpus and a manifest of this text."""
+    (folder / f"{text}.txt").write_text(f"It rains. {text} the rain and the wind.\n\n" * 60)
+    path = folder / f"v{text}"
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    path.write_text("".join(f"{each}\n" for each in (*special, "the", text)))
+    size = (folder / f"{text}.txt").stat().st_size
+    given = {"key": "input", "path": str(folder / f"{text}.txt"), "bytes": size, "sha256": text}
+    write_manifest(path, {"command": "vocab", "config": {}, "inputs": [given], "notes": [text]})
+    return artifact_page(str(path), samples=3)
+
+
+def model(folder, text):
+    place = folder / text
+    place.mkdir()
+    config = {"model_type": "bert", "num_hidden_layers": 1, text: text}
+    (place / "config.json").write_text(json.dumps(config))
+    task = {"task": text, "labels": [text, "b"], "columns": {text: text}, text: text}
+    (place / "task.json").write_text(json.dumps(task))
+    write_manifest(place, {"command": "export", "config": {}, "format": text, "notes": [text]})
+    return artifact_page(str(place), samples=3)
+
+
+def vectors(folder, text):
+    path = folder / f"{text}.parquet"
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(6, dtype=np.float32)), 2)
+    pq.write_table(pa.table({text: [text, "a", "b"], "embedding": cells}), path)
+    manifest = {
+        "command": "embed", "config": {}, "columns": {"text": text}, "embedding": {"pooling": text},
+        "outputs": describe_files(path, {}),
+    }  # fmt: skip
+    write_manifest(path, manifest)
+    return artifact_page(str(path), samples=3)
+
+
+def entities(folder, text):
+    """The page of a tagger, whose texts are marked."""
+    source = types.SimpleNamespace(texts=[text, text], lines=[1, 2], source=text, rejects=[])
+    spans = [{"start": start, "end": start + 8, "label": text} for start in (0, 20)]
+    results = TaskResults(
+        metrics={"f1": 0.5},
+        predictions=[{"entities": spans, "predicted_entities": spans[:1]}] * 2,
+        report=TaskReport(details={"labels": {}}),
+    )
+    return html_document(
+        text, page_function("tagging")(None, source, {}, results), command="evaluate"
+    )
+
+
 def texts(folder, text):
     tokens = ["[CLS]", text, text, "[SEP]"]
     read = Reading(
@@ -103,12 +157,13 @@ def texts(folder, text):
     return html_document(text, content, command="report", sheets=("texts",), style=plots_style(2))
 
 
+_PAGES = (runs, evaluation, corpus, texts, vocabulary, model, vectors, entities)
 PAGES = {
     **{
         name: lambda folder, text, name=name: artifact(folder, text, command=name)
         for name in ("train", "finetune", "evaluate", "unknown")
     },
-    **{page.__name__: page for page in (runs, evaluation, corpus, texts)},
+    **{page.__name__: page for page in _PAGES},
 }
 
 
