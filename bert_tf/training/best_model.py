@@ -101,7 +101,7 @@ class BestModel:
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"
         shown = shown_measure(self.value or 0.0, self.error, self.rows)
-        extreme = "lowest" if _is_lower_better(self.metric) else "highest"
+        extreme = "lowest" if is_lower_better(self.metric) else "highest"
         if self.best_value is None:
             return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {shown}"
         best = shown_measure(self.best_value)
@@ -250,10 +250,11 @@ def _ascending(value: float, metric: str) -> float:
     """Return a number that is higher for better values of a metric; NaN is the worst."""
     if math.isnan(value):
         return -math.inf
-    return -value if _is_lower_better(metric) else value
+    return -value if is_lower_better(metric) else value
 
 
-def _is_lower_better(metric: str) -> bool:
+def is_lower_better(metric: str) -> bool:
+    """Return whether a lower value of a metric is a better one: losses."""
     return metric.endswith("loss")
 
 

@@ -131,6 +131,7 @@ def _finetune(
             model=config.output,
             best=result.best_model,
             facts=[f"the rows are {_eval_rows(config, result)}"] if result.held_out else [],
+            run=run,
         )
     record.list_rejects(rejects_file, len(rejects))
     _suggest(config, record, is_useful=is_useful)

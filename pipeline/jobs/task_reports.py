@@ -127,10 +127,12 @@ def write_evaluation(
     model: str,
     best: BestModel | None,
     facts: Sequence[str] = (),
+    run: Path | None = None,
 ) -> None:
     """Write the results of a model on labeled rows to a folder, and their page.
 
-    `best` is the model among those of its run, if known; `facts` are sentences without period.
+    `best` is the model among those of its run, if known; `facts` are sentences without period; the
+    curves of `run` end the page.
     """
     task, source, results = evaluated
     write_results(folder, results)
@@ -143,6 +145,7 @@ def write_evaluation(
         facts=[*([] if best is None else [str(best)]), *facts],
         chosen_by=None if best is None else best.metric,
         sections=sections,
+        run=run,
     )
     write_text_atomically(folder / REPORT, page)
     record.made += [

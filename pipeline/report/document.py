@@ -26,7 +26,7 @@ from pipeline.report.plots import histogram_plot, scatter_plot
 _LONGEST_TEXT, _LONGEST_CELL = 600, 80
 # Characters that half of a wide screen holds, and those that the padding of a cell takes: 33rem, at
 # some 0.5rem a character.
-_HALF_SCREEN, _PADDING = 62, 3
+_HALF_SCREEN, _PADDING = 65, 3
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""

@@ -43,7 +43,7 @@ from pipeline.report.document import (
 from pipeline.report.model_page import model_sections
 from pipeline.report.records_page import records_sections
 from pipeline.report.run_page import run_headline
-from pipeline.report.runs import plots_html, plots_style, read_runs
+from pipeline.report.runs import plots_html, plots_style, read_runs, training_html
 from pipeline.report.vectors_page import vectors_sections
 from pipeline.report.vocabulary_page import vocabulary_sections
 
@@ -169,6 +169,7 @@ def evaluation_page(
     facts: Sequence[str] = (),
     chosen_by: str | None = None,
     sections: Sequence[Section] | None = None,
+    run: Path | None = None,
 ) -> str:
     """Render the evaluation of a model; `results` are of `source`'s rows.
 
@@ -176,6 +177,7 @@ def evaluation_page(
         facts: sentences on model and rows, without their period.
         chosen_by: the metric that selected the model of its run, if known.
         sections: as of `evaluation_sections`; None for these.
+        run: folder whose curves of training end the page; None for none.
     """
     title = f"{task.declaration.name}: {model} on {source.source}"
     rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
@@ -186,7 +188,10 @@ def evaluation_page(
         _metrics(results.metrics, chosen_by, results.report.details.get("ceiling")) + "\n",
         *(evaluation_sections(task, source, results) if sections is None else sections),
     ]
-    return html_document(title, content, command="evaluate")
+    curves = "" if run is None else training_html(run, chosen_by)
+    if curves:
+        content.append(curves)
+    return html_document(title, content, command="evaluate", style=plots_style(1) if curves else "")
 
 
 def _metrics(

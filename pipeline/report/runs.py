@@ -32,6 +32,8 @@ from pipeline.report.plots import Line, LineKind, line_plot
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
 _BEGIN, _END = "</h1>\n", "</main></body></html>"
+TRAINING = '<section class="training">'
+"""The beginning of the curves of training on a report, which end it."""
 # Elements that a report of another origin could have: a browser would follow or draw them.
 FOREIGN = re.compile(
     r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|i|li|mark|ol|p|path|section|small|span|summary"
@@ -62,6 +64,9 @@ class Run:
         check_files(self.path, {REPORT})
         _, _, content = page.read_text(encoding="utf-8").partition(_BEGIN)
         content = content.rpartition(_END)[0]
+        shown, training, _ = content.partition(TRAINING)
+        if training:  # whose curves the page of runs has for all of them
+            content = f"{shown}</div>"
         if foreign := FOREIGN.search(content):
             raise InputError(f"{page}: holds {foreign[0]}, which no report has; evaluate again")
         return content or None
@@ -146,6 +151,24 @@ def plots_html(runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     return _key(runs) + "".join(starmap(_plots_html, _groups(runs).items()))
+
+
+def training_html(folder: Path, metric: str | None) -> str:
+    """Draw the loss of a run, and the metric that chose its model; empty without metrics."""
+    lines = read_metrics(folder / "metrics.jsonl")
+    run = Run(
+        name=folder.name, path=folder, command="finetune", config={}, manifest=None, lines=lines
+    )
+    curves = {name: list(_lines(run, 0, name)) for name in dict.fromkeys(("loss", metric)) if name}
+    shown = "".join(
+        f"<div><h3>{escape(name)}</h3><figure>{line_plot(name, 'step', each)}</figure></div>"
+        for name, each in curves.items()
+        if each
+    )
+    if not shown:
+        return ""
+    note = '<p class="note">Thin: training; thick with points: evaluation.</p>'
+    return f'{TRAINING}<h2>Training</h2>{note}<div class="plots">{shown}</div></section>\n'
 
 
 def _key(runs: Sequence[Run]) -> str:

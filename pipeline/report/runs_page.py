@@ -16,6 +16,7 @@ from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_inp
 from pipeline.report.artifact import changed_settings, leaves
 from pipeline.report.document import folded, html_document, sentence_case
 from pipeline.report.runs import Run, plots_html, plots_style
+from pipeline.report.runs_compared import best_name, compared_runs
 from pipeline.report.texts_page import MOST_SHOWN, MOST_WORDS, text_html
 
 if TYPE_CHECKING:
@@ -44,11 +45,13 @@ def runs_page(
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
     noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
     given = [*((text,) for text in texts), *pairs]
+    best = best_name(runs)
     return html_document(
         title,
         [
             *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
-            _side_by_side("Runs", runs, _about_run),
+            *compared_runs(runs),
+            _side_by_side("Runs", runs, lambda run: _ranked(run, best)),
             settings(runs),
             plots_html(runs),
             _side_by_side(
@@ -152,6 +155,11 @@ def records_of(run: Run) -> list[Path]:
             assert folder is not None
             found.append(folder)
     return found
+
+
+def _ranked(run: Run, best: str | None) -> _Facts:
+    """Return the facts on a run, and whether it is the best one, by name."""
+    return {**({"compared": "★ best"} if run.name == best else {}), **_about_run(run)}
 
 
 def _about_run(run: Run) -> _Facts:

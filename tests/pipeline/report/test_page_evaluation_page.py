@@ -1,6 +1,7 @@
 """The page of an evaluation: what it shows, that texts stay texts, and that it stays small."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -9,14 +10,15 @@ from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
+from bert_tf.tasks.base.report_sections import Example, ExamplesSection, TableSection
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS
-from pipeline.report.page import evaluation_page
+from pipeline.report.page import contents_of, evaluation_page
 
 EVIL = "<script>alert('x')</script> & \"y\""
 
 
-def classified(labels, texts, gold, logits, source="rows.csv"):
+def classified(labels, texts, gold, logits, source="rows.csv", run=None):
     """The page of a classifier with these logits."""
     task = ClassificationTask(
         labels=labels,
@@ -40,6 +42,39 @@ def classified(labels, texts, gold, logits, source="rows.csv"):
         model="run",
         facts=["the model is the last"],
         chosen_by="accuracy",
+        run=run,
+    )
+
+
+def test_a_page_of_a_run_ends_with_its_curves(tmp_path):
+    rows = (("bad", "good"), ["one", "two"], ["bad", "good"], [[2, 0], [3, 0]])
+    assert "Training" not in check_page(classified(*rows, run=tmp_path)).text
+    lines = [
+        {"step": step, "split": split, "loss": 1.0, "accuracy": 0.5}
+        for step in (1, 2)
+        for split in ("train", "eval")
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    html = classified(*rows, run=tmp_path)
+    page = check_page(html)
+    begin = page.text.index("Training")
+    assert {"loss", "accuracy"} <= set(page.text[begin:])
+    assert html.count('class="curve train of-0"') == html.count('class="curve eval of-0"') == 2
+
+
+def test_the_contents_of_a_page_are_those_of_its_sections():
+    assert contents_of([]) == ""
+    examples = [Example(line=1, facts={}, texts={})]
+    assert (
+        contents_of(
+            [
+                TableSection(title="T", columns=(), rows=[]),
+                TableSection(title="U", columns=(), rows=[]),
+                ExamplesSection(title="None", examples=[]),
+                ExamplesSection(title="Wrong answers", examples=examples),
+            ]
+        )
+        == "tables, the wrong answers"
     )
 
 
