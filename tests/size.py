@@ -51,7 +51,7 @@ BUDGETS = {
     "pipeline/examples": Budget(800, 71),
     "pipeline/scoring, pipeline/embedding": Budget(2450, 76),
     "pipeline/jobs": Budget(2300, 74),
-    "pipeline/report, pipeline/trying": Budget(4150, 73),
+    "pipeline/report, pipeline/trying": Budget(4400, 73),
     "pipeline/proposal, pipeline/demo": Budget(1120, 78),
     "pipeline/cli": Budget(1370, 87),
     "bert_tf, pipeline": Budget(52300, 78),
