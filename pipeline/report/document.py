@@ -283,9 +283,10 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
 
 
 def _example(example: Example) -> str:
+    line = {} if example.line is None else {"line": f"{example.line:,}"}
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{shortened(value)}</dd></div>"
-        for name, value in {"line": f"{example.line:,}", **example.facts}.items()
+        for name, value in {**line, **example.facts}.items()
     )
     several = len(example.texts) > 1
     texts = "".join(

@@ -185,7 +185,7 @@ def evaluation_page(
     content: list[Section | str] = [
         *(f"<p>{escape(sentence_case(line))}.</p>" for line in lead),
         *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
-        _metrics(results.metrics, chosen_by, results.report.details.get("ceiling")) + "\n",
+        _metrics(results, chosen_by) + "\n",
         *(evaluation_sections(task, source, results) if sections is None else sections),
     ]
     curves = "" if run is None else training_html(run, chosen_by)
@@ -194,17 +194,16 @@ def evaluation_page(
     return html_document(title, content, command="evaluate", style=plots_style(1) if curves else "")
 
 
-def _metrics(
-    metrics: Mapping[str, float], chosen_by: str | None, ceiling: Mapping[str, Any] | None
-) -> str:
-    """A cell for each metric, with what a perfect model could reach, and why no more."""
+def _metrics(results: TaskResults, chosen_by: str | None) -> str:
+    """A cell for each metric, with its error, what a perfect model could reach, and why no more."""
+    ceiling = results.report.details.get("ceiling")
     chosen = ' class="chose" title="the metric that chose the model of the run"'
     causes = [] if ceiling is None else [each["cause"] for each in ceiling["causes"]]
     cells = "".join(
         f"<div{chosen if name == chosen_by else ''}>"
-        f"<dt>{escape(name)}</dt><dd>{value:.4f}"
+        f"<dt>{escape(name)}</dt><dd>{escape(results.shown(name))}"
         f"{_at_best(ceiling, name) if causes else ''}</dd></div>"
-        for name, value in metrics.items()
+        for name in results.metrics
     )
     listed = f'<dl class="metrics">{cells}</dl>'
     if not causes:

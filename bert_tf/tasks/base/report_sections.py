@@ -111,10 +111,11 @@ class Mark(NamedTuple):
 class Example:
     """A row to look at; `line` counts from 1, `facts` are label, prediction and the like.
 
+    Without a line of its own, as in JSON, a row is named by its facts.
     `marks` are parts of the texts, by their names; they may overlap.
     """
 
-    line: int
+    line: int | None
     facts: Mapping[str, str]
     texts: Mapping[str, str]
     marks: Mapping[str, Sequence[Mark]] = dataclasses.field(default_factory=dict)
@@ -310,7 +311,7 @@ def negative_logs(probabilities: Any) -> np.ndarray:
 def worst_rows(
     losses: np.ndarray,
     is_wrong: np.ndarray,
-    lines: Sequence[int],
+    lines: Sequence[int | None],
     texts: Mapping[str, Sequence[Any]],
     facts: Callable[[int], Mapping[str, str]],
     *,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 _FIRST_WORDS = 12
-_OTHER = "other"
+_OTHER = "all others"
 _SHOWN_CONTEXT = 160  # characters on both sides of what is marked
 # Characters between two marks up to which both are shown.
 _FARTHEST_MARK = 400
@@ -98,16 +98,6 @@ def sections(
         "F1": ("percent", f1),
     }
     yield _outcomes(answers, golds, f1, probabilities)
-    yield histogram(
-        "Probability of the answers",
-        "probability",
-        "questions",
-        probabilities,
-        bounds=(0.0, 1.0),
-        is_part=f1 < 1,
-        part_noun="not quite right",
-        note="A model that knows when it is wrong has its wrong answers on the left.",
-    )
     if not all(golds):
         kinds = np.array([bool(listed) for listed in golds]).astype(np.int64)
         names = ["without an answer", "with an answer"]
@@ -119,6 +109,17 @@ def sections(
             names,
             {**measures, "answered": ("percent", answered)},
         )
+    yield histogram(
+        "Probability of the answers",
+        "probability",
+        "questions",
+        probabilities,
+        bounds=(0.0, 1.0),
+        is_part=f1 < 1,
+        part_noun="not quite right",
+        note="A model that knows when it is wrong has its wrong answers on the left.",
+    )
+    yield from _by_answer_length(golds, measures)
     yield _by_first_word(source.questions, measures)
     contexts = [source.contexts[context] for context in source.context_index]
     for title, texts in (("question", source.questions), ("context", contexts)):
@@ -128,7 +129,6 @@ def sections(
             title=f"By length of the {title}",
             group_title=f"characters of the {title}",
         )
-    yield from _by_answer_length(golds, measures)
     yield _wrong_answers(source, contexts, predicted, f1)
 
 
@@ -152,12 +152,14 @@ def _wrong_answers(
             strict=True,
         )
     ]
+    has_lines = len(set(source.lines)) > 1  # JSON may be one line
     return worst_rows(
         np.where(f1 < 1, probabilities - f1, -np.inf),
         f1 < 1,
-        source.lines,
+        source.lines if has_lines else [None] * len(source.lines),
         {"question": source.questions, "context": [text for text, _ in shown]},
         lambda row: {
+            **({} if has_lines else {"id": source.ids[row]}),
             "answers": " / ".join(dict.fromkeys(golds[row])) or "none",
             "predicted": answers[row] or "no answer",
             "probability": f"{probabilities[row]:.4f}",

@@ -95,7 +95,7 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
     numbers: dict[str, list[int]] = {}
     for example in examples:
         path = example.facts["file"]
-        if format_of(path, config) in _FORMATS_OF_LINES:
+        if example.line is not None and format_of(path, config) in _FORMATS_OF_LINES:
             numbers.setdefault(path, []).append(example.line)
     lines = {
         path: stored_lines(path, wanted, encoding=config.encoding)
@@ -104,7 +104,7 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
     return [
         dataclasses.replace(example, texts={"line": line}) if line is not None else example
         for example in examples
-        for line in [lines.get(example.facts["file"], {}).get(example.line)]
+        for line in [lines.get(example.facts["file"], {}).get(example.line or 0)]
     ]
 
 

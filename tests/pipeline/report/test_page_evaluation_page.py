@@ -89,7 +89,7 @@ def test_it_shows_metrics_confusions_calibration_and_the_most_wrong_rows():
     )
     shown = " ".join(page.text)
     assert "classification: run on rows.csv" in shown and "The model is the last." in shown
-    assert "accuracy 0.4000" in shown and ("class", "chose") in page.attributes
+    assert "accuracy 0.400 ± 0.219" in shown and ("class", "chose") in page.attributes
     for heading in ("Labels", "Confusion", "Calibration", "Accuracy by length", "Most wrong rows"):
         assert heading in page.text
     # By loss, each predicted with the other label: log(1 + e^3), log(1 + e^1) twice.

@@ -73,3 +73,28 @@ def test_wrong_answers_are_marked_beside_the_right_ones(sections):
 def test_lengths_of_answers_are_of_questions_that_have_one(sections):
     (row,) = sections["By length of the answer"].rows
     assert row[:2] == ["1", 2]
+
+
+def test_questions_without_a_line_of_their_own_are_named_by_their_id():
+    source = Questions(
+        source="q.json",
+        lines=[1, 1],
+        rejects=[],
+        ids=["first", "second"],
+        questions=["Where is Anna?", "Where is Ben?"],
+        contexts=[CONTEXT],
+        context_index=np.zeros(2, np.int64),
+        answers=[(Answer("Paris", 14),), ()],
+    )
+    predicted = {
+        "predicted_answer": ["", ""],
+        "predicted_start": [-1, -1],
+        "predicted_end": [-1, -1],
+        "predicted_score": [0.5, 0.9],
+    }
+    *_, wrong = page_function("qa")(
+        None, source, predicted, TaskResults(metrics={}, predictions=[])
+    )
+    (example,) = wrong.examples
+    assert example.line is None and example.facts["id"] == "first"
+    assert example.marks["context"] == [Mark(14, 19, "missed")]
