@@ -11,9 +11,11 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.base.gpus import nvidia_gpus
 from bert_tf.base.processor import has_bfloat16
+from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import EngineEntry, usable_engines
+from bert_tf.tasks.registry import declared_task
 
 _TRIAL_SECONDS = 1.0  # for each engine
 _TRIAL_ROWS = 128  # rows that are predicted before the time is checked
@@ -57,7 +59,8 @@ def possible_engines(
     Args:
         name: name of an engine, or `auto`.
         precision: `float32`, `bfloat16`, `float16`, `int8`, or `auto`, which includes int8 if the
-            model was exported with it, and 16 bits if the processor or GPU has them.
+            model was exported with it, and 16 bits if the processor or GPU has them; only float32
+            for tasks whose numbers are compared (`is_exact`).
         folder: the exported model.
         is_elsewhere: whether other machines, which may lack this one's extras and instructions,
             compute it: then an engine known to be installed there comes first.
@@ -72,6 +75,9 @@ def possible_engines(
     if is_elsewhere:
         entries.sort(key=lambda entry: entry.is_extra)
         precisions.reverse()
+    task = read_task(folder)
+    if task is not None and declared_task(task, str(folder)).is_exact:
+        precisions = [FLOAT32]
     if precision != AUTO:
         precisions = [precision]
     found = [

@@ -123,6 +123,8 @@ class ServedTaskDeclaration:
 
     Attributes:
         row_fault: why `score` rejects a row with texts, from its values by input name.
+        is_exact: whether `score` computes it in float32 unless another precision is asked for,
+            since 16 bits would change the order of what is compared.
         outcome_faults: why rows cannot be predicted although they could be read, by their numbers,
             from the outputs [rows] by name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
@@ -138,6 +140,7 @@ class ServedTaskDeclaration:
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
+    is_exact: bool = False
     trial_value: Callable[[str, str], Any] = same_text
     words: WordsDeclaration | None = None  # None if the task takes no rows of words
 

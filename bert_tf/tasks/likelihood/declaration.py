@@ -74,4 +74,5 @@ LIKELIHOOD = PretrainedTaskDeclaration(
     implementation="bert_tf.tasks.likelihood.task:LikelihoodTask",
     host="bert_tf.tasks.likelihood.host:LikelihoodHost",
     outcome_faults=likelihood_faults,
+    is_exact=True,
 )

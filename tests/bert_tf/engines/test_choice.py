@@ -1,6 +1,7 @@
 """Engines and precisions, the likely fastest first."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -51,6 +52,14 @@ def test_bfloat16_comes_first_where_the_processor_has_it(
 ):
     monkeypatch.setattr(choice, "has_bfloat16", lambda: has_bfloat16)
     assert names(possible_engines("auto", precision, model)) == expected
+
+
+def test_what_is_compared_is_computed_in_float32_unless_asked_otherwise(model, monkeypatch):
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: True)
+    task = {"task": "likelihood", "columns": {"text": "text", "text_pair": None}}
+    (model / "task.json").write_text(json.dumps(task))
+    assert names(possible_engines("auto", "auto", model)) == ["precise", "both float32", "texts"]
+    assert names(possible_engines("auto", "bfloat16", model)) == ["both bfloat16"]
 
 
 def test_int8_is_first_where_the_model_was_exported_with_it(model, monkeypatch):
