@@ -58,8 +58,8 @@ def test_a_run_stopped_between_phases_ends_as_one_that_was_not(
     """To the last bit, averaged weights included."""
     keep_if_best = training.BestModelKeeper.keep_if_best
 
-    def keep_and_stop(self, found, metrics, notes):
-        keep_if_best(self, found, metrics, notes)
+    def keep_and_stop(self, found, metrics, notes, **errors):
+        keep_if_best(self, found, metrics, notes, **errors)
         if found["step"] == 8:
             os.kill(os.getpid(), signal.SIGTERM)
 

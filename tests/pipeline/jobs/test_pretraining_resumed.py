@@ -20,8 +20,8 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
     data = padded_data
     keep_if_best = training.BestModelKeeper.keep_if_best
 
-    def keep_and_stop(self, found, metrics, notes):
-        keep_if_best(self, found, metrics, notes)
+    def keep_and_stop(self, found, metrics, notes, **errors):
+        keep_if_best(self, found, metrics, notes, **errors)
         if found["step"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
